@@ -152,6 +152,6 @@ def test_the_database_tables_of_a_results_store_equal_the_saved_tables(
     same(f"tables-{name}", {**found, "configurations": configurations})
 
 
-def test_every_saved_answer_belongs_to_a_tested_command() -> None:
+def test_every_saved_json_answer_belongs_to_a_tested_command() -> None:
     wanted = {*COMMANDS, *(f"tables-{name}" for name in ("plain", "awkward", "narrow"))}
     assert {path.stem for path in ANSWERS.iterdir()} == wanted

@@ -39,7 +39,7 @@ def test_the_make_target_campaign_lists_every_campaign_that_pages_and_workflows_
     assert not [script for script in scripts if not (ROOT / script).exists()]
 
 
-def test_a_campaign_passes_its_seed_and_further_arguments_to_its_command(monkeypatch):
+def test_a_campaign_passes_its_seed_and_further_arguments_on_to_its_command(monkeypatch):
     import campaign
 
     ran: list[str] = []

@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_file_that_states_the_version_states_the_same_version_and_commit(celltrain, small):
+def test_every_file_that_states_the_version_of_celltrain_states_the_same_version_and_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")

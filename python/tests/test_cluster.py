@@ -332,7 +332,7 @@ def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_c
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
+def test_a_second_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):

@@ -71,7 +71,7 @@ def check(text: str) -> None:
             float(cell)
 
 
-def test_every_command_that_writes_csv_has_a_csv_test_or_writes_fixed_names_only():
+def test_every_command_that_writes_csv_has_a_csv_test_or_writes_only_fixed_names():
     from celltrain.cli import program
 
     assert set(with_csv(get_command(program()))) == {*CASES, *OWN, "store export"}

@@ -172,12 +172,12 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     assert read(lan(policy)).warnings == []
 
 
-def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_arrived():
+def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_was_delivered():
     with pytest.warns(ct.CelltrainWarning, match="this run delivered no data"):
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_a_policy_without_goodput_does_not_make_an_axis_count_as_ineffective():
+def test_a_policy_that_delivers_no_data_does_not_make_a_varied_setting_count_as_ineffective():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
@@ -273,7 +273,7 @@ def test_a_printed_mean_states_its_number_of_seeds():
     assert any(f"carried nothing in {empty} of 8 runs: fairness is undefined there" in one for one in said["warnings"])
 
 
-def test_a_measure_that_divides_by_zero_is_undefined(dead):
+def test_a_measure_whose_divisor_is_zero_is_undefined(dead):
     with pytest.warns(ct.CelltrainWarning):
         compared = ct.compare(
             dead,
@@ -364,7 +364,7 @@ def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
+def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
     """A policy that admits frames only into a nearly empty buffer scores well on fairness and queue length."""
     text = PLAN.replace(
         "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'

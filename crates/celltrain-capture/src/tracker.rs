@@ -159,7 +159,7 @@ mod tests {
     const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
 
     #[test]
-    fn a_cell_that_follows_a_lost_cell_keeps_its_number_within_the_frame() {
+    fn the_cells_after_a_lost_cell_keep_their_positions_within_the_frame() {
         let mut tracker = tracker();
         let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
         let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_cells_can_be_pushed_out_while_other_cells_arrive() {
+    fn waiting_cells_can_be_pushed_out_of_a_queue_while_other_cells_arrive() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

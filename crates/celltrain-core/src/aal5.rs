@@ -432,7 +432,7 @@ mod tests {
     };
 
     #[test]
-    fn a_packet_that_delimits_itself_takes_its_headers_and_payload_and_nothing_else() {
+    fn the_size_of_a_packet_that_delimits_itself_is_the_size_of_its_headers_and_payload() {
         let cells = [0, 210, 211, 1460, 1461].map(|payload| PACKETS.segment_cells(payload));
         assert_eq!(cells, [1, 1, 2, 6, 7]);
         assert_eq!((PACKETS.packet_cells(222), PACKETS.packet_cells(223)), (1, 2));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_512_bytes_reach_at_most_125_2_megabits_a_second_on_a_155_megabit_link() {
+    fn data_in_segments_of_512_bytes_reaches_at_most_125_2_megabits_a_second_on_a_link_of_155_megabits_a_second() {
         let share = Aal5Options::default().payload_share(512, 12);
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cancellation_callback_runs_before_the_first_item_and_then_at_a_fixed_interval() {
+    fn the_cancellation_callback_is_called_before_the_first_item_and_then_after_every_fixed_number_of_items() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_situation_that_a_run_reaches_is_counted_globally_and_for_its_thread() {
+    fn a_rare_situation_in_a_run_is_counted_for_the_whole_process_and_for_its_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_the_queues_of_many_vcs_take_time_in_proportion_to_their_number() {
+    fn the_time_to_name_the_queues_of_a_port_grows_linearly_with_the_number_of_vcs() {
         let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
         let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
         let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
@@ -613,7 +613,7 @@ mod tests {
     proptest! {
         /// Each step adds a packet (and sometimes takes it back), or removes the first or second packet.
         #[test]
-        fn packets_leave_with_their_time_of_arrival_whatever_was_lost_or_taken_back(
+        fn a_departing_packet_has_its_time_of_arrival_even_if_other_packets_were_lost_or_taken_back(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
         ) {
             let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());

@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_delayed_packet_is_late_by_the_delay_if_no_other_packet_is_in_the_way() {
+    fn every_cell_of_a_delayed_packet_is_late_by_the_configured_delay_if_no_other_packet_interferes() {
         let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_holds_up_the_next_one() {
+    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_delays_the_next_packet() {
         let cells = [
             (0, 0, false, Some(5)),
             (2, 0, true, Some(5)),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_with_a_short_delay_is_still_held_until_its_last_cell_arrives() {
+    fn a_packet_whose_delay_is_short_is_still_held_until_its_last_cell_arrives() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 

@@ -259,7 +259,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn the_virtual_scheduling_and_the_leaky_bucket_definition_of_the_gcra_agree(
+        fn the_two_standard_definitions_of_the_cell_rate_algorithm_give_the_same_decisions(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,
@@ -350,7 +350,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_gfr_contract_that_no_cells_could_meet_is_refused() {
+    fn a_gfr_contract_to_which_no_cells_can_conform_is_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

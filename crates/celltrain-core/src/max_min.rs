@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_weights_after_minimum_rates() {
+    fn after_minimum_rates_are_granted_the_remaining_rate_is_divided_by_weight() {
         let paths = vec![vec![0]; 3];
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_links_has_no_limit_and_a_link_without_vcs_limits_no_vc() {
+    fn a_vc_without_links_has_an_unlimited_rate_and_a_link_without_vcs_limits_no_vc() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recorded_range_of_a_queue_starts_at_the_sampled_length_and_keeps_the_maximum() {
+    fn the_recorded_range_of_a_queue_begins_with_the_sampled_length_and_contains_the_maximum() {
         let mut tracker = QueueTracker::default();
         tracker.rise(7);
         assert_eq!(tracker.range(4), QueueRange { least: 0, largest: 7 });

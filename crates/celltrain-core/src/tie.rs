@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_puts_each_input_first_in_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_starts_with_each_input_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
+    fn skipping_a_tie_leaves_the_random_generator_in_the_same_state_as_ordering_the_tie() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn with_event_list_ties_links_that_were_idle_come_first_and_other_links_keep_their_order() {
+    fn with_ties_in_event_list_order_cells_of_idle_links_come_first_and_other_links_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn with_last_in_ties_links_that_keep_sending_reverse_their_order_at_every_cell() {
+    fn with_ties_in_last_in_first_out_order_busy_links_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_timeouts_counts_a_flow_with_a_short_tick_once() {
+    fn a_flow_whose_timer_ticks_faster_counts_only_once_in_a_group_of_timeouts() {
         assert_eq!(of(&[(100, 0), (110, 1), (120, 0), (130, 0)]).together(), Some(2.0));
     }
 

@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn in_the_time_unit_of_the_lan_scenario_all_cell_times_and_delays_are_integers() {
+    fn the_clock_of_the_lan_scenario_makes_all_cell_times_and_delays_whole_numbers() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn link_rates_without_a_common_time_unit_are_rounded_with_a_warning() {
+    fn link_rates_without_a_common_clock_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_number_of_a_name_decides_whether_the_name_is_in_a_range() {
+    fn the_number_at_the_end_of_a_name_decides_whether_a_range_contains_the_name() {
         assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
         // Regression: the sign was read as part of the number.
         for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {

@@ -127,7 +127,7 @@ fn a_formula_result_that_is_not_a_number_is_replaced_and_counted() {
 }
 
 #[test]
-fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
+fn a_fault_in_a_formula_is_reported_with_its_position_and_a_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_expires_at_the_first_instant_at_which_the_clock_of_the_stack_shows_its_time() {
+    fn a_timeout_of_a_stack_expires_at_the_first_instant_at_which_the_clock_of_the_stack_has_reached_it() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn received_bytes_neither_exceed_what_has_arrived_nor_fall() {
+    fn the_number_of_received_bytes_never_exceeds_the_number_that_arrived_and_never_falls() {
         let network = Trial::new(1).network();
         let mut contract = Contract::new(&network, FlowIndex::new(0), Side::Receiver);
         let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_completed_after_all_of_its_bytes_were_sent_and_no_more_bytes_are_received() {
+    fn a_file_is_complete_only_after_all_of_its_bytes_were_sent_and_the_received_bytes_match_it_exactly() {
         let mut network = Trial::new(1).network();
         let bytes = Bytes { bytes: 1000 };
         network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_stack_that_passes_writes_no_capture() {
+    fn a_trial_of_a_stack_writes_no_capture_if_it_passes() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.efficiency > 0.8, "{}", result.efficiency));
         };
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_and_not_as_zero() {
+    fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_instead_of_zero() {
         let own = trial().run(flood(1)).flows.raw.remove(0);
         assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
         let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
+    fn a_trial_of_a_stack_that_panics_leaves_a_capture_that_ends_at_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
         assert!(count(&captures.unwrap()[0], &[9; 1480]) > 0);

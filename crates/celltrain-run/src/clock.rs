@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn elapsed_time_follows_the_given_clock_and_is_zero_without_a_clock() {
+    fn measured_time_follows_the_clock_of_the_host_program_and_is_zero_without_one() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

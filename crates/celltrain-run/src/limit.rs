@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_limit_that_has_expired_stays_expired() {
+    fn a_time_limit_that_has_been_exceeded_stays_exceeded() {
         let limit = Limit::new(Some(Duration::ZERO));
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_measures_is_a_json_object_in_its_row_or_null_if_it_is_empty() {
+    fn a_group_of_measures_is_a_json_object_in_its_row_and_is_null_if_it_has_no_values() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));

@@ -466,7 +466,7 @@ fn a_file_size_in_the_tcp_table_of_a_scenario_applies_to_all_flows() {
 }
 
 #[test]
-fn a_message_about_a_whole_number_out_of_range_names_both_bounds() {
+fn a_message_about_a_whole_number_out_of_range_gives_both_limits() {
     fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
         // The settings of a Python class have no range.

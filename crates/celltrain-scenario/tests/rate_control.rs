@@ -138,7 +138,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 }
 
 #[test]
-fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
+fn an_abr_source_that_stopped_because_its_mcr_is_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
@@ -181,7 +181,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
 }
 
 #[test]
-fn no_abr_cell_is_lost_or_added_uncounted_on_either_engine_with_marks_or_rates() {
+fn marks_and_rate_control_never_lose_or_add_abr_cells_that_are_not_counted_on_either_engine() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(

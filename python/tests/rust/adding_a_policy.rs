@@ -4,7 +4,7 @@ use celltrain_core::engine::Engine;
 use celltrain_scenario::{build, read_toml};
 
 #[test]
-fn the_scenario_on_the_page_about_adding_a_policy_is_valid_and_runs() {
+fn the_scenario_in_the_tutorial_for_adding_a_policy_is_valid_and_runs() {
     let text = std::fs::read_to_string("../../scenarios/lan-per-vc-dynamic-threshold.toml").unwrap();
     let reading = read_toml(&text, "lan-per-vc-dynamic-threshold.toml");
     assert_eq!(reading.faults, []);

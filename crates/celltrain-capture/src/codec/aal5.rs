@@ -215,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn a_trailer_with_a_correct_crc_never_makes_the_frame_parser_panic(
+        fn bytes_after_a_correct_crc_never_make_the_frame_parser_panic(
             cells in 1_usize..5,
             // Half of the trailers have bytes with small values, because random bytes rarely form a CPI of 0 and a
             // plausible length.
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_accepted_whatever_bytes_its_padding_has() {
+    fn a_frame_is_accepted_whatever_the_bytes_of_its_padding_are() {
         let mut pdu = encode(&[1, 2, 3], 0);
         pdu[3..40].fill(0xcc);
         let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
@@ -397,13 +397,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "an AAL5 frame carries at least one byte")]
-    fn an_empty_payload_is_not_encoded_as_an_abort_frame() {
+    fn an_empty_payload_is_not_encoded_as_a_frame_that_aborts_a_packet() {
         let _ = encode(&[], 0);
     }
 
     #[test]
     #[should_panic(expected = "at most 65535 bytes, not 65536")]
-    fn a_payload_longer_than_the_length_field_can_state_is_refused() {
+    fn a_payload_too_long_for_the_length_field_of_the_trailer_is_refused() {
         let _ = encode(&vec![0; 65_536], 0);
     }
 

@@ -170,7 +170,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn the_header_checksum_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
+        fn the_header_checksum_is_the_remainder_of_a_long_division_plus_a_constant(header in any_header()) {
             prop_assert!(hec_is_right(&header.encode()));
         }
     }
@@ -202,7 +202,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cell_header_tells_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
+    fn a_cell_header_distinguishes_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());

@@ -246,7 +246,7 @@ fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
 }
 
 #[test]
-fn sack_blocks_in_a_tcp_header_follow_two_no_operation_options() {
+fn sack_blocks_in_a_tcp_header_are_preceded_by_two_bytes_without_operation() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))

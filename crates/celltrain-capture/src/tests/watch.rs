@@ -94,7 +94,7 @@ fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
 }
 
 #[test]
-fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_frames() {
+fn captured_cells_are_exactly_the_cells_that_arrived_or_left_even_if_their_frame_was_damaged() {
     for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
         let network = network(&text);
         let names = ports(&network);
@@ -239,7 +239,7 @@ fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comm
 }
 
 #[test]
-fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
+fn an_arriving_cell_that_the_port_drops_is_labelled_as_dropped_in_the_capture() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -253,7 +253,7 @@ fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
 }
 
 #[test]
-fn a_cell_that_a_link_loses_is_captured_before_the_link_but_not_behind_the_link() {
+fn a_cell_lost_on_a_link_is_captured_before_the_link_and_not_after_it() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_decrease_drops_one_packet_and_then_none_until_the_backlog_is_served_and_the_queue_is_low() {
+    fn after_a_rate_decrease_one_packet_is_dropped_and_no_further_packet_until_the_queue_has_become_short() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);

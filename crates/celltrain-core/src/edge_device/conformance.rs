@@ -463,7 +463,7 @@ fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_v
 }
 
 #[test]
-fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_device() {
+fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of_an_edge_device() {
     type Change = fn(&mut Bench);
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
@@ -489,7 +489,7 @@ fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_de
 }
 
 #[test]
-fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support() {
+fn a_discard_algorithm_that_does_not_support_the_kind_of_memory_is_refused() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(
@@ -509,7 +509,7 @@ fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support
 }
 
 #[test]
-fn thresholds_of_discard_algorithms_are_checked_against_the_number_of_packets_that_fit() {
+fn thresholds_of_discard_algorithms_may_not_exceed_the_number_of_packets_that_fit() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

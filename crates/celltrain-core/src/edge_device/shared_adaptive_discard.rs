@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_active_vc_uses_the_whole_memory_and_gives_space_back_to_other_vcs() {
+    fn a_single_active_vc_uses_the_whole_memory_and_gives_up_space_when_other_vcs_become_active() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn with_shared_adaptive_discard_a_single_vc_behaves_as_in_a_private_buffer(
+        fn with_shared_adaptive_discard_a_single_vc_is_treated_as_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),
@@ -247,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
+        fn a_vc_that_uses_less_than_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

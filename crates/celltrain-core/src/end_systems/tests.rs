@@ -66,7 +66,7 @@ fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
 }
 
 #[test]
-fn drifting_ticks_are_faster_by_the_same_small_share_in_all_connections_of_a_run() {
+fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small_fraction() {
     let drifting = |granularity| TcpOptions { tick_phase: TickPhase::Drifting, ..ticking(granularity) };
     let mut network = network(&[drifting(100), drifting(50), drifting(100), ticking(100)]);
     let clock = network.clock();

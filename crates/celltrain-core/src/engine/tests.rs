@@ -42,7 +42,7 @@ fn an_engine_is_found_by_its_name() {
 }
 
 #[test]
-fn the_longest_queues_of_the_lan_without_loss_equal_those_that_paper_96_1269_prints() {
+fn the_longest_queues_of_the_lan_without_loss_equal_the_values_printed_in_paper_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -121,7 +121,7 @@ fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
 }
 
 #[test]
-fn with_a_fixed_order_of_simultaneous_cells_one_source_takes_the_whole_link() {
+fn if_simultaneous_cells_arrive_in_a_fixed_order_one_source_takes_the_whole_link() {
     let mut network = lan(5, Some(1000), "2s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
@@ -179,7 +179,7 @@ fn both_engines_agree_if_a_cell_time_is_a_single_time_unit() {
 }
 
 #[test]
-fn both_engines_agree_for_every_policy_every_scheduler_and_merged_vcs() {
+fn both_engines_agree_for_every_policy_and_scheduler_and_for_vcs_that_merge() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     // Three sources send bursts of packets of 19, 7 and 2 cells. Together they send sometimes more and sometimes less
@@ -275,7 +275,7 @@ fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
 }
 
 #[test]
-fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
+fn a_run_ends_as_soon_as_its_progress_callback_requests_a_stop() {
     let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
@@ -310,7 +310,7 @@ fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
 }
 
 #[test]
-fn checking_for_cancellation_in_a_large_batch_does_not_change_the_run() {
+fn checks_for_cancellation_within_a_large_batch_do_not_change_the_run() {
     // All cells sent during the link delay of 100 ms reach the port in one batch of 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
@@ -494,7 +494,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
 }
 
 #[test]
-fn results_of_a_gfr_contract_count_the_frames_that_reached_its_first_switch() {
+fn results_of_a_gfr_contract_count_the_frames_that_reach_its_first_switch() {
     let mut network = lan(3, None, "1s");
     let packet = Bytes { bytes: 512 };
     for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
@@ -657,7 +657,7 @@ fn a_flow_with_a_single_file_lasts_as_long_as_the_transfer_of_the_file() {
 }
 
 #[test]
-fn only_tcp_flows_are_divided_into_files() {
+fn only_data_of_tcp_flows_is_divided_into_files() {
     let mut network = lan(2, Some(100), "200ms");
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     let result = with_files(&network, 10_000);

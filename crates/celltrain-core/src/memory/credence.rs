@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_predicted_drops_credence_lets_a_lone_queue_take_the_whole_shared_memory() {
+    fn if_no_drop_is_predicted_credence_lets_a_single_queue_take_the_whole_shared_memory() {
         assert_eq!(fill(&mut pool(0.0, &[]), &[0]), [12, 0, 0]);
     }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn credence_inverts_the_configured_share_of_its_predictions() {
+    fn credence_inverts_the_configured_fraction_of_its_predictions() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_as_documented() {
+    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_down() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn published_memory_policies_can_be_written_as_formulas() {
+    fn published_memory_policies_give_the_same_decisions_when_written_as_formulas() {
         let alpha = [("alpha", Start::Number(2.0))];
         let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
         assert_alike(formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.into());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_memory_policy_formula_names_its_place() {
+    fn a_message_about_an_error_in_a_memory_policy_formula_shows_the_position_of_the_error() {
         let told = |config: Config, words: &str| {
             let faults = config.check(100);
             assert_eq!(faults.len(), 1, "{faults:?}");

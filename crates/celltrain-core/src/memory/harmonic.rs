@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn under_harmonic_queues_that_grow_together_limit_each_other_only_when_long() {
+    fn under_harmonic_queues_that_grow_together_limit_each_other_only_when_they_are_long() {
         // Queues of equal length all have rank 1, so the first queue that exceeds the limit of a lower rank remains the
         // longest.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_counts_the_arriving_cell_and_its_variant_settles_ties() {
+    fn longest_queue_drop_counts_the_arriving_cell_and_its_configured_variant_decides_ties() {
         use QueueEnd::{Head, Tail};
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));

@@ -297,7 +297,7 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
 }
 
 #[test]
-fn with_the_option_pause_at_threshold_a_pause_starts_one_cell_earlier() {
+fn with_the_pause_at_threshold_option_a_pause_begins_one_cell_earlier() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());

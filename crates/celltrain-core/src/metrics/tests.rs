@@ -100,7 +100,7 @@ fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
 }
 
 #[test]
-fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
+fn utilisation_is_the_time_spent_transmitting_divided_by_the_duration_of_the_run() {
     let mut stage = Stage::new(|_| ());
     // A cell takes 265 units, and the run lasts 1000 cell times. 150 + 100 cells take a quarter of it. With 1001 cells,
     // the last one is still in service when the run ends.
@@ -150,7 +150,7 @@ fn abr_results_cover_the_abr_vcs_and_rates_count_whole_cells() {
 }
 
 #[test]
-fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled_rates() {
+fn the_fingerprint_adds_counts_of_end_systems_and_then_of_ports_and_then_of_controlled_rates() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: ti_vec![

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn between_its_threshold_and_its_ceiling_the_drop_probability_of_a_vc_grows_from_zero_to_the_weight() {
+    fn the_drop_probability_of_a_vc_rises_from_zero_at_its_threshold_to_its_weight_at_its_ceiling() {
         // For VC 0, the probability is 0.4 (X_i - 400) / 200: 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
         // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_lets_no_frame_of_a_vc_start_above_the_ceiling_of_the_vc() {
+    fn dfba_refuses_every_new_frame_of_a_vc_above_its_ceiling() {
         assert_eq!(share_refused(&config(), &view(&[601, 0]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 301]), 1), 1.0);
     }

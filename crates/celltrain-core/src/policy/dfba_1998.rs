@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dfba_of_1998_a_vc_within_its_weighted_share_loses_nothing() {
+    fn under_dfba_of_1998_a_vc_that_holds_at_most_its_weighted_share_loses_no_frames() {
         // At X = 800, the shares are 200 and 600 cells.
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_of_dfba_of_1998_combines_the_excess_of_the_vc_and_the_occupancy() {
+    fn the_drop_probability_of_dfba_of_1998_depends_on_the_share_of_the_vc_and_on_the_queue_length() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dfba_of_1998_a_vc_alone_at_a_port_is_always_within_its_share() {
+    fn under_dfba_of_1998_a_single_active_vc_never_exceeds_its_share() {
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view(&[900]), 0), 0.0);
     }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn later_cells_of_a_frame_that_drop_from_front_removed_are_refused() {
+    fn if_drop_from_front_removed_a_cell_of_a_frame_later_cells_of_the_frame_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);

@@ -80,7 +80,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn epd_lets_a_frame_start_at_the_threshold_and_not_one_cell_above() {
+    fn epd_admits_a_new_frame_at_its_threshold_and_refuses_it_one_cell_above() {
         let mut bench = Bench::new(&Config { threshold: 4.into() }, 10, 2);
         bench.offer_frame(0, 4);
         bench.offer_frame(1, 1);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_empties_meanwhile() {
+    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_becomes_empty_within_the_batch() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_after_a_last_cell_starts_a_new_frame_and_the_policy_need_not_confirm_this() {
+    fn the_cell_after_a_last_cell_starts_a_new_frame_even_if_the_policy_is_not_called() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

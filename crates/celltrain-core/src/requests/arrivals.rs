@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_all_host_pairs_together_arrive_at_the_configured_mean_interval() {
+    fn the_mean_interval_between_requests_of_all_host_pairs_together_is_the_configured_one() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarser_time_unit_rounds_the_times_of_the_same_requests() {
+    fn a_coarser_clock_only_rounds_the_times_of_requests() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let fine = openings(&events(&requests, 1, CLOCK, 1000));
         let coarse = openings(&events(&requests, 1, Clock::exact(1_000_000), 1000));

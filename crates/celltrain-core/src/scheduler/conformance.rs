@@ -36,7 +36,7 @@ impl CellQueues {
 }
 
 #[test]
-fn every_scheduler_keeps_cell_order_never_idles_while_cells_wait_and_counts_correctly() {
+fn every_scheduler_keeps_cells_in_order_and_never_idles_while_cells_wait_and_counts_correctly() {
     let mut rng = Stream::new(5, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {
@@ -76,7 +76,7 @@ fn every_scheduler_keeps_cell_order_never_idles_while_cells_wait_and_counts_corr
 }
 
 #[test]
-fn passing_a_cell_through_an_empty_scheduler_equals_queueing_and_sending_the_cell() {
+fn a_cell_that_passes_an_empty_scheduler_has_the_same_effect_as_a_cell_that_is_queued_and_sent() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn while_vbr_is_idle_ubr_uses_the_link_and_vbr_gets_no_later_compensation() {
+    fn if_vbr_was_idle_while_ubr_used_the_link_vbr_gets_no_later_compensation() {
         let mut queues = queues(0.5);
         assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);

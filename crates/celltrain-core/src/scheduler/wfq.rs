@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_time_steps_of_wfq_are_integers_inversely_proportional_to_weights() {
+    fn the_virtual_time_of_wfq_advances_in_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
         assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn under_wfq_an_idle_vc_gains_no_credit_and_no_debt() {
+    fn under_wfq_a_vc_that_was_idle_has_neither_credit_nor_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
         // The VC does not get its four missed turns at once, and does not wait until the other VC's backlog is gone.

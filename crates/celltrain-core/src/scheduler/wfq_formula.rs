@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_formula_that_gives_constants_serves_vcs_like_the_same_constant_weights() {
+    fn a_weight_formula_with_constant_results_serves_vcs_like_the_same_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_weight_formula_names_its_place() {
+    fn a_message_about_an_error_in_a_weight_formula_shows_the_position_of_the_error() {
         let told = |config: &Config, words: &str| {
             let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
             assert_eq!(faults.len(), 1, "{faults:?}");

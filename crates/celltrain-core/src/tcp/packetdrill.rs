@@ -77,7 +77,7 @@ fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
 }
 
 #[test]
-fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_states() {
+fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_listed_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill");
     let mut failures = String::new();
     let (mut names, mut held) = (BTreeSet::new(), BTreeSet::new());

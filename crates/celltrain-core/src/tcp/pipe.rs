@@ -255,7 +255,7 @@ fn a_window_limited_connection_delivers_one_window_per_round_trip() {
 }
 
 #[test]
-fn a_window_that_oscillates_between_half_of_w_and_w_delivers_three_quarters_of_w_per_round_trip() {
+fn a_window_that_oscillates_between_w_and_half_of_w_delivers_three_quarters_of_w_per_round_trip() {
     // The pipe has room for W segments, and the next segment is lost. The window then grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;
@@ -396,7 +396,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_regains_its_window_after_k_seconds_and_its_mean_window_follows_the_response_function() {
+fn cubic_regains_its_window_after_the_computed_time_and_its_mean_window_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;

@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_receive_window_is_advertised_with_the_precision_of_its_header_field() {
+    fn an_advertised_window_with_scaling_is_rounded_to_the_precision_of_its_header_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
     }
 
     #[test]
-    fn data_received_beyond_a_gap_optionally_reduces_the_advertised_window() {
+    fn out_of_order_data_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))

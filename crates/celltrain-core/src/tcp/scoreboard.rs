@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn three_segments_or_ranges_received_above_a_hole_make_it_lost_and_two_do_not() {
+    fn a_hole_counts_as_lost_after_three_later_segments_or_ranges_arrive_and_not_after_two() {
         for (ranges, mss, lost) in
             [(&[(10, 30)][..], 10, 0), (&[(10, 40)], 10, 10), (&[(20, 21), (40, 41), (60, 61)], 100, 20)]
         {

@@ -274,7 +274,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_tcp_test_script_gives_the_events_that_the_script_expects() {
+fn every_tcp_test_script_gives_its_expected_events() {
     play_all("tcp", 160, play);
 }
 
@@ -337,7 +337,7 @@ fn a_tcp_test_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_tcp_test_script_whose_repeated_line_has_a_wrong_expectation_fails() {
+fn a_tcp_test_script_fails_if_a_repeated_line_has_a_wrong_expectation() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
@@ -404,7 +404,7 @@ fn a_tcp_test_script_with_wrong_times_fails() {
 }
 
 #[test]
-fn a_test_script_for_an_impossible_tcp_connection_fails() {
+fn a_test_script_with_contradictory_connection_settings_fails() {
     assert!(
         play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(),
         "the script has invalid options"

@@ -939,7 +939,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_is_optionally_one_segment() {
+    fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_optionally_falls_to_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -972,7 +972,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_sender_sets_a_timer_only_while_a_segment_waits() {
+    fn a_paced_sender_sets_a_timer_only_if_a_segment_waits_for_its_turn() {
         let mut sender = sender().paced(Span(10));
         assert!(sender.next_segment(NOW).is_some());
         assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

@@ -350,7 +350,7 @@ fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_at_least_one_tick_by_the_rfc_rules_and_less_by_the_rules_of_the_paper() {
+fn by_rfc_rules_a_timer_of_one_tick_lasts_at_least_one_tick_and_by_the_rules_of_the_papers_it_may_be_shorter() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_model_loses_a_segment_whenever_the_window_reaches_the_given_value() {
+    fn the_loss_model_loses_a_segment_each_time_the_window_reaches_the_configured_value() {
         assert_eq!(
             lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]),
             [false, true, false, false],

@@ -102,7 +102,7 @@ fn updates(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
+fn every_kind_of_mistake_in_a_formula_is_reported_with_its_key_and_position() {
     let with = |change: fn(&mut Table)| {
         let mut table = Table::new("X <= 3", &[]);
         change(&mut table);
@@ -229,7 +229,7 @@ fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
 }
 
 #[test]
-fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_stored() {
+fn formula_bytecode_reads_values_and_state_of_a_vc_at_the_right_registers() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));

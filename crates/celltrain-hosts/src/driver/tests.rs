@@ -116,7 +116,7 @@ fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation(
 }
 
 #[test]
-fn a_timeout_that_a_stack_sets_in_the_past_expires_one_time_unit_later() {
+fn a_timeout_that_a_stack_sets_in_the_past_expires_one_clock_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };

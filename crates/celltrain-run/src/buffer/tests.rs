@@ -61,7 +61,7 @@ fn of_kind(history: &History, kind: Step) -> Vec<usize> {
 }
 
 #[test]
-fn every_kind_of_buffer_event_has_its_own_name() {
+fn every_kind_of_event_at_a_buffer_has_a_different_name() {
     let kinds = [
         (Step::Refused, "refused"),
         (Step::Cut, "cut"),
@@ -131,7 +131,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
 }
 
 #[test]
-fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment_in_the_buffer_events() {
+fn a_frame_with_a_lost_cell_stays_damaged_in_the_buffer_history_and_keeps_its_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -230,7 +230,7 @@ fn the_number_of_buffer_events_is_limited_and_buffer_events_of_an_unknown_port_a
 }
 
 #[test]
-fn a_time_window_after_the_last_buffer_event_contains_the_cells_that_still_wait() {
+fn if_the_window_begins_after_the_last_event_the_history_contains_the_cells_that_still_wait() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);

@@ -122,7 +122,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn the_last_value_in_the_series_of_a_stack_flow_is_its_number_of_bytes_in_the_answer() {
+    fn the_last_value_of_a_series_of_a_stack_flow_equals_its_byte_count_in_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);

@@ -33,7 +33,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn a_run_can_be_measured_in_a_part_of_its_time() {
+fn results_can_cover_only_a_part_of_a_run() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();

@@ -17,7 +17,7 @@ fn lan(more: &str) -> String {
 }
 
 #[test]
-fn the_bytes_of_a_burst_of_two_longest_frames_are_counted_in_more_than_32_bits() {
+fn a_burst_of_two_frames_of_maximum_size_does_not_overflow_32_bits() {
     // 2 MFS used to wrap to 2 in 32 bits, so every other frame was ineligible. A contract this large admits all frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));

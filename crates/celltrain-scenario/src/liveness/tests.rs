@@ -33,7 +33,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Each of these policies passed all other checks but delivered next to nothing, with a fairness of 1.
 #[test]
-fn a_policy_formula_that_admits_nothing_is_reported_with_the_part_responsible() {
+fn a_policy_formula_that_admits_nothing_is_reported_with_the_clause_responsible() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
     for (admit, expected) in [
         (

@@ -193,7 +193,7 @@ fn only_ports_of_a_switch_with_a_memory_table_share_a_buffer() {
 }
 
 #[test]
-fn a_memory_policy_that_removes_waiting_cells_requires_queues_that_allow_removal() {
+fn a_memory_policy_that_removes_waiting_cells_requires_ports_that_support_removal() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(

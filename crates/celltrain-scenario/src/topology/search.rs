@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_behind_another_host_or_an_edge_device_has_no_path() {
+    fn no_path_leads_to_a_destination_behind_another_host_or_edge_device() {
         let mut graph = Graph::default();
         let rate = BitRate::from_bits_per_second(1_000);
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Host));

@@ -179,7 +179,7 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 
 //= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
 #[test]
-fn newreno_does_not_send_too_much_after_a_timeout_during_fast_recovery() {
+fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_its_window_allows() {
     let half_of_deflated_window = "rules = \"paper\"\nssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
     // The initial overshoot of slow start causes one or two timeouts.

@@ -67,7 +67,7 @@ fn rates(text: &str) -> [f64; 3] {
 /// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
 /// all the time and mark every packet. Then DCTCP halves its window, as the formula does.
 #[test]
-fn if_dctcp_keeps_at_least_two_segments_its_rates_match_those_measured_at_two_bottlenecks() {
+fn if_dctcp_keeps_at_least_two_segments_its_rates_at_two_bottlenecks_match_published_measurements() {
     let mut text = network();
     for flows in ["tcp1-10", "tcp31-40"] {
         let formula = "congestion = \"formula\"\nformula.on_loss.ssthresh = \"max(2, cwnd / 2)\"";
@@ -80,7 +80,7 @@ fn if_dctcp_keeps_at_least_two_segments_its_rates_match_those_measured_at_two_bo
 }
 
 #[test]
-fn if_dctcp_keeps_at_least_one_segment_flows_through_two_bottlenecks_get_less() {
+fn if_dctcp_keeps_at_least_one_segment_flows_through_two_bottlenecks_get_a_smaller_rate() {
     let rates @ [s1, s2, s3] = rates(&network());
     // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");

@@ -225,7 +225,7 @@ fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios(
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn the_variable_v_of_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
+fn the_variable_v_in_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",

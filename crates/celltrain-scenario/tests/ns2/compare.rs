@@ -141,7 +141,7 @@ impl Observer for Packets {
 impl Probe for Packets {}
 
 #[test]
-fn a_packet_with_another_number_fate_or_time_and_a_missing_packet_are_differences() {
+fn a_comparison_with_a_trace_reports_packets_that_are_missing_or_differ_in_number_fate_or_time() {
     let packet = |time, number, lost| Packet { time, number, lost };
     let trace = |packets: &[Packet]| Trace::from([("data1".to_string(), packets.to_vec())]);
     let theirs = trace(&[packet(0.0, 0, false), packet(1.0, 1, false), packet(2.0, 2, true)]);

@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
 
     #[test]
-    fn an_rm_rate_allocator_treats_a_run_of_cells_as_the_same_cells_one_at_a_time(calls in calls()) {
+    fn a_rate_allocator_gives_the_same_rates_for_a_run_of_cells_as_for_single_cells(calls in calls()) {
         for config in AllocatorConfig::samples().into_iter().chain(short_intervals()) {
             let one_by_one = rates(&config, &calls, true);
             prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn every_listed_rate_allocator_has_its_name_as_keyword_in_scenarios() {
+fn a_scenario_chooses_every_listed_rate_allocator_by_its_name() {
     let samples = AllocatorConfig::samples();
     assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
     for config in samples {

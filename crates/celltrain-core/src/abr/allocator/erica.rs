@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_sees_an_overload_if_the_load_is_above_one_plus_delta() {
+    fn erica_detects_an_overload_if_the_load_is_above_one_plus_delta() {
         // With delta = 1/9, an overload is more than 100 cells in an interval. In the first interval, one VC sends 50
         // cells and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. In the second
         // interval, two VCs send, so FairShare is 45,000.

@@ -156,7 +156,7 @@ fn on_a_parking_lot_erica_reaches_max_min_shares_and_equal_share_does_not() {
 }
 
 #[test]
-fn the_load_under_erica_may_exceed_its_target_by_delta() {
+fn the_load_under_erica_may_exceed_its_target_by_the_fraction_delta() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
     // The rates may lie anywhere between two max-min allocations: for 0.9 and for 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_of_rates_keeps_only_intervals_that_may_be_read_again() {
+    fn erica_keeps_the_counts_of_an_interval_only_while_a_later_rate_may_depend_on_them() {
         let mut book = book();
         let interval = book.interval;
         for number in 0..1000 {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_are_reported_late_count_in_the_interval_of_their_arrival_or_not_at_all() {
+    fn cells_reported_late_count_in_the_interval_of_their_arrival_unless_it_is_no_longer_kept() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

@@ -188,7 +188,7 @@ fn fast_timer() -> TcpOptions {
 }
 
 #[test]
-fn the_first_data_of_a_request_leaves_a_round_trip_after_its_syn() {
+fn the_first_data_of_a_request_leaves_one_round_trip_after_its_syn() {
     let mut wires = Wires::new(&network(1, fast_timer(), HowOpened::Handshake, rare(1000)));
     let script = wires.run(1);
     assert_eq!(
@@ -218,7 +218,7 @@ fn a_request_without_a_handshake_sends_its_data_at_once() {
 }
 
 #[test]
-fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
+fn the_handshake_provides_a_round_trip_sample_unless_the_syn_was_retransmitted() {
     // Frame 0 is the SYN, frame 1 the SYN-ACK or, if the first SYN was lost, the second SYN.
     for (lost, rto) in [(&[][..], 3), (&[0][..], 6), (&[1][..], 6)] {
         let options = TcpOptions { initial_window: 10, ..fast_timer() };
@@ -273,7 +273,7 @@ fn times(script: &[String], what: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_that_timeout() {
+fn a_lost_syn_is_sent_again_after_the_first_timeout_and_again_after_twice_that_timeout() {
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[0, 1, 2]);
     let script = wires.run(1);
     let syns = times(&script, "SynSent");
@@ -415,7 +415,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_only_new_data_and_its_syns() {
+fn under_the_rules_of_the_papers_all_dctcp_packets_are_ecn_capable_and_otherwise_only_new_data_and_syns() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),
@@ -439,7 +439,7 @@ fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_onl
 }
 
 #[test]
-fn events_of_arriving_packets_show_the_marks_of_switches_on_each_kind_that_is_ecn_capable() {
+fn events_of_arriving_packets_show_congestion_marks_on_every_kind_of_ecn_capable_packet() {
     let options = TcpOptions { ecn: Ecn::On, congestion: Congestion::Dctcp, ..fast_timer() };
     for rules in [Rules::Rfc, Rules::Paper] {
         let options = TcpOptions { rules, ..options.clone() };

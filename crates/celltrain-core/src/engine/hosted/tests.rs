@@ -60,7 +60,7 @@ fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunRe
 }
 
 #[test]
-fn a_host_that_answers_deliveries_gives_the_same_run_as_a_host_that_schedules_its_frames_ahead() {
+fn packets_injected_as_answers_to_deliveries_give_the_same_run_as_packets_injected_at_the_same_known_times() {
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
@@ -96,7 +96,7 @@ fn recording_queues_of_a_hosted_run_gives_the_same_on_both_engines_and_changes_n
 }
 
 #[test]
-fn a_flow_with_an_external_protocol_stack_reports_the_counters_of_this_stack() {
+fn results_of_a_flow_with_an_external_protocol_stack_contain_the_counters_that_the_stack_reports() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     for engine in Engine::ALL {

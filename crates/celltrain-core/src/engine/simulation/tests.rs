@@ -29,7 +29,7 @@ fn message<T: fmt::Debug>(refused: Result<T, SimulationError>) -> String {
 }
 
 #[test]
-fn a_simulation_run_in_steps_gives_the_result_of_an_uninterrupted_run() {
+fn a_simulation_advanced_in_steps_gives_the_result_of_an_uninterrupted_run() {
     let mut network = lan("50ms");
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };

@@ -173,7 +173,7 @@ fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
 }
 
 #[test]
-fn a_later_acknowledgement_makes_up_for_a_lost_one_and_lost_data_is_retransmitted() {
+fn a_lost_acknowledgement_is_made_up_for_by_a_later_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -192,7 +192,7 @@ fn a_later_acknowledgement_makes_up_for_a_lost_one_and_lost_data_is_retransmitte
 }
 
 #[test]
-fn a_random_loss_rule_loses_its_share_of_packets_and_has_its_own_random_numbers() {
+fn a_random_loss_rule_loses_the_configured_share_of_packets_and_has_its_own_random_stream() {
     let network = |seed, shares: &[(LinkIndex, f64)]| {
         let mut network = packets("400ms");
         network.seed = seed;
@@ -253,7 +253,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov_chain() {
+fn losses_of_a_link_with_two_states_have_the_loss_ratio_and_correlation_of_a_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
@@ -286,7 +286,7 @@ fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_the_stated_number_of_times() {
+fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_as_often_as_configured() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

@@ -133,7 +133,7 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_wor
 }
 
 #[test]
-fn longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40_on_the_worst_case_input() {
+fn on_its_worst_known_input_longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -244,7 +244,7 @@ fn queues_with_unequal_alphas_that_are_always_full_reach_the_fixed_point() {
 /// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy() {
+fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy_in_whole_cells() {
     // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
@@ -269,7 +269,7 @@ fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their
 /// Queues with unequal alphas are filled one after the other, as in tests of real switches. Each stops at `alpha_i` (B
 /// - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues before it.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_remaining_space() {
+fn queues_that_fill_one_after_the_other_stop_exactly_when_the_memory_is_full() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)

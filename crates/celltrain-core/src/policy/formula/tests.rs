@@ -75,7 +75,7 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
 }
 
 #[test]
-fn in_a_policy_formula_admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
+fn in_a_policy_formula_a_decision_about_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -123,7 +123,7 @@ fn policy_formula_results_that_are_not_numbers_are_counted() {
 }
 
 #[test]
-fn the_engine_skips_a_policy_formula_that_always_admits_into_an_empty_queue() {
+fn the_engine_does_not_call_a_policy_formula_while_it_would_certainly_admit_every_frame() {
     let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_up_to().is_some();
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
@@ -171,7 +171,7 @@ fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
 }
 
 #[test]
-fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
+fn a_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);

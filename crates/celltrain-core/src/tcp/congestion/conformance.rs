@@ -135,7 +135,7 @@ fn every_congestion_control_keeps_part_of_the_window_after_a_congestion_signal()
 }
 
 #[test]
-fn every_rule_for_ssthresh_uses_the_reduction_factor_of_the_congestion_control() {
+fn every_rule_for_ssthresh_uses_the_decrease_factor_of_the_congestion_control() {
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {

@@ -546,7 +546,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(13))]
 
         #[test]
-        fn windows_in_whole_bytes_and_in_whole_segments_equal_those_of_bsd(
+        fn windows_counted_in_bytes_and_windows_counted_in_segments_equal_those_of_bsd(
             mss in select(&[256u32, 512, 1024, 4096][..]),
             wnd in 8192u32..600_000,
             happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
@@ -590,7 +590,7 @@ mod tests {
         }
 
         #[test]
-        fn windows_in_whole_segments_match_bsd_for_any_window_and_segment_size(
+        fn windows_counted_in_segments_equal_those_of_bsd_for_any_window_and_segment_size(
             mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
         ) {
             let wnd = wnd.max(mss);

@@ -137,7 +137,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
 }
 
 #[test]
-fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
+fn the_fast_engine_advances_all_ports_of_a_shared_memory_together() {
     let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
     let ports = outputs_of(&network);
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
@@ -297,7 +297,7 @@ fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
 }
 
 #[test]
-fn once_a_waiting_cell_of_a_frame_was_removed_later_cells_of_the_frame_are_refused() {
+fn after_a_memory_has_removed_a_waiting_cell_it_refuses_later_cells_of_the_same_frame() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
     let ports = [N_SOURCE_BOTTLENECK];
@@ -379,7 +379,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
 }
 
 #[test]
-fn a_pause_frame_stops_only_the_priority_that_it_names() {
+fn a_pause_frame_stops_only_cells_of_the_priority_that_it_names() {
     let mut network = star(&[0, 1], "50Mbps", "20ms");
     // Both flows come from the first host. The second flow has a different priority and output, and enough room.
     let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
@@ -467,7 +467,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
 }
 
 #[test]
-fn priority_groups_that_wait_at_a_sending_port_are_not_reported_as_deadlocked() {
+fn priority_groups_that_wait_only_for_a_busy_port_are_not_reported_as_deadlocked() {
     let link = LinkIndex::new;
     let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
     let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
@@ -519,7 +519,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 }
 
 #[test]
-fn a_tomahawk_5_switch_starts_to_pause_at_the_published_number_of_cells() {
+fn a_tomahawk_5_switch_begins_to_pause_at_the_published_number_of_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
     assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");
@@ -527,7 +527,7 @@ fn a_tomahawk_5_switch_starts_to_pause_at_the_published_number_of_cells() {
 
 #[test]
 #[ignore = "slow, and a test with another profile covers the same code"]
-fn a_tomahawk_5_switch_with_more_ports_starts_to_pause_at_the_published_number_of_cells() {
+fn a_tomahawk_5_switch_with_more_ports_begins_to_pause_at_the_published_number_of_cells() {
     let lt2 = tomahawk_5(164_619_432, 33_690_560, 48, 34);
     let expected = [
         125_589, 62_811, 31_423, 15_728, 7881, 3958, 1996, 1015, 524, 279, 157, 95, 65, 49, 42, 38, 36, 35, 34, 34, 34,

@@ -39,7 +39,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn the_formula_of_each_event_sets_the_congestion_window() {
+fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -68,7 +68,7 @@ fn the_formula_of_each_event_sets_the_congestion_window() {
 }
 
 #[test]
-fn events_without_a_congestion_formula_change_the_window_as_jacobsons_algorithm_does() {
+fn without_a_formula_for_an_event_the_window_changes_as_in_the_algorithm_of_jacobson() {
     let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
     let receive_window = Bytes { bytes: 200 * 512 };
     let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
@@ -147,7 +147,7 @@ fn congestion_formula_results_that_are_not_numbers_are_counted() {
 }
 
 #[test]
-fn an_error_in_a_congestion_formula_names_its_place() {
+fn a_message_about_an_error_in_a_congestion_formula_shows_the_position_of_the_error() {
     let told = |table: Table, key: &str, words: &str| {
         let options = options(table);
         let faults = [options.check(), options.check_formula()].concat();
