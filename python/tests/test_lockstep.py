@@ -43,7 +43,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
     return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
 
 
-def test_lock_step_of_hosts_whose_packets_never_find_room_is_detected() -> None:
+def test_lock_step_is_detected_if_packets_of_some_hosts_never_find_room() -> None:
     table = scenario()
     found = lock_step_warning(table, ran(table))
     assert found is not None
@@ -113,7 +113,7 @@ def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, A
     assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
-def test_without_random_tie_order_all_seeds_give_the_same_run() -> None:
+def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_run() -> None:
     rotating = {"switch.tie_order": "rotating"}
     assert "seeds do not differ" in str(lock_step_warning(scenario(rotating), NOTHING))
     drifting = scenario({**rotating, "tcp.reno.tick_phase": "drifting"})
@@ -210,7 +210,7 @@ def test_the_default_measures_include_those_that_detect_lock_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_warn_of_lock_step_at_the_end(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_and_its_report_each_end_with_the_lock_step_warning(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
     assert "warning: 1 of 2 points may depend on lock-step" in swept.err
@@ -233,14 +233,14 @@ def test_a_sweep_whose_flows_are_not_in_lock_step_gets_no_warning(celltrain: Com
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_lock_step_is_not_judged_if_a_store_lacks_the_measures_that_detect_it(
+def test_without_the_measures_that_detect_lock_step_a_store_gets_no_lock_step_verdict(
     celltrain: Command, tmp_path: Path
 ) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_python_functions_give_the_lock_step_warning(tmp_path: Path) -> None:
+def test_functions_of_the_python_package_give_the_lock_step_warning_too(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
     with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")

@@ -94,7 +94,7 @@ def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_ce
 
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_with_one_shared_pool_every_published_number_of_other_topologies_is_computed(row):
+def test_with_one_shared_pool_every_published_pause_threshold_of_other_topologies_is_reproduced(row):
     """These sections do not publish pool sizes, but one size explains all numbers of a pool."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
@@ -210,7 +210,7 @@ def test_the_thresholds_of_a_large_switch_have_a_row_per_setting_and_take_under_
     assert time.process_time() - start < 1
 
 
-def test_a_switch_configuration_in_a_file_and_in_a_python_call_give_the_same_answer(tmp_path):
+def test_a_switch_configuration_gives_the_same_answer_in_a_file_and_in_a_python_call(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))
@@ -278,7 +278,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_cells(topology, engine):
+def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(topology, engine):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))

@@ -156,7 +156,7 @@ def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_and_all_such_faul
     assert faults["sources"].message == ("NSource: sources = 0 is refused: input should be greater than or equal to 1")
 
 
-def test_a_message_about_a_fault_inside_a_table_names_the_place_of_the_fault():
+def test_a_message_about_a_fault_inside_a_table_names_the_path_of_the_key():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.Scenario(
             duration="1s",
@@ -228,7 +228,7 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("key", FAULTY)
-def test_python_names_the_same_path_of_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
+def test_python_reports_the_same_path_for_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
     lan = ct.load("lan-epd").to_dict() | FAULTY[key]
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Scenario.model_validate(lan)

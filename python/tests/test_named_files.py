@@ -107,6 +107,6 @@ def test_a_malformed_row_of_a_named_file_is_refused_with_its_line_and_not_quoted
     assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
 
 
-def test_the_heading_line_of_a_file_of_sizes_may_have_any_words(tmp_path):
+def test_the_heading_line_of_a_file_of_sizes_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

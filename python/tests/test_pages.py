@@ -69,7 +69,7 @@ def test_the_documentation_site_shows_every_parameter_of_a_model_on_its_page(nam
     assert set(rows) >= {parameter.name for parameter in entry.parameters}
 
 
-def test_the_page_about_scenario_files_names_every_key_that_no_page_of_a_model_shows():
+def test_keys_of_scenario_files_that_no_model_page_shows_are_listed_on_the_page_about_scenario_files():
     """The previous test finds the parameters of models on their pages. Pages of TCP variants refer to this page."""
     schema = json.loads(_core.schema())
     parts = dict(schema["$defs"])

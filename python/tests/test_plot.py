@@ -56,7 +56,7 @@ def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     assert axes.get_ylim()[1] >= 155
 
 
-def test_plotted_packets_at_an_edge_device_have_dots_in_phase_1_of_adaptive_discard(controlled):
+def test_in_plots_of_an_edge_device_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
@@ -156,7 +156,7 @@ def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priority_group():
+def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {

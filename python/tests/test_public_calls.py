@@ -284,7 +284,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_the_table_of_wrong_calls_covers_every_public_function(lan, store):
+def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -630,11 +630,11 @@ def test_every_public_class_has_a_readable_repr():
     assert not [one for one in classes if one.__repr__ is object.__repr__]
 
 
-def test_the_printed_form_of_a_result_table_names_its_class():
+def test_the_printed_form_of_a_result_table_contains_its_class_name():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
-def test_plots_and_reasons_have_a_readable_repr(lan):
+def test_plots_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)
@@ -642,7 +642,7 @@ def test_plots_and_reasons_have_a_readable_repr(lan):
     assert repr(ct.Capture("a.pcapng")) == "Capture('a.pcapng', kind='ip')"
 
 
-def test_python_completion_lists_functions_and_results_and_submodules_list_scenario_classes():
+def test_python_completion_lists_functions_and_results_and_keeps_scenario_classes_in_submodules():
     assert len(dir(ct)) <= 53
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}

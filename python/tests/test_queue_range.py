@@ -53,7 +53,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_whose_queue_stays_empty_has_a_recorded_range_of_zero() -> None:
+def test_a_port_whose_queue_stays_empty_has_a_recorded_range_from_zero_to_zero() -> None:
     """The fast engine stores no queue for this port unless a range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)

@@ -114,7 +114,7 @@ def test_a_seed_that_one_side_of_a_comparison_lacks_is_left_out_of_the_pairs(tmp
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_names_an_axis_on_which_an_effect_changes_its_sign(celltrain, tmp_path):
+def test_a_report_names_an_axis_along_which_an_effect_changes_its_sign(celltrain, tmp_path):
     """`fba` is better in the LAN and worse in the WAN; `ppd` changes sign with the buffer and the network."""
     rng = np.random.default_rng(3)
     own = rng.normal(0, 0.002, (2, 3, 4, 4))

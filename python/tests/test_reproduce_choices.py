@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_of_a_paper_are_found_by_some_of_their_values_in_upper_or_lower_case():
+def test_networks_and_rows_of_a_paper_can_be_selected_by_some_of_their_values_in_upper_or_lower_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -128,7 +128,7 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
     ]
 
 
-def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(celltrain, tmp_path):
+def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
     assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
@@ -146,7 +146,7 @@ def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(cel
     "seeds, options",
     [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
 )
-def test_the_command_on_the_page_of_the_paper_gives_the_same_seeds(seeds, options):
+def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(seeds, options):
     assert (
         _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
     )

@@ -169,7 +169,7 @@ def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenar
         (("sweep", "plan.toml", "--store", "store", "--retry-failed"), "--retry-failed needs --resume"),
     ],
 )
-def test_an_option_without_a_value_is_named_as_it_is_typed(celltrain, arguments, option):
+def test_an_option_whose_value_is_missing_is_named_as_the_user_typed_it(celltrain, arguments, option):
     refused = celltrain(*arguments)
     assert refused.code == 2
     assert refused.err.startswith(option)

@@ -231,7 +231,7 @@ def test_each_command_prints_its_saved_output(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_no_command_cuts_off_its_output_at_other_screen_widths(
+def test_no_command_cuts_off_its_output_at_any_other_screen_width(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for width in (80, 120):

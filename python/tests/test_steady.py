@@ -73,7 +73,7 @@ def lan(duration="2s"):
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
 
 
-def test_the_steady_state_mean_of_a_run_is_its_goodput_and_flows_add_up():
+def test_the_steady_state_mean_of_a_run_is_its_goodput_and_the_means_of_flows_add_up_to_it():
     result = ct.run(lan(), trace=["delivered"], step="1ms")
     of_all = result.steady()
     if of_all.from_s == 0:

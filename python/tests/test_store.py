@@ -332,7 +332,7 @@ def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltra
     assert not (tmp_path / "new" / "store.sqlite").exists()
 
 
-def test_a_plan_is_the_same_plan_if_only_its_name_or_a_limit_changes(store):
+def test_a_plan_with_another_name_or_limit_still_counts_as_the_same_plan(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
 

@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_of_a_time_window_are_the_same_on_any_number_of_threads() -> None:
+def test_measures_in_a_measuring_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_cells_in_batches_makes_no_single_decisions(tmp_path: Path) -> None:
+def test_a_port_that_admits_cells_in_batches_never_admits_single_cells_by_a_decision_of_the_policy(tmp_path: Path) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

@@ -120,7 +120,7 @@ def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(
         (["nope"], "No such command 'nope'; see celltrain -h"),
     ],
 )
-def test_errors_in_options_are_one_line_long_like_errors_in_files(
+def test_messages_about_errors_in_options_are_one_line_long_like_messages_about_files(
     celltrain: Command, arguments: list[str], message: str
 ) -> None:
     answer = celltrain(*arguments)
@@ -211,6 +211,6 @@ def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:
     assert package("mmu") == "'.[mmu]'"
 
 
-def test_for_each_refused_value_the_schema_states_why_it_is_refused() -> None:
+def test_the_schema_gives_a_reason_for_each_value_that_it_refuses() -> None:
     refused = [one["x-refused"] for one in json.loads(_core.schema())["$defs"].values() if "x-refused" in one]
     assert [list(one) for one in refused] == [["bbr"]]
