@@ -200,7 +200,9 @@ def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_
     assert plot.notes == []
 
 
-def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_frame_with_the_longest_delay(result: ct.RunResult) -> None:
+def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_frame_with_the_longest_delay(
+    result: ct.RunResult,
+) -> None:
     frames = result.events["frames"].to_pylist()
     assert any(r["vc"] == "tcp1" and r["event"] == "refused" for r in frames)
     assert not any(r["vc"] == "tcp1" and r["event"] == "cut" for r in frames)

@@ -48,7 +48,9 @@ def test_no_number_in_a_printed_table_is_cut_or_broken_at_any_screen_width(grid:
 
 
 @given(grids(), st.integers(110, 150))
-def test_a_table_fits_any_screen_that_has_room_for_its_key_columns_and_one_number_column(grid: Grid, width: int) -> None:
+def test_a_table_fits_any_screen_that_has_room_for_its_key_columns_and_one_number_column(
+    grid: Grid, width: int
+) -> None:
     assert all(len(line) <= width for line in grid.text(width).splitlines())
 
 

@@ -75,7 +75,9 @@ def test_if_incast_answers_are_long_the_required_buffer_is_one_packet_less_than_
 
 
 @pytest.mark.parametrize("senders", [2, 4, 7])
-def test_if_incast_answers_are_long_and_senders_few_the_required_buffer_is_up_to_four_packets_less_than_the_formula(senders: int) -> None:
+def test_if_incast_answers_are_long_and_senders_few_the_required_buffer_is_up_to_four_packets_less_than_the_formula(
+    senders: int,
+) -> None:
     queue = largest_queue(senders, WINDOW, 500, K, BDP)
     assert queue == BDP + 2 * K
     assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0

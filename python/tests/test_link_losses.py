@@ -61,7 +61,9 @@ def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_ru
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),
     ],
 )
-def test_a_wrong_delay_rule_for_packets_is_refused_with_the_path_of_its_key(rule: dict[str, object], words: str) -> None:
+def test_a_wrong_delay_rule_for_packets_is_refused_with_the_path_of_its_key(
+    rule: dict[str, object], words: str
+) -> None:
     with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
         ct.run(ct.Scenario.model_validate(delayed(rule).to_dict()))
     assert "source1->sw1" in str(raised.value)

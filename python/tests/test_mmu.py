@@ -278,7 +278,9 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(topology, engine):
+def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(
+    topology, engine
+):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))

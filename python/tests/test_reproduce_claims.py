@@ -57,7 +57,9 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_the_claim_test_greater_compares_either_means_or_matched_rows(options: dict[str, float], expected: bool) -> None:
+def test_the_claim_test_greater_compares_either_means_or_matched_rows(
+    options: dict[str, float], expected: bool
+) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
     assert holds(test, POLICIES) is expected
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False

@@ -175,7 +175,9 @@ def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]
 
 
-def test_each_refuted_claim_states_what_decides_it_and_a_chosen_threshold_has_a_neighbouring_value(paper: Paper) -> None:
+def test_each_refuted_claim_states_what_decides_it_and_a_chosen_threshold_has_a_neighbouring_value(
+    paper: Paper,
+) -> None:
     table = ROOT / "docs" / "results" / COMCOM / "claims.csv"
     with table.open(encoding="utf-8", newline="") as handle:
         rows = {row["claim"]: row for row in csv.DictReader(handle)}

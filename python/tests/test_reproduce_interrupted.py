@@ -67,7 +67,9 @@ def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(par
     assert "need tables that were not run" not in text
 
 
-def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_state_the_number_of_finished_seeds(partial: Reproduction) -> None:
+def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_state_the_number_of_finished_seeds(
+    partial: Reproduction,
+) -> None:
     text = text_of(partial)
     assert f"0 to {REQUESTED} of {REQUESTED} seeds LAN, 0 to {REQUESTED} of {REQUESTED} seeds WAN;" in text
     tables = [block for block in report.blocks(partial) if isinstance(block, report.Grid) and "range" in block.heads]

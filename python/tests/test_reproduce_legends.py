@@ -108,7 +108,9 @@ def test_style_options_of_reproduced_figures_are_checked_before_any_run(celltrai
     assert not (tmp_path / "new").exists()
 
 
-def test_a_figure_that_needs_additional_runs_is_drawn_only_if_its_network_was_selected(tmp_path: Path, monkeypatch) -> None:
+def test_a_figure_that_needs_additional_runs_is_drawn_only_if_its_network_was_selected(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(figures, "ENDINGS", ("svg",))
     monkeypatch.setitem(figures.KINDS, "cwnd", lambda source: Figure())
     runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored

@@ -70,7 +70,9 @@ def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the
     assert both.overrides == {"switch.tie_order": "rotating"}, "--set counts for more"
 
 
-def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answer_gets_a_list_of_all(celltrain: Command, tmp_path: Path) -> None:
+def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answer_gets_a_list_of_all(
+    celltrain: Command, tmp_path: Path
+) -> None:
     words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")
     short = ("--set", "duration=20ms")
     told = celltrain(*words, *short, "--choice", "A-03=event_list", "--choice", "A-20=drifting", "--out", tmp_path)

@@ -49,7 +49,9 @@ def text_of(reproduction: Reproduction) -> str:
     return console.file.getvalue()
 
 
-def test_the_queues_of_the_lan_without_loss_exactly_equal_the_numbers_printed_in_the_paper(table1: Reproduction) -> None:
+def test_the_queues_of_the_lan_without_loss_exactly_equal_the_numbers_printed_in_the_paper(
+    table1: Reproduction,
+) -> None:
     queues = {n.number.row["sources"]: n.values for n in table1.numbers if n.number.quantity.unit == "cells"}
     assert queues == {5: (7591.0, 7591.0), 15: (22831.0, 22831.0)}
     assert all(n.inside for n in table1.numbers)

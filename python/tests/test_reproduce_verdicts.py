@@ -35,7 +35,9 @@ def rates() -> Reproduction:
     return of_factor("af-97-0831", 1.03)
 
 
-def test_numbers_can_be_within_tolerance_of_the_mean_although_all_lie_outside_the_range_of_seeds(rates: Reproduction) -> None:
+def test_numbers_can_be_within_tolerance_of_the_mean_although_all_lie_outside_the_range_of_seeds(
+    rates: Reproduction,
+) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
     assert table2["scored"] == table2["with_tolerance"] == table2["draws"] == 24
     # The tolerance of the totals is 2 %, and the smallest numbers differ only by the rounding of the last digit.

@@ -377,7 +377,9 @@ def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_pat
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_sweep_command_prints_every_measure_or_mentions_that_it_was_left_out(count, hidden, tmp_path, celltrain, monkeypatch):
+def test_the_sweep_command_prints_every_measure_or_mentions_that_it_was_left_out(
+    count, hidden, tmp_path, celltrain, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "1000")
     measures = [f"efficiency * {number}" for number in range(1, count + 1)]
     plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'

@@ -102,7 +102,9 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_cells_in_batches_never_admits_single_cells_by_a_decision_of_the_policy(tmp_path: Path) -> None:
+def test_a_port_that_admits_cells_in_batches_never_admits_single_cells_by_a_decision_of_the_policy(
+    tmp_path: Path,
+) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

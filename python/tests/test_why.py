@@ -135,7 +135,9 @@ def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct
         (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and the share of the VC was"),
     ],
 )
-def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(policy: models.Policy, at: str, words: str) -> None:
+def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(
+    policy: models.Policy, at: str, words: str
+) -> None:
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 

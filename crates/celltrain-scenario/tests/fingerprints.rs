@@ -1,5 +1,5 @@
-//! Checks that every shipped scenario gives the same result as last time, on both engines, with and without a probe,
-//! and with runs on one or two threads. Other tests check that the results are right.
+//! Checks that every shipped scenario gives the recorded result on both engines, with and without a probe, and on one
+//! or two threads. Other tests check that the results are right.
 //!
 //! After an intended change of results, update the table with `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario
 //! --test integration fingerprints`. Commit it alone, and explain the reason.
@@ -22,7 +22,7 @@ use crate::scenarios_in;
 /// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
 
-/// Runs seed 1, and both seeds to write the table. `python/tests/test_fingerprints.py` compares both seeds on the
+/// Runs seed 1. To write the table, runs both seeds. `python/tests/test_fingerprints.py` compares both seeds on the
 /// optimised core.
 #[test]
 fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {

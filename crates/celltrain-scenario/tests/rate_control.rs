@@ -67,8 +67,9 @@ fn one_in_nrm_cells_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
-        // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells take a part of it: the
-        // other direction sends one forward RM cell for every Nrm - 1 of them. The first 3 ms cost less than 1 %.
+        // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells use a part of this
+        // capacity: the other direction sends one forward RM cell for every Nrm - 1 backward RM cells. The first 3 ms
+        // cost less than 1 %.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -203,8 +204,8 @@ fn marks_and_rate_control_never_lose_or_add_abr_cells_that_are_not_counted_on_ei
     }
 }
 
-/// Creates two ABR VCs, and one VC of this class that sends packets at this rate, during 50 ms of every 200 ms from 300
-/// ms on.
+/// Creates two ABR VCs, and one VC of this class that sends packets at this rate. It sends during 50 ms of every 200
+/// ms, from 300 ms on.
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
@@ -219,8 +220,8 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     ))
 }
 
-/// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
-/// then stopped for good.
+/// Regression: UBR at the link's rate left no capacity for ABR during an averaging interval. With MCR = 0, the ABR
+/// sources then stopped permanently.
 #[test]
 fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
@@ -249,7 +250,7 @@ fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
     assert_eq!(fast, Engine::Reference.run_to_end(&network));
 }
 
-/// Creates four VCs on a 155.52 Mb/s link, with these additional lines.
+/// Creates four VCs on a 155.52 Mb/s link. These lines are added to the scenario.
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
@@ -285,18 +286,18 @@ fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
     );
 }
 
-/// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
-/// unused.
+/// Regression: the max-min reference gave ABR the whole link despite other classes, and gave no other VC the rate that
+/// a PCR left unused.
 #[test]
 fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
     for (abr, rest, expected) in [
-        // Without a PCR, all four VCs have equal shares. With a PCR for one VC, the others share the rest.
+        // Without a PCR, all four VCs have equal shares. If one VC has a PCR, the other VCs share the rest.
         ("{}", "", [155.52 / 4.0; 2]),
         ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
-        // VBR gets its mean rate first; UBR gets no more than it sends.
+        // VBR gets its mean rate first. UBR gets no more than its sending rate.
         ("{}", vbr, [third; 2]),
         ("{ mcr = \"90Mbps\" }", vbr, [90.0, 25.52 / 2.0]),
         ("{}", &format!("{vbr}\n{ubr}"), [(155.52 - 40.0 - 15.0) / 2.0; 2]),
@@ -312,8 +313,8 @@ fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
 
 #[test]
 fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
-    // A cell takes 265 ticks of 10.3 ns, so that these steps occur at every phase of a cell. The device forwards cells
-    // up to the next step; cells that begin just after it must not have left.
+    // A cell takes 265 ticks of 10.3 ns, so these steps occur at every phase of a cell. The device forwards cells up to
+    // the next step. Cells that begin just after the step must not have left.
     let network = network(
         r#"
         duration = "500us"

@@ -95,7 +95,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():
-        # The warnings are about differences between configurations, which are not used here.
+        # These warnings are about differences between configurations, which this script does not use.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         found = [
             ct.compare(*scenarios, seeds=count, first_seed=first, measures=["efficiency", "fairness"]).values[:, 0]
@@ -105,7 +105,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
 
 
 def score(found: np.ndarray) -> float:
-    """Returns the mean of efficiency times fairness. A run in which nothing arrived counts as 0."""
+    """Returns the mean of efficiency times fairness. A run in which no data arrived counts as 0."""
     return float(np.nan_to_num(np.prod(found, axis=-1)).mean())
 
 

@@ -7,7 +7,7 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 
 /// Checks that a snapshot after two fifths of a run has the same delivered bytes, queues and windows as a recorder at
-/// that instant, and that the counters of three parts add up to those of the whole run.
+/// that instant, and that the counters of three parts of a run add up to those of the whole run.
 pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
     if fifth == Duration::default() {

@@ -14,7 +14,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Features that no list of the schema contains.
+/// Features that are not in any list of the schema.
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",

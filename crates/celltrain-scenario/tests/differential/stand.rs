@@ -9,7 +9,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provi
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
 
-/// Returns a policy class with a setting derived from this byte.
+/// Returns a policy class whose setting is derived from this byte.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
     let when_full = match drawn % 3 {
@@ -45,8 +45,8 @@ fn share(config: &Config) -> Option<u8> {
     share.try_into().ok()
 }
 
-/// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs with more
-/// admissions than the mean. It refuses other frames at random, and at certain times.
+/// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs that have
+/// had more admissions than the mean. It refuses other frames at random, and at certain times.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

@@ -86,7 +86,7 @@ fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) 
     None
 }
 
-/// Simulates with these actions. Returns the result, and the deliveries and snapshots.
+/// Runs a simulation with these actions. Returns the result, the deliveries and the snapshots.
 fn follow(
     engine: Engine,
     mode: PortMode,

@@ -1,4 +1,4 @@
-//! Cases reported by users and in other projects, for which the standards determine the correct result.
+//! Cases from bug reports and other projects, for which the standards determine the correct result.
 //!
 //! Each scenario runs on both engines, which must give the same values.
 

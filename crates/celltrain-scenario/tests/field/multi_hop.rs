@@ -63,9 +63,9 @@ fn rates(text: &str) -> [f64; 3] {
     GROUPS.map(|(_, count, ..)| goodputs.by_ref().take(count).sum::<f64>() / count as f64 * PACKET / 1460.0)
 }
 
-/// The windows of S1 and S3 are so small that the shares follow from their lower bound. RFC 8257 has none, and RFC 3168
-/// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
-/// all the time and mark every packet. Then DCTCP halves its window, as the formula does.
+/// The windows of S1 and S3 are so small that their lower bound determines the shares. RFC 8257 gives no bound, and RFC
+/// 3168 (6.1.2) gives one segment. Windows and Linux keep two segments, so that more than 20 packets wait at the
+/// receiver's port all the time and mark every packet. Then DCTCP halves its window, as the formula does.
 #[test]
 fn if_dctcp_keeps_at_least_two_segments_its_rates_at_two_bottlenecks_match_published_measurements() {
     let mut text = network();

@@ -1,7 +1,7 @@
 //! Laws: changes of a network that, according to theory, leave its results unchanged or change them in a known way.
 //!
-//! Both engines could share a mistake. A law reveals it without a second implementation, by comparing the changed
-//! network with the original one. Each law is checked on random networks, on either engine.
+//! Both engines could share a mistake. A law can reveal such a mistake without a second implementation, because it
+//! compares a changed network with the original. Each law is checked on random networks, on either engine.
 //!
 //! Exact ties are part of the model, and the rules that break them use the order in which parts are listed
 //! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
@@ -63,7 +63,7 @@ impl Case {
 /// A law: returns whether it applies to a network, or an error that describes its violation.
 type Law = fn(&mut Case) -> Result<bool, String>;
 
-/// Checks a law on random networks. It must apply to at least a third of them.
+/// Checks a law on random networks. The law must apply to at least a third of them.
 fn check(seed: u64, law: Law) {
     let cases = cases() / 8;
     let applied = Cell::new(0);

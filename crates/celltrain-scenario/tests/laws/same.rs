@@ -38,7 +38,7 @@ pub(super) fn without_totals(result: RunResult) -> RunResult {
     RunResult { cells: CellTotals::default(), cell_hops: 0, ..result }
 }
 
-/// Removes durations and rates, so that only counts and the order of parts remain.
+/// Removes durations and rates, so that only counts and the order of parts are left.
 pub(super) fn counts(mut result: RunResult) -> RunResult {
     for flow in &mut result.flows {
         (flow.goodput_mbps, flow.max_min_mbps, flow.throughput_mbps) = (0.0, 0.0, 0.0);

@@ -68,7 +68,7 @@ fn every_rule_that_the_page_lists_for_an_ns2_trace_is_necessary() {
     assert!(page == std::fs::read_to_string(PAGE).unwrap(), "the page is out of date: see the beginning of this file");
 }
 
-/// Returns a minimal set of rules that makes a run equal to its trace.
+/// Returns a minimal set of rules with which a run equals its trace.
 fn needed(test: &Test, trace: &Trace) -> Verdict {
     let mut rules: Vec<_> = RULES.iter().filter(|rule| (rule.concerns)(test)).collect();
     let all = run(test, &rules, trace);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
-    /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
+    /// The packet's number modulo [`WRAP`]. For an acknowledgement, the number of the last packet that it acknowledges.
     pub(super) number: u64,
     /// True if the packet is lost at this point.
     pub(super) lost: bool,
@@ -19,7 +19,7 @@ pub(super) const WRAP: u64 = 90;
 /// The traces of a test: `data1` and `acks1` for the first connection, and so on.
 pub(super) type Trace = BTreeMap<String, Vec<Packet>>;
 
-/// Reads the traces of a suite by test, if it has any.
+/// Reads the traces of a suite, by test; empty if the suite has none.
 pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
     let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();

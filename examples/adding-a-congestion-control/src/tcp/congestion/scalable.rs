@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn scalable_tcp_regains_a_window_of_any_size_after_fourteen_round_trips() {
-        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips, each with as many acknowledgements as the window has segments.
+        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips. Each round trip has as many acknowledgements as the window has
+        // segments.
         for window in [100.0, 10_000.0] {
             let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);
             while cwnd < window {
