@@ -37,10 +37,10 @@ CELL_BYTES = 78
 SEGMENT_CELLS = 20
 LINK_RATE = "208Mbps"
 ACCESS_RATE = "1040Gbps"
-"""Rate at which a window arrives at the bottleneck almost at once."""
+"""Rate at which a whole window arrives at the bottleneck almost at once."""
 THRESHOLD_CELLS = 853
 FILE_BYTES = 2 * 1024 * 1024
-"""smoltcp's run ends when each of several flows has delivered this amount."""
+"""If there are several flows, smoltcp's run ends when each has delivered this number of bytes."""
 STACK = {"congestion": "none", "mss": "1460B", "receive_window": f"{256 * 1024}B"}
 SEEDS = 24
 TOLERANCE = 0.1
@@ -126,7 +126,8 @@ def compare(flows: int, theirs: Flows, seeds: int) -> list[Flows]:
 
 
 def agrees(ours: Sequence[float], theirs: float) -> bool:
-    """Returns whether the mean is near smoltcp's value, or that value is within the range of ours."""
+    """Returns whether the mean is close to smoltcp's value, or whether that value lies within the range of
+    celltrain's values."""
     return abs(statistics.mean(ours) / theirs - 1) <= TOLERANCE or min(ours) <= theirs <= max(ours)
 
 

@@ -151,7 +151,9 @@ impl<'a> Watch<'a> {
     /// Writes the waiting packets and ends the capture. Returns the number of packets or cells written, without the
     /// handshakes.
     ///
-    /// # Errors If some traffic cannot be represented. Failed writes are not returned, because `sink` reports them.
+    /// # Errors
+    ///
+    /// If some traffic cannot be represented. Failed writes are not returned, because `sink` reports them.
     pub fn finish(mut self) -> Result<u64, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {

@@ -41,7 +41,9 @@ impl PerVc {
 
     /// Returns the value of each of the VCs with these names.
     ///
-    /// # Panics If a VC has no value. The scenario's checks refuse this case.
+    /// # Panics
+    ///
+    /// If a VC has no value. The scenario's checks refuse this case.
     pub fn resolve(&self, names: &[&str]) -> Vec<f64> {
         names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
     }

@@ -128,7 +128,9 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
 
 /// Checks that at least one flow reports its congestion window.
 ///
-/// # Errors Returns an error if no flow has a stack that reports its window.
+/// # Errors
+///
+/// Returns an error if no flow has a stack that reports its window.
 pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<(), String> {
     let is_shown = |flow: &Flow| !flow.outside || matches!(scenario.stack_of(&flow.name), Some(StackConfig::Quic(_)));
     if network.flows.is_empty() || network.flows.iter().any(is_shown) {

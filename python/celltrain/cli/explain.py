@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
-#: The TCP parameters that are changed most often.
+#: The TCP parameters that users change most often.
 ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
 #: The kinds of names that can be explained.
 EXPLAINED = (
@@ -204,7 +204,7 @@ def _term(wanted: str) -> tuple[str, str] | None:
 
 
 def _advice(wanted: str) -> str:
-    """Returns the end of a message about a name that does not exist."""
+    """Returns the end of a message about an unknown name."""
     known = list(dict.fromkeys(entry.name for entry in everything()))
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)

@@ -204,7 +204,7 @@ def report(
 
 
 def _table(report: Report) -> Iterator[Block]:
-    """Yields a row for each point: means, and differences from the baseline if any, with half their 95 % intervals."""
+    """Yields a row for each point: means and, with a baseline, differences from it, with half their 95 % intervals."""
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.ensemble.reports import MOST_ROWS
 

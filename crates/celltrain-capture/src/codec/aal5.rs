@@ -49,7 +49,9 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The pad's contents are ignored, because the
 /// standard leaves its coding open, but the CRC covers them.
 ///
-/// # Errors If the size, CRC, abort, length or CPI is wrong. The checks run in that order, so a damaged frame is always
+/// # Errors
+///
+/// If the size, CRC, abort, length or CPI is wrong. The checks run in that order, so a damaged frame is always
 /// reported as damaged, whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole = || {

@@ -85,7 +85,9 @@ impl CellHeader {
 
     /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
     ///
-    /// # Errors If there are not exactly five bytes, or the fifth byte is not the HEC of the first four.
+    /// # Errors
+    ///
+    /// If there are not exactly five bytes, or the fifth byte is not the HEC of the first four.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let &[a, b, c, d, carried] = bytes else {
             return refuse!("a cell header has {HEADER_BYTES} bytes, not {}", bytes.len());

@@ -155,7 +155,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Returns the results as if the run ended now. The run continues unchanged.
     ///
-    /// # Errors Never fails, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
+    /// # Errors
+    ///
+    /// Never fails, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
     pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
         self.snapshot_unless(&CancellationToken::never())
     }
