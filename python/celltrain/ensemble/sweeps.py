@@ -108,14 +108,14 @@ def sweep(
     return answer
 
 
-#: Number of points in a block. A block runs seed by seed, so that after an early stop many points have a few seeds.
+#: Number of points in a block. A block runs seed by seed, so if the sweep stops early, many points have a few seeds.
 BLOCK = 1000
 #: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
 #: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
 #: Minimum time between two writes in seconds, so that short runs are written together. A run that took at least half of
-#: it is written at once.
+#: this time is written at once.
 WRITE_SECONDS = 0.2
 
 
@@ -174,7 +174,7 @@ class Coordinator:
         self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
     ) -> None:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
-        #: Protects all attributes below, because a worker may iterate over the runs on another thread.
+        #: Protects all attributes below, because a worker may iterate over the runs from another thread.
         self._lock = threading.Lock()
         #: Runs that were started but not written yet, by key; None until they are received.
         self._runs: dict[str, RunRecord | None] = {}
@@ -245,7 +245,7 @@ class Coordinator:
                     self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
 
     def _is_new(self, run: Repeat) -> bool:
-        """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
+        """Returns whether a run is new. If it is not, records it as a repeat of an earlier point's run."""
         with self._lock:
             if run.run_key in self._runs or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
@@ -255,7 +255,7 @@ class Coordinator:
             return True
 
     def _take(self, rows: Rows) -> None:
-        """Stores the received rows in memory, and writes them to disk if a write is due."""
+        """Stores the received rows in memory. If a write is due, writes them to disk."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -283,8 +283,8 @@ class Coordinator:
             self._failed += record.error is not None
 
     def _write(self) -> None:
-        """Writes the received runs in one transaction."""
-        # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
+        """Writes the received runs in one transaction. Ctrl-C is delayed until the written runs are removed from the
+        list of runs to write.
         with uninterrupted():
             with self._lock:
                 received = [record for record in self._runs.values() if record is not None]

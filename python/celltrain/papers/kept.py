@@ -1,4 +1,4 @@
-"""The finished runs of a reproduction in a file, so that an interrupted one can be continued."""
+"""The finished runs of a reproduction in a file, so that an interrupted reproduction can be continued."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _FIELDS = ("fingerprint", "cell_hops", "seconds")
 
 
 def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a run from a file; raises an exception of Python if it does not have the form that `Kept.write` gives it."""
+    """Returns a run from a file; raises a Python exception if the run does not have the form that `Kept.write`
+    produces."""
     values = {
         name: (None if value is None else float(value), None if problem is None else str(problem))
         for name, (value, problem) in run["values"].items()
@@ -35,10 +36,11 @@ def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kept:
-    """Finished runs by key. The key includes the scenario, the seed and the version, so that no other run is used."""
+    """Finished runs by key. The key includes the scenario, the seed and the version, so the file never supplies a
+    different run."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
-        """Reads the file if `resume` is true; raises `PaperError` if that is impossible."""
+        """If `resume` is true, reads the file; raises `PaperError` if that is impossible."""
         self.path = path
         self._runs: dict[str, dict[str, Any]] = {}
         if not resume:

@@ -1,7 +1,7 @@
 """Ratios of measured values, paired by seed.
 
 Runs of different policies with the same seed have the same requests, so most of the variation between seeds cancels in
-their ratio.
+the ratio of their values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A ratio of a row of an experiment to the row that its `against` selects.
+    """A ratio between a row of an experiment and the row that its `against` selects.
 
     Attributes:
         row: Values of the keys, without that of `across` if the ratio is for all its values together.
@@ -78,9 +78,10 @@ class Compared:
 
 
 def against(table: Table, scored: Sequence[Scored]) -> list[Compared]:
-    """Returns the ratios of an experiment to the row that its `against` selects, row by row and for all columns.
+    """Returns the ratios between each row of an experiment and the row that its `against` selects, row by row and for
+    all columns.
 
-    The row itself is left out, and so are quantities with values that are not positive.
+    The selected row itself is left out, and so are quantities with values that are not positive.
     """
     members = [one for one in scored if one.number.table == table.number] if table.against else []
     without = {one.number.quantity.name for one in members if min(one.values) <= 0}

@@ -408,8 +408,8 @@ class Store(Carded, Answer):
 def read_parquet(content: bytes) -> pa.Table:
     """Reads a Parquet file in memory, and verifies its checksums.
 
-    Uses only this thread, and memory owned by Arrow: an Arrow thread that releases a Python object during interpreter
-    shutdown crashes the process.
+    Uses only this thread and memory owned by Arrow. If an Arrow thread releases a Python object during interpreter
+    shutdown, the process crashes.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -51,7 +51,7 @@ __all__ = ["vet"]
 ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
 #: The reference policy for delivered data, and the fraction of its data that any policy must deliver.
 TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
-#: Duration simulated by both engines. It is short, because the reference engine is slow.
+#: Duration simulated on both engines. It is short, because the reference engine is slow.
 BY_BOTH = "200ms"
 #: Descriptions of metrics whose names are not words.
 WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "least goodput (Mb/s)"}
@@ -187,7 +187,7 @@ def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) 
     from celltrain.model.types import Scenario
 
     if TAIL_DROP not in others:
-        # Tail drop is the reference for delivered data, and has no column.
+        # Tail drop is the reference for delivered data, so it has no column.
         others = [*others, TAIL_DROP]
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
     with warnings.catch_warnings():
@@ -241,7 +241,7 @@ def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
 
 
 def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """Returns the check for an empty buffer, which also fails if the policy carries nothing in some runs."""
+    """Returns the check with an empty buffer. It also fails if the policy delivers no data in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
     if not nothing:
@@ -251,7 +251,7 @@ def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dic
 
 
 def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
-    """Checks that the policy carries at least half as much as tail drop in each scenario."""
+    """Checks that the policy delivers at least half as much data as tail drop in each scenario."""
     little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
     least = min(carried, key=lambda name: carried[name])
     right = f"{percent(carried[least])} or more; least in {least}"
@@ -268,7 +268,7 @@ def _share_of_tail_drop(compared: Compared) -> float:
 def _remarks(
     name: str, verdicts: Sequence[Mapping[str, Any]], compared: Mapping[str, Compared], carried: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yields remarks to read first: scenarios in which the policy carries nothing or little, and refusals."""
+    """Yields remarks to read first: scenarios in which the policy delivers no or little data, and refusals."""
     for scenario, each in compared.items():
         if count := int(each.carried_nothing[0].sum()):
             yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
@@ -282,7 +282,7 @@ def _remarks(
 
 
 def _doubts(compared: Compared) -> Iterator[str]:
-    """Yields doubts about a scenario that are neither among the remarks nor among `celltrain check`'s warnings."""
+    """Yields warnings about a scenario, except those in the remarks and those of `celltrain check`."""
     mine = shown(compared.names[0])
     for doubt in compared.doubts:
         if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):
@@ -295,7 +295,8 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals, over all scenarios and per scenario: of a policy, or of the vetted one minus it."""
+    """Returns means with intervals, over all scenarios and per scenario, either of a policy or of the vetted policy
+    minus that policy."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:
@@ -318,7 +319,8 @@ def reversals(
     differences: Mapping[str, Mapping[str, Any]],
     pairs: Sequence[Mapping[str, str]],
 ) -> list[str]:
-    """Returns a text for each measure in which the ranking of this and another policy depends on the scenario.
+    """Returns a sentence for each measure in which the ranking of the vetted policy and another depends on the
+    scenario.
 
     The scenarios of a pair differ only in the TCP, or only in clocks and starts. Both differences must be significant,
     with opposite signs: if only one is significant, the scenarios do not necessarily differ.

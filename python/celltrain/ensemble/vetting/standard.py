@@ -19,7 +19,7 @@ from celltrain.model.scenario import Reading
 PATH = "port.bottleneck.policy"
 #: Scenarios without a policy, by name.
 SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
-#: A small network with a memory that ports share, and the path of its policy.
+#: A small network with a memory shared by ports, and the path of its policy.
 SHARED: dict[str, Any] = {
     "duration": "20ms",
     "topology": {
@@ -38,7 +38,8 @@ PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 )
-#: Pairs of scenarios that differ only in their clocks and starts, which are either equal for all hosts or random.
+#: Pairs of scenarios that differ only in clocks and start times, which are equal for all hosts in one and random in the
+#: other.
 CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
 
 #: Policies to compare with by default.
@@ -52,7 +53,7 @@ MEASURES = {
     "timeouts": "flows.sum(*).timeouts",
     "least_goodput_mbps": "flows.least(*).goodput_mbps",
 }
-#: Fractions, whose mean over the scenarios is meaningful.
+#: Measures that are fractions, whose mean over the scenarios is meaningful.
 SHARES = ("efficiency", "fairness")
 
 
@@ -123,7 +124,7 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
 def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
     """Returns the warnings about a policy in these scenarios; raises `InputError` with all faults.
 
-    A fault or warning that does not occur in all scenarios lists those of `named` in which it does.
+    If a fault or warning does not occur in all scenarios, it lists those of `named` in which it occurs.
     """
     faults: dict[Fault, list[str]] = {}
     warnings: dict[str, list[str]] = {}
@@ -153,7 +154,7 @@ def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named:
 
 
 def of_memory(policy: Policy) -> Reading:
-    """Returns the verdict on a policy in a memory that ports share. Its faults are those of the policy's file."""
+    """Returns the verdict on a policy of a memory shared by ports. Faults refer to the policy's file."""
     made = overrides.applied(SHARED, {MEMORY_PATH: policy.table})[0]
     reading = Reading.of_table(made, policy.name)
     own = [
@@ -196,7 +197,7 @@ def check_file(
             if not is_memory_policy:
                 raise
             reading = of_memory(policy)
-            # A name that is unknown only at ports is a name of memories, such as q_i.
+            # If a name is unknown only at ports, it is a name of memories, such as q_i.
             if reading.faults and _unknown(faults) <= _unknown(reading.faults):
                 raise
     else:
