@@ -78,7 +78,7 @@ def fuzz(count: int, _: int) -> Iterable[str]:
 
 
 def mutants(count: int, seed: int) -> Iterable[str]:
-    """Tests every n-th mutant of the core, about COUNT of them, and exits with 1 if the tests miss too many."""
+    """Tests every n-th mutant of the core, about COUNT in total, and exits with 1 if the tests miss too many."""
     listed = ["cargo", "mutants", "--package", "celltrain-core", "--list"]
     names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     shards = max(1, len(names) // count)

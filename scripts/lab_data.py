@@ -23,7 +23,8 @@ from celltrain.papers.paper import PAPER, load
 
 
 def papers() -> list[dict[str, Any]]:
-    """Returns the papers' table rows with their printed numbers, like `PaperRow` in lab/src/engine/api.ts."""
+    """Returns the rows of the papers' tables with their printed numbers, in the form of `PaperRow` in
+    lab/src/engine/api.ts."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
     for paper_id in PAPER.ids():
         paper = load(paper_id)
@@ -56,7 +57,7 @@ STACKS = {type(None), ct.Smoltcp}
 
 
 def scenarios() -> dict[str, ct.Scenario]:
-    """Returns the shipped scenarios by name, without those whose stacks the page does not have."""
+    """Returns the shipped scenarios by name, except those with stacks that the page does not contain."""
     loaded = {name: ct.load(name) for name in shipped.names("scenario")}
     return {name: one for name, one in loaded.items() if stacks(one) <= STACKS}
 

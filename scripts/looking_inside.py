@@ -76,7 +76,7 @@ def first_rows(cell: bytes) -> list[Row]:
 
 
 def last_rows(cell: bytes, cells: int) -> list[Row]:
-    """Describes the last cell of a frame: the end of its data, padding and trailer."""
+    """Describes the last cell of a frame: the end of its data, the padding and the trailer."""
     length = number(cell, 47, 2)
     data = length - (cells - 1) * PAYLOAD_BYTES
     pad = PAYLOAD_BYTES - TRAILER_BYTES - data

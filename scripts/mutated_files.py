@@ -1,4 +1,4 @@
-"""Gives every command damaged files, and checks that it reports them and loses no data.
+"""Gives every command damaged files, and checks that it reports the damage and loses no data.
 
     python scripts/mutated_files.py --count 5000
     python scripts/mutated_files.py --case 17
@@ -12,7 +12,7 @@ traceback, a signal or a timeout. If the store can be read afterwards, its rows 
 Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that
 dies or hangs costs one case and is reported. The script exits with 1 if anything was wrong.
 
-Nothing connects to the network: every address in a scheduler file is reported as unreachable.
+No case connects to the network: every address in a scheduler file is treated as unreachable.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns a complaint if the damaged store is readable but its rows differ from the original; otherwise ""."""
+        """Returns a complaint if the damaged store can be read but its rows differ from the original; otherwise an
+        empty text."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 

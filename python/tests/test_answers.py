@@ -116,7 +116,7 @@ def test_each_command_gives_its_saved_json_answer(
     if any("awkward" in command for command in COMMANDS[name]):
         request.getfixturevalue("failing")
     if name.startswith("report"):
-        # The answer names the figures; test_reports.py tests their contents.
+        # The answer contains only the names of figures. test_reports.py tests their contents.
         request.getfixturevalue("empty_figures")
     for command in COMMANDS[name]:
         answer = celltrain(*command.split())

@@ -1,4 +1,4 @@
-"""Damaged or invalid files of any kind: one clear line each, exit code 2, no traceback, and quickly."""
+"""Damaged or invalid files of any kind. Each gives one clear line, exit code 2 and no traceback, quickly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_file_where_a_folder_is_expected_is_refused(celltrain, small):
 
 
 def test_an_unreadable_input_file_is_refused(celltrain, small, monkeypatch):
-    # Root can read every file, so this simulates the refusal.
+    # Root can read every file, so this test simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
 

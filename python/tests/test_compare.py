@@ -55,7 +55,7 @@ def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(la
 
 
 def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have(lan):
-    """Two identical sets of runs have no difference, however wide their spread."""
+    """Two identical sets of runs do not differ, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan give the same runs with every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
     [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
@@ -392,7 +392,7 @@ def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
 
 
 def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(celltrain, small, failing):
-    """The second seed panics, and the others are still compared."""
+    """The run of the second seed panics, and the other seeds are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
     assert answer.code == 1
@@ -418,7 +418,7 @@ def test_comparison_figures_have_the_requested_width_and_contain_their_bars(comp
 
 
 def test_every_condition_of_a_comparison_has_a_separate_place_in_the_figure(lan):
-    """Numeric conditions are on the x-axis; each value of another condition has its own panel."""
+    """Numeric conditions are on the x axis. Each value of another condition has a panel."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
         "port.bottleneck.buffer": [100, 200, 400],
@@ -583,7 +583,7 @@ def test_a_varied_setting_that_only_some_compared_cases_use_is_named_in_a_note(c
     assert "only where tcp is reno" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
     answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
     assert answer["set_only_where"] == {"tcp.reno.tick_phase": "tcp is reno"}
-    # The setting affects the runs of Reno: they equal runs of a scenario that contains it.
+    # The setting affects the runs of Reno: they equal runs of a scenario in which it is written.
     vary = {"duration": ["50ms"], "tcp": ["reno:tick_phase=random"]}
     [only] = ct.compare("lan-epd", vary=vary, seeds=2).to_dict()["scenarios"]
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]

@@ -1,4 +1,4 @@
-"""Names given by users never become formulas or commands in a CSV file that a command writes."""
+"""Names that users give never become formulas or commands in a CSV file written by a command."""
 
 from __future__ import annotations
 

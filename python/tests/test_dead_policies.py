@@ -1,4 +1,4 @@
-"""Policies that deliver nothing or very little: `check` and `vet` report them, and no measure makes them look good."""
+"""Policies that deliver no data or very little: `check` and `vet` report them, and no measure makes them look good."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
-        # The policy delivers some frames, so the check fails because it delivers too little.
+        # The policy delivers some frames, so the check fails because it delivers too few.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
         evidence = answer["remarks"][-1]
@@ -168,7 +168,7 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
-    # Only runs execute the class, so `check` reports nothing.
+    # Only runs execute the class, so `check` cannot report a problem.
     assert read(lan(policy)).warnings == []
 
 
@@ -291,7 +291,7 @@ NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
 def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_command(celltrain, tmp_path):
-    """The policy admits one frame of each VC at a time. It is fair, but delivers very little."""
+    """The policy admits one frame of each VC at a time. It is fair, but delivers very little data."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
@@ -400,7 +400,7 @@ def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of
 
 
 def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
-    """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
+    """No data arrives within 20 us, so fairness is undefined. Only the efficiency has values."""
     with pytest.warns(
         ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; these runs are not counted"
     ):

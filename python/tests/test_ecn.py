@@ -62,7 +62,7 @@ def amplitude(network: ct.Scenario) -> float:
 
 
 def published_amplitude(sources: int, k: int) -> float:
-    """Alizadeh and others (2010), equations 4 to 8, with alpha solved exactly: N (W* + 1) alpha / 2."""
+    """Alizadeh and others (2010), equations 4 to 8, with an exact solution for alpha: N (W* + 1) alpha / 2."""
     window = (BANDWIDTH_DELAY + k) / sources
     marked = (2 * window + 1) / (window + 1) ** 2
     alpha = float(brentq(lambda alpha: alpha**2 * (1 - alpha / 4) - marked, 0, 2))
@@ -103,7 +103,7 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
     segments = pq.read_table(tmp_path / "segments.parquet").to_pandas()
     found = Counter(zip(segments.event, segments.ecn, strict=True))
     assert found["arrived", "marked"] > 0
-    # Without loss every marked segment is echoed once, exactly.
+    # Without loss, every marked segment is echoed exactly once.
     assert found["ack_sent", "echo"] == found["arrived", "marked"]
     assert found["sent", "reduced"] > 0
     cells = pq.read_table(tmp_path / "cells.parquet").to_pandas()

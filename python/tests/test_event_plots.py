@@ -133,7 +133,7 @@ def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(
 def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(
     policy: models.Policy, tmp_path: Path
 ) -> None:
-    """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
+    """Only cells in the window are read, so cells that were already waiting at its start leave without an arrival."""
     from celltrain.drawing.diagrams import _waiting
 
     whole = ct.run(

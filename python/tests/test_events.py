@@ -1,4 +1,5 @@
-"""Event files of a run: their contents, that recording does not affect the run, and refused requests."""
+"""Event files of a run. The tests cover their contents, that recording does not affect the run, and refused
+requests."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ def test_events_of_a_run_that_ends_early_equal_the_first_events_of_the_whole_run
         assert pq.read_table(tmp_path / "window" / f"{kind}.parquet").to_pylist() == table.filter(within).to_pylist(), (
             kind
         )
-    # A capture of cells also ends with the window; packets are written once their outcome is known.
+    # A capture of cells also ends with the window. Packets are written once their outcome is known.
     for kind, engine in {"cells": "fast", "ip": "reference"}.items():
         pcap = ct.Capture(tmp_path / f"{kind}.pcapng", kind=kind, window="300us:900us")
         assert ct.run(small, pcap=pcap).engine == engine

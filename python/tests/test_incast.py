@@ -29,7 +29,7 @@ def plan() -> ct.Plan:
 
 
 def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
-    """Returns `largest_queue` and `smallest_memory`, as the page defines them."""
+    """Returns `largest_queue` and `smallest_memory`, as the page about incast defines them."""
     names: dict[str, Any] = {}
     code = next(block.text for block in blocks(PAGE) if "def largest_queue" in block.text)
     exec(code, names)
@@ -61,7 +61,7 @@ def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_
     senders: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
-    # Dynamic Threshold does not count the arriving cell, so one cell less is sufficient.
+    # Returns how many cells of the burst were refused.
     needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
     assert refused(network(senders, WINDOW, needed, alpha)) == 0
     assert refused(network(senders, WINDOW, needed - 1, alpha)) > 0
@@ -85,7 +85,7 @@ def test_if_incast_answers_are_long_and_senders_few_the_required_buffer_is_up_to
 
 
 def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
-    """Returns one switch on which `busy` other ports receive cells at twice their rate.
+    """Dynamic Threshold does not count the arriving cell, so a memory with one cell less is enough.
 
     For this seed, no query draws one of the sources of these cells as a sender.
     """
@@ -102,7 +102,7 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
     }
     scenario["flow"] = {flow["name"]: rate for flow in flows}
     scenario["incast"]["query"]["receivers"] = ["receiver"]
-    # With PPD, the busy ports would be below their thresholds while frames are discarded.
+    # With PPD, the busy ports would be below their thresholds at times, while frames are discarded.
     scenario["port"]["default"]["policy"] = {"tail_drop": {}}
     return scenario
 

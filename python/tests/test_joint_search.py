@@ -96,7 +96,7 @@ def test_nearly_all_losses_of_slow_start_occur_in_the_second_half_of_slow_start(
     [late] = runs._run(scenarios, [(row, 1)], results, 0.1, 1).values()
     assert whole is not None
     assert late is not None
-    # In the WAN, the whole 200 ms are slow start, and the last 100 ms deliver nearly everything.
+    # In the WAN, the whole 200 ms are slow start, and nearly all data arrives in the last 100 ms.
     assert 1.5 * whole["efficiency"] < late["efficiency"] < 2 * whole["efficiency"]
     runs.close()
 
@@ -152,7 +152,7 @@ def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_pat
 
 
 def is_on(page: Path, block: str, content: str) -> None:
-    """Asserts that a page and its files have what a script would write."""
+    """Asserts that a page and its files contain exactly what the script would write."""
     text, tables = paper_page.without_tables(page, block, content)
     # `make format` wraps the page.
     now = page.read_text(encoding="utf-8")

@@ -86,7 +86,7 @@ BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
 def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
-    """A table whose values have units omits the unit from the label."""
+    """In a table whose values have units, the label has no unit."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
     drawn, again, out = (tmp_path / name for name in ("a.svg", "b.svg", "out"))

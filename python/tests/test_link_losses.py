@@ -1,4 +1,4 @@
-"""Packets that a link loses: results, events and explanations name them."""
+"""Packets lost on a link: results, events and explanations name them."""
 
 import re
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_a_comparison_reports_a_loss_that_never_happened_only_once_for_each_scen
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
     assert "(in 2 of 2 runs; the numbers are from seed 1)" in both
-    # Several seeds of one scenario give the same warning, and a single run another.
+    # Several seeds of one scenario give the same warning; a single run gives a different one.
     several = " ".join(celltrain("run", one, *seeds).err.split())
     assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several
     single = " ".join(celltrain("run", one).err.split())

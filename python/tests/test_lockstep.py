@@ -18,7 +18,7 @@ from celltrain.model.scenario import Reading
 from celltrain.running.results import RunResult
 
 NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
-"""Outcomes of two seeds in which some flow delivered nothing and had timeouts."""
+"""Outcomes of two seeds in which some flow delivered no data and had timeouts."""
 
 
 def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options:
         assert ct.run(ct.Scenario.model_validate(in_step_still), seed=seed).efficiency == 0
         broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
         assert broken.efficiency > 0.2
-        # A flow may still starve for another reason, which is not lock-step.
+        # A flow may starve for another reason than lock-step.
         assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
@@ -147,7 +147,7 @@ def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     edge = NEAR_NONE * step.fair_mbps
     assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
     assert lock_step_warning(table, {1: (edge, 1.0)}) is None
-    # Without timeouts no data was lost for good: a window or a late start limits the flow.
+    # Without timeouts no data was lost permanently, so a window or a late start limits the flow.
     assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
     # A tenth of the link rate during 0.05 s corresponds to 10 segments.
     short = scenario({"duration": "50ms"})
@@ -216,7 +216,7 @@ def test_a_sweep_and_its_report_each_end_with_the_lock_step_warning(celltrain: C
     assert "warning: 1 of 2 points may depend on lock-step" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
-    # If a flow starves, another warning reports that nothing arrived.
+    # If a flow starves, another warning reports that no data arrived.
     [doubt] = about_lock_step(told.json["warnings"])
     assert doubt in swept.err.replace("\n", " ")
     report = celltrain("report", tmp_path / "s", "--measures", "efficiency")

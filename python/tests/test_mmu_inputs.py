@@ -556,7 +556,7 @@ def test_a_switch_configuration_folder_with_two_topologies_is_refused(device, ce
 
 @dataclass
 class Ran:
-    """The part of a run's result that the comparison uses."""
+    """The part of a run's result that is compared."""
 
     events: dict[str, pa.Table]
     fingerprint: str = "same"

@@ -81,7 +81,7 @@ def test_tcp_variants_have_common_options_but_are_different_python_types():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
-    # The options alone do not determine the variant.
+    # The options alone do not identify the variant.
     with pytest.raises(ct.ScenarioError, match="neither one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
@@ -214,7 +214,7 @@ def test_the_core_reads_scenarios_written_by_python(buffer, threshold, seed_of_r
         assert ct.Scenario.model_validate(reading.scenario) == scenario
 
 
-#: Tables with one fault each, inside tables and lists whose names need quotes or look like pydantic's own.
+#: Tables with one fault each, inside tables and lists whose names need quotes or resemble pydantic's own names.
 FAULTY = {
     'link."source1->sw1".delay[0].by': {"link": {"source1->sw1": {"delay": [{"packets": [3]}]}}},
     'link."source1->sw1".lose[1].x': {"link": {"source1->sw1": {"lose": [{"packets": [3]}, {"packets": [1], "x": 1}]}}},

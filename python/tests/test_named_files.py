@@ -13,7 +13,7 @@ from celltrain.model import size_files
 SECRET = "hunter2,12345\n1000,1\n"
 POLICY = 'policy.epd = { threshold = "80%" }\n'
 CLASS = "import celltrain as ct\nclass Mine(ct.PythonPolicy):\n    def admit(self, view, vc):\n        return True\n"
-#: Every key of a scenario or a plan that names a file, with the files; `NAME` is a name.
+#: Every key of a scenario or a plan that names a file, with the files needed; `NAME` stands for a name.
 SIZES = NETWORK + WEB.replace("{}", "NAME")
 SMALL_SIZES = SIZES.replace("NAME", "2kB")
 PLAN = 'measures = ["efficiency"]\nseeds = 1\n'

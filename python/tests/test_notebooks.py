@@ -73,7 +73,7 @@ def test_a_notebook_shows_an_answer_as_html_with_the_content_of_the_printed_text
     plain = re.sub(r"\s+", " ", text)
     for said in words.texts:
         assert re.sub(r"\s+", " ", said) in plain, said
-    # One or two dozen lines, so that the text fits on the screen.
+    # One or two dozen lines, so that the text fits on a screen.
     assert len(text.splitlines()) < 45
 
 
@@ -121,7 +121,7 @@ class Shell:
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """Simulates a notebook's kernel for progress bars. Returns what was displayed."""
+    """Simulates a notebook's kernel for tests of progress bars. Returns the displayed output."""
     shown = []
 
     class ProgressBar:

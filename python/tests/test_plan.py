@@ -20,7 +20,7 @@ from celltrain.model.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"
-# Numeric settings of the base scenario that accept all values below.
+# Numeric settings of the base scenario that accept all values used below.
 PATHS = [f"{SD}.threshold", f"{SD}.z", "port.bottleneck.buffer", "topology.n_source.sources"]
 NUMBERS = {
     f"{SD}.threshold": [0.1, 0.25, 0.5, 0.75, 1.0],
@@ -80,7 +80,7 @@ def test_the_points_of_a_sweep_plan_match_a_simple_model(made, seeds):
         policy = point.scenario["port"]["bottleneck"]["policy"]["selective_drop"]
         assert policy["threshold"] == values.get(f"{SD}.threshold", 0.9)
         assert policy["z"] == values.get(f"{SD}.z", 0.8)
-    # A plan stored as JSON is the same plan.
+    # A plan stored as JSON equals the original plan.
     again = Plan.of_document(json.loads(json.dumps(found.document)))
     assert again.digest == found.digest
     assert [point.values for point in again.points] == twin

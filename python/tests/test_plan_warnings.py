@@ -103,7 +103,8 @@ def test_averaging_a_measure_over_different_networks_gives_a_warning(celltrain, 
 
 
 def test_settings_that_a_plan_pairs_form_one_axis(celltrain, tmp_path):
-    """Changing only the buffer would have no effect, but changing the buffer and the threshold together does."""
+    """A change of the buffer alone would have no effect, but a change of the buffer together with the threshold
+    does."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -149,7 +150,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
 
 
 def test_policies_can_be_paired_with_each_other_while_their_settings_vary_independently(celltrain, tmp_path):
-    """The order of the axes does not matter; a setting of another policy creates no additional run."""
+    """The order of the axes does not matter, and a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
 [[paired]]
@@ -220,7 +221,8 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(celltrain, tmp_path):
-    """All flows time out at each common tick, so the seeds agree to three digits; random ticks give another result."""
+    """All flows time out at each common tick, so the seeds agree to three digits. Random ticks give a different
+    result."""
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"

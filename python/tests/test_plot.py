@@ -163,7 +163,7 @@ def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_pri
         side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
         for side in (None, "egress", "ingress")
     }
-    # Links paused, which the groups decide; the legend says how often.
+    # The groups decide about pauses of links. The legend states how often links paused.
     assert labels[None] == labels["ingress"]
     assert labels[None][0] == "host2->sw, 147 pauses"
     # In this memory, a queue may hold everything, so only groups have a threshold.
@@ -174,7 +174,8 @@ def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_pri
 
 
 def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
-    """The axis becomes logarithmic by `log`, or by the caller on axes that began at zero."""
+    """The axis becomes logarithmic because of `log`, or because the caller sets the scale of axes that began at
+    zero."""
     axes = result.plot.cwnd(log=True)
     axes.figure.draw_without_rendering()
     low, high = axes.get_ylim()

@@ -403,7 +403,7 @@ def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, s
 
 
 class TookTooLongError(BaseException):
-    """Raised if a call neither returns nor refuses its input in time."""
+    """Raised if a call neither returns nor refuses its input within the time limit."""
 
 
 @contextmanager

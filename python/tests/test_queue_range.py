@@ -42,7 +42,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
     queue = result.series["queue"].to_pydict()
     before = 0
     for i, sampled in enumerate(queue["time_s"]):
-        # A sample includes all events at its time.
+        # A sample includes all events at the time of the sample.
         own = (times <= sampled + 1e-12) & (times > (queue["time_s"][i - 1] + 1e-12 if i else -1.0))
         lengths = [before, *after[own]]
         found = queue["queue_cells_least"][i], queue["queue_cells_largest"][i]

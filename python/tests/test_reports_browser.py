@@ -47,7 +47,7 @@ def opened(page, folder, *options):
 def framed(page, folder, screen):
     """Renders a page at a width. Returns its width, its figures and the number of tables that scroll sideways.
 
-    Each figure states whether it is the narrow one, its width, and whether it fits.
+    For each figure: whether it is the narrow version, its width, and whether it fits.
     """
     measured = folder / "measured.html"
     measure = """
@@ -135,7 +135,7 @@ def test_every_figure_of_a_report_fits_the_screen_and_no_page_scrolls_sideways_o
     assert width <= screen
     assert not narrow or scrolling == 0
     assert {one["narrow"] for one in drawings} == {narrow}
-    # Collapsed figures have no layout.
+    # Collapsed figures are not laid out.
     assert 0 < len(drawings) <= page.read_text().count("<figure id=")
     for one in drawings:
         assert one["fits"]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
 BUFFER = {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 110]}
-#: In the LAN, one buffer dominates all others. In the WAN, three are on the front, but none dominates a LAN point.
+#: In the LAN, one buffer beats all others. In the WAN, three buffers are on the front, but none beats a LAN point.
 LAN = [(0.9, 0.9), (0.8, 0.8), (0.85, 0.7), (0.7, 0.6)]
 WAN = [(0.5, 0.1), (0.4, 0.3), (0.2, 0.2), (0.1, 0.5)]
 

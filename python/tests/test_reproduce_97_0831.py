@@ -85,7 +85,7 @@ def test_the_thresholds_of_the_runs_match_the_tables_of_the_paper(short: Reprodu
 
 
 def test_throughputs_printed_in_the_paper_follow_from_the_thresholds(short: Reproduction) -> None:
-    # There is only one seed, so allow more than the tolerance of 5 % in the tables.
+    # With only one seed, allow more than the tolerance of 5 % in the tables.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
         assert s.mean == pytest.approx(s.printed, rel=0.2 if outlier else 0.1), s.number.row

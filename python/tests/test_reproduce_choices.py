@@ -137,7 +137,7 @@ def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_conta
     typed = "celltrain reproduce af-96-1269 --table 2 --network lan --row 5,1000,epd --set duration=20ms --seeds 1"
     assert f"Command: {typed}<" in page
     assert f"written on {date.today().isoformat()}" in page
-    # Figure 1 shows a scenario of its own, without the changed setting.
+    # Figure 1 shows its own scenario, without the changed setting.
     assert not list(tmp_path.glob("*figure1*"))
     assert list(tmp_path.glob("*table2.pdf"))
 

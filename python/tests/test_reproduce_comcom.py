@@ -146,7 +146,7 @@ def test_the_figure_of_goodput_over_time_has_a_panel_for_each_mechanism_and_a_li
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:
-        # Ten VCs, their fair goodput, and an empty line for the legend.
+        # The legend has ten VCs, their fair goodput, and an empty line.
         lines = axes.get_lines()
         assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
         sums = sum(line.get_ydata() for line in lines[:10])

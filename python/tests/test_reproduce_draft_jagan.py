@@ -192,7 +192,7 @@ def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_suppo
 
 @pytest.mark.slow
 def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
-    """Filled with values instead of results: every run has the values printed in the last table that needs it."""
+    """Filled with values instead of results: every run has the values printed in the last table that needs the run."""
 
     def values(number: Number) -> dict[int, float]:
         return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)

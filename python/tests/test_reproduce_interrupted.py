@@ -1,4 +1,4 @@
-"""Tests of interrupted reproductions: each number names its finished seeds, and too few of them give no verdict."""
+"""Tests of interrupted reproductions: each number states its finished seeds, and too few of them give no verdict."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_figure_that_needs_additional_runs_is_drawn_only_if_its_network_was_se
     for network, drawn in (("LAN", 0), ("WAN", 1)):
         asked = [one for one in runs if one.number.network == network]
         assert len(figures.write(own, asked, tmp_path)) == drawn, network
-    # Every figure with runs of its own names its network.
+    # Every figure that needs additional runs names its network.
     for paper in map(load, PAPERS):
         networks = {number.network for number in paper.numbers()}
         specs = [spec for spec in paper.figures if spec["id"] in paper.panels]

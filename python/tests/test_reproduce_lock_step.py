@@ -129,14 +129,14 @@ def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(ol
 
 
 def seeds_of(order: str, rows: list[str], seeds: int, changes: Mapping[str, str]) -> list[Scored]:
-    """Returns numbers of Table 5 in an order of ties, with ticks that drift, so that seeds differ in every order."""
+    """Returns numbers of Table 5 for an order of ties. Ticks drift, so that seeds differ under every order."""
     answers = [] if order == "random" else [f"A-03={order}"]
     choices = [*answers, "A-20=drifting"]
     return ct.reproduce(AF_96_1269, tables=[5], rows=rows, seeds=seeds, choices=choices, overrides=changes).numbers
 
 
 def share_inside(numbers: list[Scored]) -> float:
-    """Returns the share of numbers that are inside, if each run in turn is the printed paper and the others judge it."""
+    """Takes each run in turn as the printed paper, judged by the other runs. Returns the fraction of numbers inside."""
     verdicts = []
     for number in numbers:
         if len({round(value, 2) for value in number.values}) == 1:

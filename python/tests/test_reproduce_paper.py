@@ -47,8 +47,9 @@ def test_every_number_printed_in_paper_96_1269_is_recorded(paper: Paper) -> None
 def test_a_scenario_that_several_tables_of_a_paper_need_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 130, "WAN": 88}
-    # The terms are: 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12 with
-    # Z = 0.8; 108 rows that vary R and Z, minus the 12 with R = 0.9 and Z = 0.8; and 14 of these in another order of ties.
+    # The sum consists of 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12
+    # with Z = 0.8; 108 rows that vary R and Z, minus the 12 with R = 0.9 and Z = 0.8; and 14 of these in another order
+    # of ties.
     published = {n.configuration for table in paper.tables if not table.experiment for n in table.numbers}
     assert len(published) == 4 + 48 + 32 + 96 + 14
     # Smaller windows, and finer and coarser timers, in six cases each.

@@ -95,7 +95,7 @@ def test_the_answer_of_a_reproduction_has_the_documented_keys(table1: Reproducti
     assert set(summary["verdicts"]) == set(verdicts.split())
     assert set(summary["by_table"][0]) == {"table", "scored", "inside", *verdicts.split()}
     assert set(summary["by"][0]) == {"network", "quantity", *summary["by_table"][0], *errors.split()}
-    # All results equal the printed values; theoretical values are points, not random draws.
+    # All results equal the printed values. Theoretical values are points, not random draws.
     everything = summary["verdicts"]
     assert (everything["inside_range"], everything["with_tolerance"], everything["inside_tolerance"]) == (6, 6, 6)
     assert (everything["draws"], everything["ks"]) == (0, None)

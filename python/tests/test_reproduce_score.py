@@ -86,7 +86,7 @@ def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_val
 
 def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_all_other_seeds() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
-    # The distances are between 1 and 2.5, 2 and 2, and 3 and 1.5.
+    # The distances lie between 1 and 2.5, between 2 and 2, and between 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 
@@ -223,8 +223,8 @@ def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
 
 
 def test_the_p_value_of_seeds_never_separates_numbers_of_the_same_run() -> None:
-    # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
-    # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
+    # Twenty identical quantities of a run count as one number. If they were independent, twenty printed values at the
+    # edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]

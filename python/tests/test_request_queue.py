@@ -42,7 +42,8 @@ def test_waiting_times_of_requests_match_lindleys_recursion(requests):
     for i in range(1, len(requests)):
         waiting[i] = max(0, waiting[i - 1] + service[i - 1] - (opened[i] - opened[i - 1]))
     rest = requests.completed_s.to_numpy() - opened - waiting - service
-    # The switch sends the last segment again after it has arrived, and each of the two links has a delay of 1 us.
+    # The switch sends the last segment again after the segment has arrived, and each of the two links has a delay of 1
+    # us.
     assert rest == pytest.approx(np.full(len(requests), rest[0]), abs=1e-12)
     assert waiting.max() > 10 * SEGMENT_S
 

@@ -151,7 +151,7 @@ def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistic
         assert group["retransmitted_segments"] == own["retransmitted_segments"].sum()
         times = sorted((done["completed_s"] - done["opened_s"]) * 1e3)
         assert group["all"]["completion_ms_mean"] == pytest.approx(sum(times) / len(times))
-        # Open requests count as longer than any completed one; if one has the rank, they count with their ages.
+        # Open requests count as longer than any completed request. If an open request has the rank, its age counts.
         ages = (result.duration_s - own[own["completed_s"].isna()]["opened_s"]) * 1e3
         rank = -(-len(own) * 95 // 100)
         ordered = sorted([*times, *ages]) if (is_bound := rank > len(times)) else times

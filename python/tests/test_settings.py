@@ -226,7 +226,7 @@ def test_tcp_variants_in_a_comparison_keep_the_tcp_settings_of_the_scenario(cell
         "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
     ):
         assert line in " ".join(varied.out.split())
-    # A setting given with --set is kept too.
+    # A setting given with --set is also kept.
     windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
     assert windows.count("window 200 kB") == 2
     alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out
@@ -582,7 +582,7 @@ def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(cel
     is_refused(celltrain("sweep", "selective-drop-rz", "--dry-run", "--set", text), ["selective-drop-rz.toml:", words])
     Path("plan.toml").write_text('scenario = "small.toml"\n[axes]\n"port.bottlenek.buffer" = [100, 200]\n')
     is_refused(celltrain("sweep", "plan.toml", "--dry-run"), [f"plan.toml:3: {words}"])
-    # No port has a similar name, so the core reports which setting is missing.
+    # No port has a similar name, so the core reports the missing setting.
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 

@@ -1,4 +1,4 @@
-"""Common mistakes, and messages that tell users what to write."""
+"""Common mistakes, and messages that tell users how to correct them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_names_of_python_classes_use_the_common_spelling_of_protocols():
 
 
 def test_a_message_about_an_unknown_port_lists_all_ports(celltrain, lan, tmp_path):
-    """If the unknown name is a node, the ports of this node come first."""
+    """If the unknown name is a node, the list begins with the ports of this node."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
     ) as refused:

@@ -1,4 +1,4 @@
-"""Flows with real transport stacks offer the same features as other flows, or an error names what is missing."""
+"""Flows with real transport stacks have the same features as other flows, or an error names the missing feature."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_impossible_settings_of_a_protocol_stack_are_refused_with_a_message(tmp_
 
 
 class Windowed(ct.Stack):
-    """Packets with numbers, at most `window` of them unacknowledged; a timeout sends all of them again."""
+    """A stack with numbered packets, of which at most `window` are unacknowledged. A timeout resends all of those."""
 
     window = 8
 
@@ -267,7 +267,7 @@ class Stuck(Windowed):
 
 
 class CountsHeaders(Windowed):
-    """Packets are TCP segments. Their receiver reports headers too."""
+    """The packets are TCP segments. Their receiver also reports headers."""
 
     header = 20
 
@@ -429,7 +429,7 @@ def test_an_exception_in_a_python_stack_ends_the_run_and_names_the_call(stack, w
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
 
 
-#: By method or attribute: a wrong value, and a part of the message.
+#: For each method or attribute, a wrong value and a part of the message.
 OTHER = {
     "poll": {
         "None": (None, "None, but must return a list of bytes; return [] to send nothing"),
@@ -488,7 +488,7 @@ def test_a_timeout_later_than_any_possible_time_never_expires():
 
 
 class Floods(Windowed):
-    """Sends a hundred packets every microsecond. Some 16,000 packets with a full `mss` would have a gigabyte."""
+    """Sends a hundred packets every microsecond. About 16,000 packets with a full `mss` add up to a gigabyte."""
 
     mss = 60_000
 

@@ -12,7 +12,7 @@ from celltrain.running import statistics as steady
 
 
 def climbing(seed, warm=100, rest=900):
-    """A climb from 0 to 10, then noise around 10."""
+    """The values climb from 0 to 10, and then fluctuate around 10."""
     noise = np.random.default_rng(seed).normal(0, 0.5, warm + rest)
     return np.concatenate([np.linspace(0, 10, warm), np.full(rest, 10.0)]) + noise
 

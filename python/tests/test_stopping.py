@@ -21,12 +21,12 @@ from celltrain.ensemble.plan import canonical
 from celltrain.model.cancel import check
 from celltrain.running import Chunk, Local, Task
 
-#: This is not a test of speed: everything that is stopped here would take minutes or days.
+#: This is not a test of speed. Everything that is stopped here would otherwise take minutes or days.
 GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
 DAYS = LAN.replace(duration="900000s")
-#: A short file that takes a second to read and check, and longer to run: 100,000 hosts.
+#: A short file with 100,000 hosts, which takes a second to read and check, and longer to run.
 LARGE = """
 duration = "1us"
 [topology.star]

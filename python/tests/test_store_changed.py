@@ -1,4 +1,4 @@
-"""Changes to any value of a store are found, and other programs that lock it are waited for only briefly."""
+"""Changes to any value of a store are detected, and commands wait only briefly for other programs that lock a store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def whole(tmp_path_factory):
 
 
 def contents(folder):
-    """Returns everything that readers of a store see."""
+    """Returns everything that a reader of a store can see."""
     store = Store.open(folder)
     table = store.table()
     series = []
@@ -146,7 +146,7 @@ def test_a_store_without_checksums_of_series_can_be_read_and_gets_them_when_resu
 
 @contextmanager
 def locked(folder):
-    """Locks a store like another program would."""
+    """Locks a store, as another program might."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite", isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield connection

@@ -275,7 +275,7 @@ def test_the_confidence_interval_of_a_study_is_computed_over_the_seeds() -> None
 
 @pytest.fixture(scope="module")
 def compared(short: Reproduction) -> Reproduction:
-    """The same runs, in a table whose rows are compared with those of `wfq`."""
+    """The same runs, in a table that compares its rows with those of `wfq`."""
     table = replace(short.paper.table("link"), against={"backbone": "wfq"})
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
@@ -295,7 +295,7 @@ def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
 
 
 def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Returns what the site shows of a study's numbers after its tables were saved."""
+    """Returns the numbers that the site shows for a study after its tables were saved."""
     monkeypatch.setattr(paper_page, "RESULTS", folder)
     paper_page.keep(run.to_dict(), run.paper)
     return paper_page.own_numbers(run.paper)

@@ -176,7 +176,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path
 
 @pytest.mark.slow
 def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_error(tmp_path):
-    # There are too many points to check all of them in advance; those with a threshold above the buffer are refused.
+    # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
     with pytest.raises(ct.PlanError, match="threshold = 3001 is above the buffer"):

@@ -1,4 +1,4 @@
-"""One run on several threads: the same result, or a clear message if the network cannot be partitioned."""
+"""One run on several threads gives the same result, or a clear message if the network cannot be partitioned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conftest import Command
 import celltrain as ct
 from celltrain.running import results
 
-#: The links are so long that a thread has work to do until cells from the other thread arrive.
+#: The links are so long that a thread has work to do while cells from the other thread are on their way.
 FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")
 NEAR = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Epd(threshold=200), duration="10ms")
 

@@ -30,7 +30,7 @@ POLICIES = {
     "dfba": {"congestion_threshold": 60, "thresholds": 10},
     "dfba_1998": {"low_threshold": 0.5, "high_threshold": 0.75, "weights": 1.0},
 }
-#: The same threshold in every form, given its number of cells in a buffer of 80.
+#: The same threshold in every notation, given as a number of cells of a buffer of 80.
 FORMS = {
     "share": lambda cells: cells / BUFFER,
     "percentage": lambda cells: f"{100 * cells / BUFFER}%",
@@ -50,7 +50,7 @@ def scenario(policy, buffer=BUFFER, duration="20ms"):
 
 
 def written(settings, form):
-    """Returns the settings of a policy with its thresholds in this form."""
+    """Returns the settings of a policy with its thresholds in this notation."""
 
     def threshold(value):
         return form(round(value * BUFFER) if isinstance(value, float) else value)

@@ -153,7 +153,7 @@ def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(
 def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
-    # Write as often as possible, with runs slow enough to be killed between writes.
+    # Store results as often as possible, with runs slow enough to be killed between two writes.
     program = (
         "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"

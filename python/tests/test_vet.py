@@ -109,7 +109,7 @@ def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain
 
 @pytest.mark.slow
 def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(tmp_path, celltrain):
-    """Regression: the page on formulas recommends a condition like this, but vetting refused it."""
+    """Regression: vetting refused a condition of the kind that the page about formulas recommends."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err

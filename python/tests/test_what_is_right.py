@@ -1,4 +1,4 @@
-"""Tests that refusals name a valid alternative, and that settings without effect are not accepted silently."""
+"""Tests that a refusal names a valid alternative, and that settings without effect are not accepted silently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pool.main.policy.complete_sharing = {}
 """
 POLICY = "pool.main.policy.complete_sharing = {}"
 
-#: Changes that make a scenario invalid. Some faults concern a key that is not in the text.
+#: Changes that make a scenario invalid. Some of the faults concern a key that is missing in the text.
 WRONG = [
     (SMALL, 'link_delay = "5us"', ""),
     (SMALL, "sources = 3", "sources = 0"),

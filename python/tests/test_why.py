@@ -1,4 +1,4 @@
-"""`celltrain why`: its statements follow from the events and are true."""
+"""`celltrain why`: its statements are true and follow from the events."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_a_connection_without_losses_has_no_loss_episodes() -> None:
         ct.episodes(scenario(), flow="tcp9")
 
 
-#: The first policy refuses every frame if the buffer is empty; the second admits one frame of each VC.
+#: The first policy refuses every frame at an empty buffer. The second admits one frame of each VC.
 NEVER = models.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
 ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"seen": "1"})
 

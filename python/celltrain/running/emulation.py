@@ -269,7 +269,8 @@ def _unready(host: Host, problem: str) -> InputError:
 def _continuation(
     hosts: Mapping[str, Host], programs: Sequence[Program], is_over: Callable[[], bool], output: IO[Any] | None
 ) -> Callable[[], bool]:
-    """Returns the function that starts programs one after another. It returns whether the emulation goes on."""
+    """Returns the function that starts programs one after another. That function returns whether the emulation
+    continues."""
     waiting = list(programs)
     started = time.monotonic() - GAP_SECONDS
 
@@ -292,14 +293,14 @@ def _continuation(
 
 
 def _end(hosts: Sequence[Host]) -> None:
-    """Ends the programs of these hosts, so that they can write what they have not yet written."""
+    """Ends the programs of these hosts, so that they can write their remaining output."""
     enders = [subprocess.Popen(host.command(["sh", "-c", END]), stdin=subprocess.DEVNULL) for host in hosts]
     for ender in enders:
         ender.wait()
 
 
 def _wait(programs: Sequence[Program]) -> None:
-    """Waits for programs that received a signal to end."""
+    """Waits until programs that received a signal have ended."""
     for program in programs:
         if program.process is not None:
             program.process.wait()

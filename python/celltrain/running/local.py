@@ -1,4 +1,5 @@
-"""Runs chunks on this machine: on threads, and memory-hungry runs in processes, so that a crash affects only one."""
+"""Runs chunks on this machine: on threads or, if runs need much memory, in processes, so that a crash affects only
+one run."""
 
 from __future__ import annotations
 
@@ -29,18 +30,19 @@ from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Seconds between checks for a cancelled call, and in a child process between checks that its parent is alive.
+#: Seconds between checks for a cancelled call. In a child process, seconds between checks that its parent is alive.
 POLL, WATCH = 0.05, 0.5
 #: A run that reserves more than this share of the free memory gets its own process.
 SHARE = 0.25
-#: Share of the free memory for all such runs together, and so the maximum for one run.
+#: Share of the free memory for all such runs together, which is also the maximum for a single run.
 TOGETHER = 0.75
 #: Maximum number of characters reported from a process's error output.
 COMPLAINT = 300
 
 
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
-    """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
+    """Returns the worker for the arguments of a public call; raises `PlanError` if the arguments contradict each
+    other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
@@ -97,7 +99,7 @@ def _waited(upcoming: Future[Chunk | None]) -> Chunk | None:
 
 
 def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
-    """Runs a chunk to its end. A failed run becomes a row with its error, and the other runs continue."""
+    """Runs a chunk to its end. A failed run becomes a row with its error, and all other runs continue."""
     records: list[RunRecord] = []
     run_records(chunk, threads, records.append)
     return Rows.of(*records)
@@ -149,7 +151,7 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Runs the one run that standard input describes; exits early if the parent process ends."""
+    """Runs the single run that standard input describes. Exits early if the parent process ends."""
     answers = os.fdopen(os.dup(1), "wb")
     # Other output must not be mixed with the record.
     os.dup2(2, 1)
@@ -279,9 +281,10 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """Returns the value of a measure, and a note if it depends on a lower bound; or None and the reason.
+    """Returns the value of a measure, with a note if it depends on a lower bound; or None and the reason why there is
+    no value.
 
-    The reason is None if the measure is just undefined in this run.
+    The reason is None if the measure is simply undefined in this run.
     """
     try:
         return measure(text, answer, series), lower_bound(text, answer)
@@ -308,7 +311,7 @@ def recorded(series: Mapping[str, Any]) -> bytes:
 
 
 def _in_words(text: str) -> str:
-    """Returns the core's error as text; refused scenarios arrive as JSON with their faults."""
+    """Returns the core's error as text. For a refused scenario, the core returns JSON with the faults."""
     try:
         faults = json.loads(text)["faults"]
     except (ValueError, TypeError, KeyError):

@@ -28,7 +28,7 @@ TIME = Column(
 PORT = Column("port", "name", "", "the output port, named after its link")
 FLOW = Column("flow", "name", "", "the connection")
 QUEUE = Column("queue", "name", "", "the queue: the memory, the link and the priority")
-#: Columns with the names of a series, by the list that has these names; the others are series of connections.
+#: Columns with the names of a series, by the list that contains these names. Other series are series of connections.
 _NAMING = {"ports": PORT, "memory_queues": QUEUE}
 
 
@@ -62,7 +62,7 @@ _NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "
 
 
 def requests(records: Mapping[str, Any]) -> pa.Table:
-    """Makes a table of the records of requests; without records, an empty one."""
+    """Makes a table of the records of requests. Without records, the table is empty."""
     import numpy as np
     import pyarrow as pa
 
@@ -156,7 +156,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._names(name).get(FLOW, [])
 
     def _names(self, name: str) -> dict[Measure, list[str]]:
-        """Returns, for each naming column, the name of each series."""
+        """For each column of names, returns the name of each series."""
         over = SERIES[name].over
         if over == "occupancy_columns":
             ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
@@ -176,7 +176,8 @@ def encoded(table: pa.Table) -> bytes:
     return content
 
 
-# All CSV output is written here. Texts and column names are escaped, so that no spreadsheet runs them as formulas.
+# All CSV output is written by this module. Texts and column names are escaped, so that no spreadsheet runs them as
+# formulas.
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
@@ -186,7 +187,7 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def as_csv(rows: pa.Table | Iterable[Mapping[str, Any]]) -> str:
-    """Returns a table, or rows, as CSV; nested values of rows have a column such as `cells.lost`.
+    """Returns a table, or rows, as CSV. A nested value of a row has a column such as `cells.lost`.
 
     >>> print(as_csv([{"flow": "=1+1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
     flow,cells.lost

@@ -19,12 +19,12 @@ pub const QUEUE: &[Queue] = &[
         Side::Egress => "egress",
         Side::Ingress => "ingress",
     }),
-    Queue::text("pool", "its pool", |queue| queue.pool.as_deref().unwrap_or_default()),
+    Queue::text("pool", "pool to which the queue belongs", |queue| queue.pool.as_deref().unwrap_or_default()),
     Queue::count("max_cells", "cells", "largest queue length, with reserve, pool and headroom", |queue| {
         counted(queue, queue.counters.max_cells.into())
     })
     .printed("most cells", When::Always),
-    Queue::count("max_headroom_cells", "cells", "largest number of cells in its headroom", |queue| {
+    Queue::count("max_headroom_cells", "cells", "largest number of cells in the headroom of the queue", |queue| {
         counted(queue, queue.counters.max_headroom.into())
     })
     .printed("most headroom", When::Present),
