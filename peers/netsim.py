@@ -126,8 +126,7 @@ def compare(flows: int, theirs: Flows, seeds: int) -> list[Flows]:
 
 
 def agrees(ours: Sequence[float], theirs: float) -> bool:
-    """Returns whether the mean is close to smoltcp's value, or whether that value lies within the range of
-    celltrain's values."""
+    """Returns whether the mean is near smoltcp's value, or that value is within the range of ours."""
     return abs(statistics.mean(ours) / theirs - 1) <= TOLERANCE or min(ours) <= theirs <= max(ours)
 
 

@@ -183,8 +183,7 @@ def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
 
 
 def _sweep(store: str) -> None:
-    """Creates a store with several runs and their series in a separate process, because the present process keeps
-    running."""
+    """Creates a store with several runs and their series, in a separate process, because this one keeps running."""
     program = (
         "import sys\nfrom celltrain.ensemble.plan import Plan\nfrom celltrain.ensemble.sweeps import run_plan\nfrom celltrain.running import Local\n"
         "from pathlib import Path\nrun_plan(Plan.of_toml(sys.argv[2]), Path(sys.argv[1]), Local(2))"

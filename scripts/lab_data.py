@@ -23,8 +23,7 @@ from celltrain.papers.paper import PAPER, load
 
 
 def papers() -> list[dict[str, Any]]:
-    """Returns the rows of the papers' tables with their printed numbers, in the form of `PaperRow` in
-    lab/src/engine/api.ts."""
+    """Returns the papers' table rows with their printed numbers, like `PaperRow` in lab/src/engine/api.ts."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
     for paper_id in PAPER.ids():
         paper = load(paper_id)

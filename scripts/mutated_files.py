@@ -186,8 +186,7 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns a complaint if the damaged store can be read but its rows differ from the original; otherwise an
-        empty text."""
+        """Returns a complaint if the damaged store is readable but its rows differ from the original; otherwise ""."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 

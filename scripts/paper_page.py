@@ -119,8 +119,7 @@ def number_row(number: dict[str, Any], digits: int, paper: Paper) -> dict[str, A
 
 
 def claim_row(claim: dict[str, Any]) -> dict[str, Any]:
-    """Returns the row of a claim: whether it holds, the evidence, the number of seeds for which it holds, and
-    whether it holds in print."""
+    """Returns the row of a claim: whether it holds, with the evidence, for how many seeds, and in print."""
     words = {True: "yes", False: "no", None: "undecided"}
     row = {
         "claim": claim["id"],
@@ -273,8 +272,9 @@ def in_print(paper: Paper) -> str:
 
 
 def number_table(table: Table, numbers: Sequence[Row]) -> str:
-    """Returns one line per row of a table. For each quantity it has the printed value, the simulated value, and the
-    three verdicts.
+    """Returns one line per row of a table.
+
+    For each quantity it has the printed value, the simulated value, and the three verdicts.
 
     Tables without tolerances for the mean have no column for that verdict.
     """

@@ -172,8 +172,10 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best configuration of the last stage. Of those with equal scores, returns the one with the
-        fewest changes."""
+        """Returns the best configuration of the last stage.
+
+        Of those with equal scores, returns the one with the fewest changes.
+        """
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -192,8 +194,7 @@ class Search:
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best configurations with other seeds, and then confirms the selected ones with new seeds
-        on the screened rows and on all rows."""
+        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows."""
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers

@@ -160,8 +160,7 @@ class ScenarioError(InputError):
 
     @classmethod
     def of_refusal(cls, error: ValueError) -> ScenarioError:
-        """Creates the error from an exception of the core, if the core cannot build or run a scenario that it has
-        accepted.
+        """Creates the error from the core's exception if it cannot build or run a scenario that it has accepted.
 
         Possible reasons are less free memory than before, and invalid options.
         """

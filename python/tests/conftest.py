@@ -203,8 +203,10 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes no layout and writes empty figures, for tests of other parts of a report. Those steps take most of
-    the time."""
+    """Computes no layout and writes empty figures, for tests of other parts of a report.
+
+    Those steps take most of the time.
+    """
     from matplotlib.figure import Figure
 
     from celltrain.drawing.figure import Drawing

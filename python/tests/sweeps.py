@@ -41,8 +41,10 @@ def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> No
 
 
 def interrupted(command: Sequence[object], folder: Path, stores: str, more_than: int = 0) -> str:
-    """Sends Ctrl-C to a command when its store contains this number of runs. Checks that runs are kept. Returns the
-    output."""
+    """Sends Ctrl-C to a command when its store contains this number of runs.
+
+    Checks that runs are kept. Returns the output.
+    """
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while max(map(stored, folder.glob(stores)), default=0) <= more_than and time.monotonic() < deadline:

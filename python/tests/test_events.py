@@ -1,5 +1,7 @@
-"""Event files of a run. The tests cover their contents, that recording does not affect the run, and refused
-requests."""
+"""Event files of a run.
+
+The tests cover their contents, that recording does not affect the run, and refused requests.
+"""
 
 from __future__ import annotations
 

@@ -219,8 +219,10 @@ def test_a_switch_configuration_gives_the_same_answer_in_a_file_and_in_a_python_
 
 
 def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_their_headroom():
-    """Each source sends a cell every 10 ns. It starts when the previous source has filled its group and its
-    headroom."""
+    """Each source sends a cell every 10 ns.
+
+    It starts when the previous source has filled its group and its headroom.
+    """
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]

@@ -221,8 +221,10 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(celltrain, tmp_path):
-    """All flows time out at each common tick, so the seeds agree to three digits. Random ticks give a different
-    result."""
+    """All flows time out at each common tick, so the seeds agree to three digits.
+
+    Random ticks give a different result.
+    """
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"

@@ -39,7 +39,8 @@ def test_every_fault_planted_in_the_source_is_found_by_the_test_listed_for_it():
 
 
 def fails(program: str, test: str, *, fault: int | None) -> bool:
-    """Runs a test. Returns whether the test failed. Shrinking the example would take longer than finding the fault.
+    """Runs a test. Returns whether the test failed."""
+    # Shrinking the example would take longer than finding the fault.
     environment = {**os.environ, "PROPTEST_MAX_SHRINK_ITERS": "0", "PLANTED": str(fault)}
     done = subprocess.run(
         [program, "--exact", test],

@@ -88,8 +88,10 @@ def cases(*, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def _measure(scenarios: list[str], times: int) -> Iterator[dict[str, Any]]:
-    """Runs every scenario on both engines. The reference engine runs just before the fast engine, to compute the
-    ratio of their times."""
+    """Runs every scenario on both engines.
+
+    The reference engine runs just before the fast engine, to compute the ratio of their times.
+    """
     for scenario in scenarios:
         reference_seconds = None
         for engine in ("reference", "fast"):

@@ -100,8 +100,10 @@ def setting(text: str, *names: str) -> Any:
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
-    """Returns the names given with `--names`. If the option is given once, its value contains all names. If it is
-    repeated, each value is one name, which may contain commas.
+    """Returns the names given with `--names`.
+
+    If the option is given once, its value contains all names. If it is repeated, each value is one name, which may
+    contain commas.
 
     >>> listed(["efficiency, fairness", "cells.lost"])
     ['efficiency', 'fairness', 'cells.lost']
@@ -110,8 +112,10 @@ def listed(texts: list[str] | None) -> list[str] | None:
 
 
 def names_of(texts: list[str] | None) -> list[str] | None:
-    """Returns the names given with `--names`. If the option is given once, its value contains all names. If it is
-    repeated, each value is one name, which may contain commas.
+    """Returns the names given with `--names`.
+
+    If the option is given once, its value contains all names. If it is repeated, each value is one name, which may
+    contain commas.
 
     >>> names_of(["EPD, PPD"]), names_of(["EPD (80%, static)", "PPD"])
     (['EPD', 'PPD'], ['EPD (80%, static)', 'PPD'])

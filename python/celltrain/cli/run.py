@@ -362,8 +362,7 @@ def _opened(row: dict[str, Any]) -> int:
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
-    """Returns the table of a group: first completion times, then slowdowns, with a line for each size class that
-    occurs."""
+    """Returns the table of a group: completion times, then slowdowns, with a line for each size class that occurs."""
     grid = shell.grid(group["name"], "completed", "open", *STATISTICS.values(), left=(group["name"],))
     occurring = {name: group[name] for name in CLASSES if group[name] is not None and _opened(group[name])}
 

@@ -415,8 +415,10 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
 
 
 def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
-    """Marks lost cells by cause. The most frequent cause usually comes first, so that its marks do not cover the
-    others."""
+    """Marks lost cells by cause.
+
+    The most frequent cause usually comes first, so that its marks do not cover the others.
+    """
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {

@@ -114,8 +114,10 @@ class Events:
     facts: Mapping[str, Any]
 
     def rows(self, kind: str, span: tuple[float, float] | None = None, **wanted: str) -> pa.Table | None:
-        """Returns the rows of a kind that have these texts and lie in a time span; None if there are none, or none
-        were recorded."""
+        """Returns the rows of a kind that have these texts and lie in a time span.
+
+        None if there are none, or none were recorded.
+        """
         try:
             table = rows_of(within(self.log[kind], span), **wanted)
         except NotTracedError:
@@ -123,8 +125,10 @@ class Events:
         return table if len(table) else None
 
     def axes(self, ax: Axes | None, *what: str, size: tuple[float, float] = SIZE) -> Axes:
-        """Adds a title to the axes, or to new axes if None: the quantity drawn, the run, and its TCP. Returns the
-        axes."""
+        """Adds a title to the axes, or to new axes if None: the quantity drawn, the run, and its TCP.
+
+        Returns the axes.
+        """
         ax = new_axes(figsize=size) if ax is None else ax
         tcp = self.facts.get("tcp")
         lines = [", ".join(what), self.title, f"TCP: {tcp}" if tcp else ""]

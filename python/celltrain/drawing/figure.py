@@ -312,8 +312,10 @@ class Drawing:
 
 
 def colour_of(place: int) -> str:
-    """Returns a colour of the current style. After the last colour, the colours repeat. Use this inside
-    `FigureStyle.applied`."""
+    """Returns a colour of the current style.
+
+    After the last colour, the colours repeat. Use this inside `FigureStyle.applied`.
+    """
     return _cycle()[place % len(_cycle())]
 
 
@@ -503,8 +505,10 @@ def _labels(axes: Axes) -> Iterator[tuple[Text, float]]:
 
 
 def _fit(text: Text, whole: str, room: float) -> bool:
-    """Breaks a text that is longer than its room. If that is not enough, reduces its size. Returns whether it
-    changed."""
+    """Breaks a text that is longer than its room.
+
+    If that is not enough, reduces its size. Returns whether it changed.
+    """
     before = text.get_text()
     if not before:
         return False

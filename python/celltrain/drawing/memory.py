@@ -131,10 +131,9 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
 
 
 def _thresholds(ax: Axes, times: Any, cells: int, of_queues: Sequence[tuple[str, Any]]) -> None:
-    """Draws each different threshold once: in black if all queues have the same threshold, otherwise in the colours of
-    the queues.
+    """Draws each different threshold once: in black if all queues have the same, or else in the colours of queues.
 
-    A queue that may always hold all `cells` of the memory gets no threshold line.
+    A queue that may always hold all `cells` of the memory has no threshold line.
     """
     import numpy as np
 

@@ -296,8 +296,9 @@ def _coloured(
 def agreement(
     pairs: Sequence[tuple[Coordinate, Coordinate, NDArray[np.bool_]]], look: FigureStyle, names: Sequence[str]
 ) -> Figure:
-    """Plots measures from two sources against each other. Each measure has a panel, with a line where both sources are
-    equal.
+    """Plots measures from two sources against each other.
+
+    Each measure has a panel, with a line where both sources are equal.
 
     Args:
         pairs: Each measure from both sources, and which of its points differ.

@@ -1,5 +1,4 @@
-"""Checks whether a result may depend on lock-step, in which flows that start together stay synchronised and one of them
-starves.
+"""Checks whether a result may depend on lock-step, in which flows that start together run in step and one starves.
 
 Both conditions must hold. *The flows are in step* (`in_step`): at least two connections start at the same instant, and
 nothing in the scenario is random except the order of ties. *A flow starves* (`Step.starves`): over the whole run some
@@ -128,8 +127,10 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
 
 
 def in_step(scenario: Mapping[str, Any]) -> Step | None:
-    """Returns the flows in lock-step; None if more than the order of ties is random, or if starvation may have other
-    causes."""
+    """Returns the flows in lock-step.
+
+    None if more than the order of ties is random, or if starvation may have other causes.
+    """
     reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):

@@ -517,8 +517,7 @@ def fixed_line(axes: Iterable[Axis], only_where: Mapping[str, str]) -> str:
 
 
 def only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Returns the axes with a single value that take effect only in some cases, by name, with a description of these
-    cases."""
+    """Returns, by name, the axes with one value that only take effect in some cases, with a description of these cases."""
     found = {}
     for axis in next(iter(plans.values())).axes:
         uses = {name: plan.uses[axis.name] for name, plan in plans.items() if axis.name in plan.uses}
@@ -563,8 +562,10 @@ def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
 
 
 def _network_path(group: Group) -> str:
-    """Returns the path in a group of axes that changes the network or the TCP. If no path does, returns the first
-    path."""
+    """Returns the path in a group of axes that changes the network or the TCP.
+
+    If no path does, returns the first path.
+    """
     paths = [axis.path for axis in group.axes]
     return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
 

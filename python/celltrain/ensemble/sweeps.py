@@ -283,8 +283,8 @@ class Coordinator:
             self._failed += record.error is not None
 
     def _write(self) -> None:
-        """Writes the received runs in one transaction. Ctrl-C is delayed until the written runs are removed from the
-        list of runs to write.
+        """Writes the received runs in one transaction."""
+        # Ctrl-C is delayed until the written runs are removed from the list of runs to write.
         with uninterrupted():
             with self._lock:
                 received = [record for record in self._runs.values() if record is not None]

@@ -146,8 +146,10 @@ class History:
         return str(self.segments["vc"][int(place)].as_py()), int(self.frame[place])
 
     def overdue(self, end: float) -> Any:
-        """Returns the indices of overdue frames. These were sent so long before `end` that every other frame had
-        arrived within a shorter time."""
+        """Returns the indices of overdue frames.
+
+        These were sent so long before `end` that every other frame had arrived within a shorter time.
+        """
         overdue = [np.array([], dtype=int)]
         for sent, arrived in ((self.sent, self.arrived), (self.acks_sent, self.acknowledged)):
             _, starts, ends = np.intersect1d(self.frame[sent], self.frame[arrived], return_indices=True)
@@ -243,8 +245,10 @@ class Fates:
         return Rows("frames", self.frames, places)
 
     def refusal(self, place: int) -> Rows | None:
-        """Returns the event of the shared memory that refused a cell of a lost frame; None if there is no such
-        event."""
+        """Returns the event of the shared memory that refused a cell of a lost frame.
+
+        None if there is no such event.
+        """
         row = self.row(place)
         at = self.at_memory.get((row["vc"], row["frame"]))
         if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
@@ -357,11 +361,10 @@ class EventRuns:
         )
 
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
-        """Returns the history of a connection and its episode, for the connection with the longest episode around an
-        instant.
+        """Returns the history and the episode of the connection in the longest trouble around an instant.
 
-        If no connection has an episode then, returns the first connection. The history ends some time after the instant
-        or, if the outcome is not known by then, with the run. Omits flows that `explicable` omits.
+        If no connection is in trouble, returns the first one. The history ends some time after the instant, or with the
+        run if the outcome is not known by then. Omits flows that `explicable` omits.
         """
         for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
             episodes = {
@@ -437,8 +440,10 @@ class EventRuns:
         ports: Sequence[str] | None = None,
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
-        """Returns the events in a time span. Cancels the run after that, because a shorter duration would change the
-        clock."""
+        """Returns the events in a time span.
+
+        Cancels the run after that, because a shorter duration would change the clock.
+        """
         import pyarrow as pa
 
         outer, own = current(), Cancel()
@@ -475,8 +480,10 @@ def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:
-    """Returns the episode around an instant. If there is none, returns the nearest one within the instant's
-    precision."""
+    """Returns the episode around an instant.
+
+    If there is none, returns the nearest one within the instant's precision.
+    """
 
     def distance(one: Episode) -> float:
         return max(one.start - instant, instant - one.end, 0.0)

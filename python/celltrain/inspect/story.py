@@ -328,8 +328,10 @@ class _Story:
             yield from self._others(places)
 
     def _first(self, place: int, what: str, unknown: str, own: Rows, *, has_rule: bool = True) -> Iterator[Sentence]:
-        """Yields a detailed loss and the rule that caused it. If the loss was not recorded, yields the sentence
-        `unknown`."""
+        """Yields a detailed loss and the rule that caused it.
+
+        If the loss was not recorded, yields the sentence `unknown`.
+        """
         fate, when = self._fate(place), self._when(place)
         if fate is None:
             yield Sentence(text=unknown, time=when, events=(own,))
@@ -486,8 +488,9 @@ class _Story:
         return Sentence(text=text, time=time, events=tuple(rows), is_needed=True)
 
     def _doubling(self, time: float) -> list[int] | None:
-        """Returns the first and last row of the doublings of the RTO up to the expiry before `time`; None if the RTO
-        has changed since.
+        """Returns the first and last row of the doublings of the RTO up to the expiry before `time`.
+
+        None if the RTO has changed since.
 
         A round-trip measurement ends the doubling. Retransmitted data is not measured (Karn's algorithm).
         """

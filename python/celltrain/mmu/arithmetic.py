@@ -305,8 +305,7 @@ def thresholds(
     queue: int | None = None,
     in_turn: int = 0,
 ) -> Thresholds:
-    """Calculates the number of cells at which each priority group pauses its sender and drops, and at which each queue
-    drops.
+    """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
 
     Args:
         configuration: TOML file, or folder with files of SONiC, or the result of `load`.

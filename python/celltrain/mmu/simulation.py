@@ -96,8 +96,9 @@ class Simulated(Carded):
 
 
 def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = None) -> Simulated:
-    """Fills each lossless group and lossy queue of an answer in a run. If the answer says so, fills groups one after
-    another.
+    """Fills each lossless group and lossy queue of an answer in a run.
+
+    If the answer says so, fills groups one after another.
 
     Groups and queues with the same profile are simulated once.
     """

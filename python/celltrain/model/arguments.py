@@ -181,8 +181,10 @@ def converted(value: Any, hint: Any) -> Any:
 
 
 def _of_union(value: Any, members: Sequence[Any]) -> Any:
-    """Converts a value to the first member of a union that accepts it. A text that may be a path is checked as a
-    path."""
+    """Converts a value to the first member of a union that accepts it.
+
+    A text that may be a path is checked as a path.
+    """
     if any(map(_is_path, members)) and isinstance(value, str | os.PathLike):
         if not _can_be_path(value):
             raise _MismatchError

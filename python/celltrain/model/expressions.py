@@ -65,8 +65,7 @@ class TooFewError(MeasureError):
 
 
 class NoValueError(MeasureError):
-    """Raised if this run has no value, although other runs may have one, such as a mean delay when no file was
-    completed."""
+    """Raised if this run has no value but others may, such as a mean delay when no file was completed."""
 
 
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
@@ -109,8 +108,9 @@ def lower_bound(text: str, answer: Mapping[str, Any]) -> str | None:
 
 
 def is_monotone(text: str) -> bool:
-    """Returns whether a measure that reads a lower bound is itself a lower bound. It is if it is a single path, to one
-    value or to several.
+    """Returns whether a measure that reads a lower bound is itself a lower bound.
+
+    It is if it is a single path, to one value or to several.
 
     >>> [is_monotone(text) for text in ("a.b_p99", "a.mean(*).b_p99", "a.fairness(*).b_p99", "a.b_p99 - 1")]
     [True, True, False, False]

@@ -346,8 +346,10 @@ class Card:
 
     @classmethod
     def of(cls, title: str, blocks: Iterable[Block], notes: Iterable[str] = ()) -> Card:
-        """Creates a card from printed lines and tables. Each group of rows becomes a separate table. Lines after the
-        tables become notes."""
+        """Creates a card from printed lines and tables.
+
+        Each group of rows becomes a separate table. Lines after the tables become notes.
+        """
         lines, grids, below = list[str](), list[Grid](), list[str]()
         for block in blocks:
             if isinstance(block, Grid):

@@ -120,8 +120,10 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
 
 
 def is_tcp(path: str) -> bool:
-    """Returns whether a path leads to a TCP. A change of its variant keeps the other settings; see
-    `with_settings_of`."""
+    """Returns whether a path leads to a TCP.
+
+    A change of its variant keeps the other settings; see `with_settings_of`.
+    """
     return path.rpartition(".")[2] == "tcp"
 
 

@@ -75,8 +75,7 @@ class Policy:
         return read(path)
 
     def refused(self, fault: Fault, path: str) -> Fault:
-        """If a scenario has this policy at `path`, converts a fault of the scenario into a fault in the policy's
-        file."""
+        """If a scenario has this policy at `path`, turns a fault of the scenario into a fault in the policy's file."""
         if not f"{fault.key}.".startswith(f"{path}."):
             return fault
         parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
@@ -94,8 +93,10 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting. It refers to the policy, so that faults can name the file. Copies do not refer
-    to it."""
+    """A policy's table as a setting.
+
+    It refers to the policy, so that faults can name the file. Copies do not refer to it.
+    """
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)
@@ -106,8 +107,10 @@ class Table(dict[str, Any]):
 
 
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:
-    """Converts a fault at or below `path` into a fault in the policy file of the setting; None if the setting has no
-    file."""
+    """Converts a fault at or below `path` into a fault in the policy file of the setting.
+
+    None if the setting has no file.
+    """
     if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
         return None
     return setting.policy.refused(fault, path)

@@ -308,8 +308,7 @@ def settings_of(cls: type, base: type) -> dict[str, Any]:
 
 
 def setting_problem(name: str, value: object, known: Mapping[str, Any]) -> str:
-    """Describes the problem with a setting of a class whose settings have the defaults `known`; empty if there is
-    none."""
+    """Returns what is wrong with a setting of a class, whose settings have the defaults `known`; empty if nothing is."""
     if name not in known:
         return f"is not a setting; {among(name, known)}"
     kind = _kind(value)

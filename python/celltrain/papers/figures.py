@@ -118,8 +118,7 @@ class Source:
     def faceted(
         self, members: Sequence[Scored], width: float, height: float
     ) -> tuple[Figure, list[tuple[Axes, dict[str, Any]]]]:
-        """If the figure has `rows` and `columns`, creates a panel for each of their values; returns each panel with
-        its keys."""
+        """Creates a panel for each value of `rows` and of `columns`, if the figure has them; returns each with its keys."""
         spec = self.spec
         across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
         title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
@@ -274,8 +273,7 @@ def along(source: Source) -> Figure | None:
 
 
 def scatter(source: Source) -> Figure | None:
-    """Draws two quantities of a table against each other: printed values, and simulated means with pale dots for
-    each seed."""
+    """Draws two quantities of a table against each other: printed values, and our means with pale dots for each seed."""
     spec = source.spec
     x, y = (source.members([spec["table"]], spec[axis], {}) for axis in ("x", "y"))
     if not x:
@@ -418,8 +416,10 @@ def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside low
 
 
 def _places(axes: Axes, places: Sequence[Any], scale: str) -> None:
-    """Sets the ticks of the x axis: words at equal distances, numbers to scale. Omits ticks too close to the
-    previous one."""
+    """Sets the ticks of the x axis: words at equal distances, numbers to scale.
+
+    Omits ticks too close to the previous one.
+    """
     ticks = list(places)
     if not _has_words(places):
         axes.set_xscale(scale)

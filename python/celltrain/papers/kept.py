@@ -18,8 +18,7 @@ _FIELDS = ("fingerprint", "cell_hops", "seconds")
 
 
 def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a run from a file; raises a Python exception if the run does not have the form that `Kept.write`
-    produces."""
+    """Returns a run from a file; raises an exception of Python if it does not have the form that `Kept.write` gives it."""
     values = {
         name: (None if value is None else float(value), None if problem is None else str(problem))
         for name, (value, problem) in run["values"].items()
@@ -36,8 +35,10 @@ def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kept:
-    """Finished runs by key. The key includes the scenario, the seed and the version, so the file never supplies a
-    different run."""
+    """Finished runs by key.
+
+    The key includes the scenario, the seed and the version, so the file never supplies a different run.
+    """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         """If `resume` is true, reads the file; raises `PaperError` if that is impossible."""

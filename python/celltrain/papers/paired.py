@@ -78,10 +78,9 @@ class Compared:
 
 
 def against(table: Table, scored: Sequence[Scored]) -> list[Compared]:
-    """Returns the ratios between each row of an experiment and the row that its `against` selects, row by row and for
-    all columns.
+    """Returns the ratios of an experiment to the row that its `against` selects, row by row and for all columns.
 
-    The selected row itself is left out, and so are quantities with values that are not positive.
+    The row itself is left out, and so are quantities with values that are not positive.
     """
     members = [one for one in scored if one.number.table == table.number] if table.against else []
     without = {one.number.quantity.name for one in members if min(one.values) <= 0}

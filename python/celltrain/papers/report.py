@@ -242,8 +242,10 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
-    """Yields the lines and tables of a reproduction. If `brief`, yields only counts, and numbers and claims that do
-    not agree."""
+    """Yields the lines and tables of a reproduction.
+
+    If `brief`, yields only counts, and numbers and claims that do not agree.
+    """
     yield from _head(reproduction)
     summary = reproduction.summary
     for table in reproduction.paper.tables:
@@ -396,8 +398,7 @@ def rule(numbers: Sequence[Scored]) -> str:
 
 
 def counted_by(numbers: Sequence[Number], rules: Mapping[str, str]) -> str:
-    """Returns the rule by which the scored numbers of a table agree, for each quantity if it differs; empty if none
-    is scored."""
+    """Returns the rule by which the scored numbers of a table agree, by quantity if it differs; empty if none is scored."""
     by = grouped((one for one in numbers if one.scored), lambda one: one.judged_by)
     if len(by) == 1:
         return "".join(rules[str(name)] for name in by)
@@ -583,8 +584,10 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str) -> pa.Table:
-    """Makes a table with a column for each key. If a key, such as the network, has the name of another column, it
-    gets no second column."""
+    """Makes a table with a column for each key.
+
+    If a key, such as the network, has the name of another column, it gets no second column.
+    """
     paper, used = reproduction.paper, {key for scored in reproduction.scored for key in scored.number.row}
     columns = {one["name"]: Column(**one) for one in _tables()[name]}
     of_rows = {

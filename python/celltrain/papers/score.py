@@ -49,8 +49,7 @@ class Scored:
 
     @property
     def enough(self) -> bool:
-        """True if enough seeds have finished for a verdict: all requested seeds, or five; one for a theoretical
-        value."""
+        """True if a verdict can rest on the finished seeds: all that were requested, or five; one for a theoretical value."""
         return len(self.values) >= (1 if self.number.point else min(ENOUGH_SEEDS, self.requested))
 
     @property
@@ -196,11 +195,9 @@ def decided(group: Sequence[Scored]) -> list[Scored]:
 
 
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
-    """Counts the scored numbers that agree, by each of the three verdicts, and the expected count if they were draws
-    from the model.
+    """Counts the scored numbers that agree, by each of the three verdicts, and how many would if they were draws.
 
-    Points read from plots are not draws, so only the first two verdicts count them. `within_tenth` skips numbers
-    printed as zero.
+    Points are not draws, so only the first two verdicts count them. `within_tenth` skips numbers printed as zero.
     """
     judged = [s for s in counted if s.inside_tolerance is not None]
     tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]

@@ -139,8 +139,8 @@ class Cluster:
         return True
 
     def _submit(self, chunks: Iterator[Chunk]) -> bool:
-        """Submits the next chunk; returns whether there was one. Suspect runs are submitted one at a time, to find the
-        run that kills workers.
+        """Submits the next chunk; returns whether there was one."""
+        # Suspect runs are submitted one at a time, to find the run that kills workers.
         suspects = any(parcel.alone for parcel in self._in_flight.values())
         parcel = next((parcel for parcel in self._waiting if not (parcel.alone and suspects)), None)
         if parcel is not None:
@@ -283,8 +283,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
 
 @contextmanager
 def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT) -> Iterator[Client]:
-    """Connects to a scheduler and yields a client, which is closed at the end; raises `ClusterError` if no scheduler
-    answers.
+    """Connects to a scheduler and yields a client, which is closed at the end; raises `ClusterError` if there is none.
 
     Args:
         address: Address such as `tcp://host:8786`.
@@ -337,8 +336,10 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns the reason why no scheduler answers at the address; None if one does. A `Client` would wait forever
-    for other servers."""
+    """Returns the reason why no scheduler answers at the address.
+
+    None if one does. A `Client` would wait forever for other servers.
+    """
     from distributed.core import rpc
     from distributed.security import Security
 

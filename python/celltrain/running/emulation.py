@@ -269,8 +269,10 @@ def _unready(host: Host, problem: str) -> InputError:
 def _continuation(
     hosts: Mapping[str, Host], programs: Sequence[Program], is_over: Callable[[], bool], output: IO[Any] | None
 ) -> Callable[[], bool]:
-    """Returns the function that starts programs one after another. That function returns whether the emulation
-    continues."""
+    """Returns the function that starts programs one after another.
+
+    That function returns whether the emulation continues.
+    """
     waiting = list(programs)
     started = time.monotonic() - GAP_SECONDS
 

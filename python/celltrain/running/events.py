@@ -107,8 +107,9 @@ class Events:
 
     @contextmanager
     def taking(self, run: Mapping[str, str]) -> Iterator[Take]:
-        """Yields a function that writes the blocks of a run. The files get their final names at the end, even after
-        Ctrl-C.
+        """Yields a function that writes the blocks of a run.
+
+        The files get their final names at the end, even after Ctrl-C.
 
         Args:
             run: Facts about the run for the metadata of the tables, such as its seed.
@@ -194,8 +195,8 @@ class _Writer:
         """Information that is known only at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
-        """The time of the last event. pyarrow calls Python from C++, so if the process exits in the meantime, it
-        aborts.
+        """The time of the last event."""
+        # pyarrow calls Python from C++, so if the process exits in the meantime, it aborts.
         self._awaited = _core.AwaitedAtExit()
         self._writers = {kind: _table_writer(kind, file, run) for kind, file in files.items()}
 
@@ -386,8 +387,10 @@ class Capture:
         return self.kind.endswith("cells")
 
     def by_file(self) -> list[Capture]:
-        """Returns the captures of single files. In a common file, programs would take arrivals at the other end for
-        retransmissions."""
+        """Returns the captures of single files.
+
+        In a common file, programs would take arrivals at the other end for retransmissions.
+        """
         if self.of_cells or self.at != "both":
             return [self]
         chosen: Any = {"kind": self.kind, "vcs": self.vcs, "flows": self.flows, "window": self.window}
@@ -416,8 +419,10 @@ class Capture:
 
     @contextmanager
     def taking(self) -> Iterator[Callable[[bytes], object]]:
-        """Yields a function that writes bytes to the file. The file gets its final name at the end, even after
-        Ctrl-C."""
+        """Yields a function that writes bytes to the file.
+
+        The file gets its final name at the end, even after Ctrl-C.
+        """
         if _exists(self.path):
             raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
         with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:

@@ -1,5 +1,4 @@
-"""Runs chunks on this machine: on threads or, if runs need much memory, in processes, so that a crash affects only
-one run."""
+"""Runs chunks on this machine: on threads, and memory-hungry runs in processes, so that a crash affects only one."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ COMPLAINT = 300
 
 
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
-    """Returns the worker for the arguments of a public call; raises `PlanError` if the arguments contradict each
-    other."""
+    """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
@@ -281,10 +279,9 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """Returns the value of a measure, with a note if it depends on a lower bound; or None and the reason why there is
-    no value.
+    """Returns the value of a measure, and a note if it depends on a lower bound; or None and the reason.
 
-    The reason is None if the measure is simply undefined in this run.
+    The reason is None if the measure is just undefined in this run.
     """
     try:
         return measure(text, answer, series), lower_bound(text, answer)

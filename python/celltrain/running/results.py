@@ -390,8 +390,7 @@ class RunResult(Carded):
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:
-        """Finds the time at which the goodput has settled, and the mean from then on, with an interval based on this
-        run alone.
+        """Finds when the goodput has settled, and its mean from then on, with an interval from this run alone.
 
         The warm-up is determined by MSER-5, a heuristic. Exclude it with `measure.from`; for several seeds, use the
         longest. The mean is in Mb/s; its 95 % interval is computed by batch means.

@@ -227,8 +227,9 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the points on the Pareto front. A point is on it if no other point is as good in both measures and better
-    in one.
+    """Marks the points on the Pareto front.
+
+    A point is on it if no other point is as good in both measures and better in one.
 
     Larger is better. A point with NaN is never on the front.
     """
@@ -320,8 +321,7 @@ def ks_probability(scaled: float, n: int) -> float:
 
 
 def _one_sided(n: int, distance: float) -> float:
-    """Returns the probability that a sample of n exceeds the uniform distribution by this amount somewhere (Smirnov
-    1944)."""
+    """Returns the probability that a sample of n exceeds the uniform distribution by this somewhere (Smirnov 1944)."""
     if distance == 1:
         return 0.0
     total = 0.0
@@ -420,8 +420,10 @@ def batch_means(values: Floats) -> tuple[float, float, float]:
 
 
 def steady(times_s: Floats, values: Floats) -> Steady:
-    """Finds when observations have settled, and the mean from then on. Each observation covers the time up to its
-    timestamp."""
+    """Finds when observations have settled, and the mean from then on.
+
+    Each observation covers the time up to its timestamp.
+    """
     discarded = mser(values)
     mean, half, correlation = batch_means(values[discarded or 0 :])
     from_s = None if discarded is None else float(times_s[discarded - 1]) if discarded else 0.0

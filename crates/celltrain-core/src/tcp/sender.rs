@@ -691,8 +691,8 @@ impl Sender {
     }
 
     /// Returns whether a timeout leaves ssthresh unchanged. If fast recovery has retransmitted the segment, the timeout
-    /// lowers ssthresh, because the loss of that retransmission is another sign of congestion. = rfc5681#4.3 "the loss
-    /// of a retransmission lowers ssthresh again"
+    /// lowers ssthresh, because the loss of that retransmission is another sign of congestion.
+    //= rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
     fn is_reduced_for_timeout(&self) -> bool {
         self.is_reduced() && self.snd_una >= self.resent_to
     }

@@ -268,8 +268,7 @@ def few(seeds: int) -> str:
 
 
 def _little(compared: Comparison) -> Iterator[str]:
-    """Yields a warning for each name that delivers much less data than another in the same network, at its worst
-    setting."""
+    """Yields a warning for each name that carries much less than another in the same network, at its worst setting."""
     carried = compared.means_of(compared.delivered).mean
     worst: dict[int, tuple[float, int, int]] = {}
     for case, (share, best) in plan_warnings.little(carried, compared.rivals.reshape(-1)).items():

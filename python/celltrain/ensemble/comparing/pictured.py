@@ -160,8 +160,7 @@ class Pictured:
         return [means(number, self.values[..., i].reshape(-1), cases) for i in range(len(self.measures))]
 
     def _subtitle(self, measures: Sequence[int]) -> list[str]:
-        """Returns the lines above the figure: the TCP, unless panels or names already show it, and the meaning of
-        bars."""
+        """Returns the lines above the figure: the TCP, unless panels or names show it, and the meaning of bars."""
         tcps = {tcp for own in self.tcp for tcp in own}
         lines = []
         if len(tcps) == 1 and (tcp := tcps.pop()):

@@ -217,8 +217,10 @@ def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Returns the measures that none of these scenarios has, and the reason. Ignores scenarios that do not fit in
-    memory."""
+    """Returns the measures that none of these scenarios has, and the reason.
+
+    Ignores scenarios that do not fit in memory.
+    """
     outlines = []
     for one in scenarios:
         # The scenario fitted into memory when it was checked. If it no longer fits, its run becomes a failed row.

@@ -96,8 +96,10 @@ class Interval:
 
     @property
     def grid(self) -> Fraction | None:
-        """Smallest difference between two values that can be drawn; None if every number can, or if the scale is
-        logarithmic."""
+        """Smallest difference between two values that can be drawn.
+
+        None if every number can, or if the scale is logarithmic.
+        """
         return Fraction(1) if self.whole and not self.log and self.step is None else self.step
 
     @property
@@ -356,8 +358,7 @@ class Grid:
 
     @cached_property
     def _inside(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """For each axis, the enclosing tables that another axis chooses: the path of the choice, and the required
-        table.
+        """For each axis, the tables around it that another axis chooses: the path of the choice, and the table needed.
 
         For example, Selective Drop's Z has no effect at points at which an axis of policies has chosen EPD.
         """
@@ -447,8 +448,10 @@ def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
 
 
 def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
-    """Returns whether the chosen table is the axis's only value. A TCP named by text keeps the other settings of the
-    scenario."""
+    """Returns whether the chosen table is the axis's only value.
+
+    A TCP named by text keeps the other settings of the scenario.
+    """
     path, table = lacking
     parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
     other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))

@@ -260,8 +260,10 @@ class Document:
         return found
 
     def place(self, steps: Iterable[str | int]) -> Place:
-        """Returns the steps that exist in the plan. A step is missing if, for example, the name of an axis is also
-        its path."""
+        """Returns the steps that exist in the plan.
+
+        A step is missing if, for example, the name of an axis is also its path.
+        """
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:

@@ -397,8 +397,8 @@ def of_range(key: Key, form: forms.RangeForm) -> Key:
 
 
 def _again(axes: Sequence[Axis]) -> str:
-    """Returns the first combination of values that occurs twice in axes that change together; empty if none does. The
-    values of a range are distinct, and may be too many to iterate over.
+    """Returns the first combination of values that occurs twice in axes that change together; empty if none."""
+    # The values of a range are distinct, and may be too many to iterate over.
     if any(axis.numbers is not None for axis in axes):
         return ""
     seen: set[str] = set()

@@ -214,8 +214,7 @@ class Baseline:
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """For each measure and value, yields the numbers of points that are significantly above, significantly
-        below, and with an interval."""
+        """Yields each measure and value with counts of points: significantly above, below, and with an interval."""
         for measure, means in enumerate(self.of_points):
             for level in self.others:
                 known = (self.axis.levels == level) & ~np.isnan(means.half)
@@ -241,8 +240,7 @@ class Baseline:
             return mine & (means.mean > means.half), mine & (means.mean < -means.half)
 
     def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
-        """If one axis alone separates points above the baseline from points below it, returns its values; otherwise
-        None."""
+        """Returns the values of the only axis that separates points above the baseline from those below, or None."""
         found = []
         for axis in self.data.factors:
             sides = [np.unique(axis.levels[side]) for side in (above, below)]

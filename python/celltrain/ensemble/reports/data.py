@@ -236,8 +236,10 @@ class Data:
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
-        """Points by measures: number of values that are only lower bounds. If this number is above 0, the mean is
-        also a lower bound."""
+        """Points by measures: number of values that are only lower bounds.
+
+        If this number is above 0, the mean is also a lower bound.
+        """
         counts = np.zeros((len(self.points), len(self.measures)), np.int64)
         np.add.at(counts, self.point, self.censored)
         return counts

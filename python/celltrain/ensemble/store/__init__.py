@@ -178,8 +178,7 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
-        """Returns a run's series as columns time, measure, port, flow and value; raises `StoreError` if the run
-        recorded nothing."""
+        """Returns a run's series: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
         import pyarrow as pa
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""

@@ -293,8 +293,7 @@ class Database:
         self.has_series_checks = True
 
     def wrong_series(self) -> list[str]:
-        """Returns the keys of runs whose stored series is not the one that was written, and the numbers of series
-        without a run."""
+        """Returns the keys of runs whose series differs from the one written, and the numbers of series without a run."""
         with self.snapshot() as query:
             tables = ("series", "series_checks", "gaps") if self.has_series_checks else ("series", "gaps")
             lost = [

@@ -398,11 +398,10 @@ class Search:
 
 
 def finalists(x: Floats, y: Floats, count: int) -> list[int]:
-    """Returns at most `count` points, front by front: the Pareto front, then the front of the remaining points, and so
-    on.
+    """Returns at most `count` points, front by front: the Pareto front, then the front of the rest, and so on.
 
-    The last front may not fit completely, so points are taken evenly along it. Larger is better. Points with NaN are
-    never taken.
+    From the last front, which may not fit completely, takes points evenly spread along it. Larger is better. Points
+    with NaN are never taken.
     """
     chosen: list[int] = []
     left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -418,8 +417,10 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
 
 
 def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point with the largest x among points with `y >= least_y`. If several have it, returns the one
-    with the largest y. None if there is no point."""
+    """Returns the point with the largest x among points with `y >= least_y`.
+
+    If several have it, returns the one with the largest y. None if there is no point.
+    """
     enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
     if not len(enough):
         return None

@@ -295,8 +295,7 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals, over all scenarios and per scenario, either of a policy or of the vetted policy
-    minus that policy."""
+    """Returns means with intervals, over all scenarios and per scenario: of a policy, or of the vetted one minus it."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:
@@ -319,8 +318,7 @@ def reversals(
     differences: Mapping[str, Mapping[str, Any]],
     pairs: Sequence[Mapping[str, str]],
 ) -> list[str]:
-    """Returns a sentence for each measure in which the ranking of the vetted policy and another depends on the
-    scenario.
+    """Returns a text for each measure in which the ranking of this and another policy depends on the scenario.
 
     The scenarios of a pair differ only in the TCP, or only in clocks and starts. Both differences must be significant,
     with opposite signs: if only one is significant, the scenarios do not necessarily differ.

@@ -60,8 +60,8 @@ pub trait CongestionControl: Send {
         self.decrease(window)
     }
 
-    /// Returns the window to which the decrease after a mark applies, if `flight` segments of the window were used. =
-    /// rfc9438#4.6 "a mark leaves a share of the flight, not of a window that was not used"
+    /// Returns the window to which the decrease after a mark applies, if `flight` segments of the window were used.
+    //= rfc9438#4.6 "a mark leaves a share of the flight, not of a window that was not used"
     fn marked_window(&self, window: f64, flight: f64) -> f64 {
         if flight < window.floor() { flight } else { window }
     }
@@ -385,8 +385,8 @@ impl Windows {
 
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
     /// from one segment (`docs/mechanisms.md` 3.3). If the windows are already `reduced` for this data, ssthresh and
-    /// the previous window that a control remembers do not change. = rfc5681#3.1 "a further timeout of a segment leaves
-    /// ssthresh as the first one has set it"
+    /// the previous window that a control remembers do not change.
+    //= rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     pub fn on_timeout(&mut self, flight_size: f64, reduced: bool) {
         let window = self.window();
         self.half = None;
