@@ -68,7 +68,7 @@ impl Ahead {
             return 0;
         }
         let started = ((now - first).0).div_ceil(period.0);
-        cells - u32::try_from(started).expect("fewer cells have started than the train contains")
+        cells - u32::try_from(started).expect("a train has at least as many cells as have started")
     }
 }
 

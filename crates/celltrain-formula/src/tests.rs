@@ -77,8 +77,13 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         Err(fault) => {
             let shown = fault.shown(text);
             let is_large = [
-                "has a unit with too high an exponent", "nested more", "bytes long",
-                "the bytecode has one number too many", "values at once", "operations", "names a value",
+                "has a unit with too high an exponent",
+                "nested more",
+                "bytes long",
+                "the bytecode has one constant too many for the registers",
+                "values at once",
+                "operations",
+                "names a value",
             ];
             assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");
             assert!(shown.lines().count() >= 2 && shown.len() < 1200, "{shown}");
@@ -104,7 +109,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         let explained = vocabulary.check(&tree) == Ok(Kind::Truth) && !text.contains("random");
         let clauses = Evaluator::new(vocabulary, &registers, &mut || 0.5).why_not(&tree, text);
         assert!(!explained || clauses.is_empty() == (answer != 0.0), "{text} of {values:?}: {clauses:?}");
-        assert_eq!(registers[..6], values, "{text} overwrites the register of a name");
+        assert_eq!(registers[..6], values, "{text} overwrites the register of another name");
         assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
     }
     true

@@ -193,7 +193,7 @@ fn run(network: &Network, engine: Engine) -> RunResult {
                     return;
                 }
                 let (sent, bytes) =
-                    on_the_way.remove(&seen.number).expect("the packet was sent and has not arrived before");
+                    on_the_way.remove(&seen.number).expect("the packet was sent earlier and has not arrived yet");
                 assert!(sent < seen.time && bytes == seen.bytes);
             })
         },

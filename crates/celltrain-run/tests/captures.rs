@@ -238,7 +238,9 @@ fn unframed(case: &Case, payload: Vec<u8>) -> Vec<u8> {
 /// Returns the check byte of a cell's header.
 fn hec(header: [u8; 4]) -> u8 {
     let with = |check: u8| [&header[..], &[check]].concat();
-    (0..=u8::MAX).find(|&check| reader::hec_is_right(&with(check))).expect("one of 256 checksums is correct")
+    (0..=u8::MAX)
+        .find(|&check| reader::hec_is_right(&with(check)))
+        .expect("exactly one of the 256 checksums is correct")
 }
 
 /// Reads a capture with tshark. Describes the problem, if there is one.

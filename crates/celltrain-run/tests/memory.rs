@@ -64,7 +64,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing cancels this run");
         })
     });
-    assert!(long < 3 * short, "eight times as many requests take {long} bytes instead of {short}");
+    assert!(long < 3 * short, "eight times as many requests take {long} bytes, compared with {short}");
     // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =

@@ -38,7 +38,10 @@ fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
     let runs = runs();
     let found = on_threads(2, &runs);
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
-    assert!(on_threads(1, &runs[..fast]) == found[..fast], "one thread and two threads give the same result");
+    assert!(
+        on_threads(1, &runs[..fast]) == found[..fast],
+        "runs on one thread and on two threads give the same result"
+    );
     is_the_same_as_last_time(&runs, &found);
 }
 

@@ -153,7 +153,7 @@ fn an_abr_source_that_stopped_because_its_mcr_is_zero_restarts_by_out_of_rate_rm
     // TCR = 100 cells/s.
     assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} out-of-rate RM cells", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
-    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may be sent at PCR");
+    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may also be sent at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
         assert_eq!(fast, Engine::Reference.run_to_end(&stopped_by_marks(out_of_rate)), "{out_of_rate}");
     }

@@ -15,7 +15,7 @@ fn the_scenario_in_the_tutorial_for_adding_a_policy_is_valid_and_runs() {
     let result = Engine::Reference.run_to_end(&network);
     let port = &result.ports[network.bottleneck];
     assert!(port.counters.discarded_frame > 0, "the policy refused frames");
-    assert!(port.max_queue_cells < 1000, "the policy left part of the buffer empty");
+    assert!(port.max_queue_cells < 1000, "the policy left a part of the buffer empty");
 
     let refused = read_toml(&text.replace("alpha = 1.0", "alpha = 0.0"), "s.toml");
     assert!(refused.faults[0].message.contains("per_vc_dynamic_threshold.alpha = 0 admits no frame"), "{:?}", refused.faults);

@@ -223,7 +223,7 @@ fn no_captured_packet_has_a_time_before_its_connection_opens() {
 fn packets_are_captured_only_at_the_chosen_end_of_a_connection() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
-    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured writes nothing");
+    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured gives no packets");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
 }
@@ -239,7 +239,7 @@ fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
     let packets = written(capture);
     let segments: Vec<_> = packets.iter().map(|packet| transport(&packet.bytes)).collect();
     assert_eq!(segments[..2].iter().map(|segment| big32(segment, 4)).collect::<Vec<_>>(), [u32::MAX, 8]);
-    assert_eq!(big32(segments[1], 8), 1, "data acknowledges the receiver's SYN");
+    assert_eq!(big32(segments[1], 8), 1, "segments with data acknowledge the receiver's SYN");
     assert_eq!((big32(segments[2], 4), big32(segments[2], 8)), (1, 0));
     let edges: Vec<_> = (0..4).map(|edge| big32(segments[2], 24 + 4 * edge)).collect();
     assert_eq!(edges, [u32::MAX, 511, 1, 2]);
@@ -272,7 +272,7 @@ fn a_captured_frame_has_as_many_cells_as_the_simulated_frame() {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
         let [tcp, udp] = [connection(), packets()].map(|all| capture(CaptureKind::Aal5, encapsulation, all));
         let cells = |capture: &Capture<Vec<u8>>, frame| {
-            let frame = capture.pdu(&frame).expect("the frame fits into AAL5");
+            let frame = capture.pdu(&frame).expect("the frame is short enough for AAL5");
             assert!(crc32_is_right(&frame), "CRC-32");
             u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits in 32 bits")
         };
@@ -341,7 +341,7 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
     let mut frames = Vec::new();
     for number in 0..50 {
         let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
-        let pdu = capture.pdu(&frame).expect("the frame fits into AAL5");
+        let pdu = capture.pdu(&frame).expect("the frame is short enough for AAL5");
         for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits in 32 bits") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
@@ -349,7 +349,7 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
             // A cell of another VC is interleaved.
             capture
                 .cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) })
-                .expect("an end that is not captured writes nothing");
+                .expect("an end that is not captured gives no packets");
         }
         frames.push(pdu);
     }
@@ -545,7 +545,7 @@ proptest! {
         prop_assert_eq!(offset(read.acknowledgment_number), near);
         let mut read_blocks = SackBlocks::NONE;
         for option in read.options_iterator() {
-            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("the TCP option is well-formed") {
+            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("every TCP option is well-formed") {
                 for (left, right) in [first].into_iter().chain(others.into_iter().flatten()) {
                     read_blocks.push(offset(left), offset(right));
                 }

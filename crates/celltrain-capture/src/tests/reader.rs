@@ -76,7 +76,7 @@ fn options(mut bytes: &[u8]) -> Options {
         let code = u16::from_le_bytes([bytes[0], bytes[1]]);
         let length = usize::from(u16::from_le_bytes([bytes[2], bytes[3]]));
         if code == 0 {
-            assert_eq!((length, bytes.len()), (0, 4), "the option that ends the list is empty and comes last");
+            assert_eq!((length, bytes.len()), (0, 4), "the last option of a list is the empty end-of-options");
             return Options(options);
         }
         options.push((code, bytes[4..4 + length].to_vec()));

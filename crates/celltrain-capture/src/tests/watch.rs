@@ -61,7 +61,7 @@ fn seen_by(
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
     let watch = Watch::new(choice, network, destination).expect("the network has all captured flows and ports");
     let mut probe = AndAll { watch, events: Vec::new() };
-    engine.run(network, &mut probe, |_| true).expect("no test cancels a run");
+    engine.run(network, &mut probe, |_| true).expect("this test never cancels a run");
     probe.watch.finish().expect("writing to memory cannot fail");
     probe.events
 }
@@ -158,7 +158,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     // Returns the payloads of all cells of a VC that arrived at a port or left it, according to `flags`. The first
     // source's links carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
-        let interface = names.iter().position(|name| *name == port).expect("the capture has the port");
+        let interface = names.iter().position(|name| *name == port).expect("the capture contains the port");
         let here = |packet: &&super::reader::Packet| {
             packet.interface as usize == interface && packet.flags == flags && header(&packet.bytes).0 == circuit
         };
@@ -169,7 +169,10 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some cells are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "cells leave in the order of their arrival");
+    assert!(
+        behind.iter().all(|cell| all.any(|other| other == cell)),
+        "cells leave the port in the order of their arrival"
+    );
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
@@ -342,7 +345,7 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("the network has all captured flows and ports");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("the error comes from the writer");
+    watch.finish().expect("the error is the one that the writer returned");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }

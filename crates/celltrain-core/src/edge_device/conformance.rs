@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of
         // One of the last two cells taken has been put back, so only one more can follow. Earlier cells were taken
         // before the rate changed.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early can be put back"), "{what}");
     }
 }
 
@@ -495,7 +495,7 @@ fn a_discard_algorithm_that_does_not_support_the_kind_of_memory_is_refused() {
     assert_eq!(
         made_for[..4],
         [None, None, Some(PerVc), Some(Shared)],
-        "each adaptive algorithm works with one kind of buffer"
+        "each adaptive algorithm works with exactly one kind of buffer"
     );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {

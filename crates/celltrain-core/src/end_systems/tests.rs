@@ -76,14 +76,14 @@ fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small
         network.seed = seed;
         let clocks = HostClocks::of_flows(&network, clock).all;
         let flows: Vec<_> = clocks.iter().map(|host| host.flows.len()).collect();
-        assert_eq!(flows, [2, 1, 1], "connections that drift share a clock");
+        assert_eq!(flows, [2, 1, 1], "connections share a clock even with clock drift");
         let early = |host: usize, period, ticks: u64| {
             (ticks + 1) * tick(period).0 - (clocks[host].ticks.after(ticks) - Time::default()).0
         };
         let drift = early(0, 100, 0);
         assert!(drift <= tick(100).0 / 10_000, "{drift}");
-        assert_eq!((early(0, 100, 9), early(2, 100, 9)), (10 * drift, 0), "each tick is earlier");
-        assert!(early(1, 50, 0).abs_diff(drift / 2) <= 1, "the drift is a share");
+        assert_eq!((early(0, 100, 9), early(2, 100, 9)), (10 * drift, 0), "each tick comes earlier than without drift");
+        assert!(early(1, 50, 0).abs_diff(drift / 2) <= 1, "the drift is the same fraction of every tick");
         seen.push(drift);
     }
     seen.sort_unstable();
@@ -164,7 +164,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
         let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, ack), None);
         out.clear();
         ends.deliver(departure.vc, departure.last.frame, now, &mut Nothing, &mut out);
-        assert!(!out.is_empty(), "the window is open");
+        assert!(!out.is_empty(), "the receive window is open");
     }
     out.clear();
     while out.is_empty() {

@@ -371,7 +371,7 @@ fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
     // The delay of a burst excludes the pauses.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
-    assert_eq!(flow.completion_s, None, "there is always a further event");
+    assert_eq!(flow.completion_s, None, "there is always another event");
 }
 
 #[test]
@@ -555,7 +555,10 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
     }
     let alone = (14 + 4) * 265 + 6 * 486;
     let delivered = |network: &Network| run(network).flows[FIRST].delivered_bytes / 512;
-    assert!(delivered(&network) < 19_440_000 / (10 * alone), "in a single class, the packet waits behind all others");
+    assert!(
+        delivered(&network) < 19_440_000 / (10 * alone),
+        "with a single class, the packet waits behind all other packets"
+    );
     network.vcs[VcIndex::new(0)].class = Class::Vbr;
     network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
@@ -588,7 +591,7 @@ fn with_files(network: &Network, size: u64) -> RunResult {
     assert_eq!(
         RunResult { file_delay: None, flows, ..result.clone() },
         without,
-        "a measured run equals an unmeasured one"
+        "a run with measurements equals a run without"
     );
     result
 }
@@ -674,7 +677,7 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
     let bottleneck = &ports[usize::from(network.bottleneck)];
-    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
+    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "the port leads to three hosts");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "each end of a flow has a port");
@@ -705,7 +708,7 @@ fn a_run_on_two_threads_has_the_fingerprint_of_the_run_on_one_thread() {
         assert_eq!(
             Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
             Ok(2),
-            "the network can be divided at one link"
+            "the network can be divided into two at one link"
         );
         assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
     }

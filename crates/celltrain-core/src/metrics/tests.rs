@@ -111,7 +111,7 @@ fn utilisation_is_the_time_spent_transmitting_divided_by_the_duration_of_the_run
         }
         let ports = stage.final_state().ports();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
-        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "acknowledgements cross another port");
+        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "acknowledgements leave through a different port");
     }
 }
 

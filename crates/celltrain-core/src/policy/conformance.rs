@@ -165,7 +165,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 fn every_policy_makes_the_decisions_that_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
-        let config = samples.find(|config| config.name() == name).expect("every row names a policy of the list");
+        let config = samples.find(|config| config.name() == name).expect("every row names a listed policy");
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");

@@ -29,7 +29,7 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("random numbers are drawn only for frames")
+        (on == On::Event("on_cell")).then_some("random numbers are available only in formulas about frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
@@ -161,7 +161,7 @@ fn every_kind_of_mistake_in_a_formula_is_reported_with_its_key_and_position() {
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(): random numbers are drawn only for frames",
+            "has random(): random numbers are available only in formulas about frames",
         ),
         (
             with(|t| {
@@ -254,7 +254,7 @@ fn formula_bytecode_reads_values_and_state_of_a_vc_at_the_right_registers() {
 }
 
 #[test]
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method's type has one lifetime")]
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the type of the method has exactly one lifetime")]
 fn names_that_no_formula_uses_are_listed_in_a_warning() {
     let mut table = Table::new("X <= R", &[("R", text("0.5 * K")), ("S", number(1.0)), ("T", text("T"))]);
     table.state = start(&[("seen", 0.0)]);

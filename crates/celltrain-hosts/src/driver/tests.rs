@@ -170,7 +170,7 @@ fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
     assert_eq!(count(Step::Sent, 1), count(Step::Arrived, 1) + count(Step::Lost, 1));
     assert!(count(Step::Lost, 1) > 0);
     let last = seen.iter().rposition(|packet| packet.0 == Step::Arrived).unwrap();
-    assert_eq!(seen[last].2, 8, "the loss is known before the packet is passed on");
+    assert_eq!(seen[last].2, 8, "the loss is known before the packet is delivered");
     assert!(seen[..last].iter().any(|packet| packet.0 == Step::Lost));
 }
 

@@ -26,7 +26,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
     let ended = Engine::Reference.observe(network, network.duration, &mut observers, |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
-    observers.buffer.expect("the observer is still installed").history()
+    observers.buffer.expect("the observer has not been removed").history()
 }
 
 /// Returns the frame numbers of the cells that have this event in the window's event table.
@@ -43,7 +43,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
         let log = Log::new(&choice, network, &mut sink).expect("the choice is valid");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
         Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test cancels a run");
-        observers.log.expect("the observer is still installed").finish();
+        observers.log.expect("the observer has not been removed").finish();
     }
     let mut frames = Vec::new();
     for block in &blocks {
@@ -98,7 +98,7 @@ fn the_waiting_cells_of_a_time_window_are_its_arrivals_less_its_departures() {
     for (kind, event) in [(Step::Admitted, "admitted"), (Step::Discarded, "lost"), (Step::Departed, "departed")] {
         let frame = |row: &usize| {
             let frame = usize::try_from(history.steps.frame[*row])
-                .expect("the network has no RM cells, so every event has a frame");
+                .expect("the network has no RM cells, so every event belongs to a frame");
             i64::from(history.frames.number[frame])
         };
         let shown: Vec<i64> = of_kind(&history, kind).iter().map(frame).collect();

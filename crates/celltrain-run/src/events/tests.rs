@@ -133,7 +133,8 @@ fn an_invalid_choice_of_events_is_refused_with_a_message() {
     assert!(said(&[], Some("20ms:")).contains("is empty"));
     assert!(said(&[], Some("5:6ms")).contains("has the end \"5\", which is not"));
     let there = |of| {
-        let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
+        let (choice, network) =
+            (choice(&[], of, None).expect("names of events are looked up in the network"), network());
         Log::new(&choice, &network, &mut |_| true).err().expect("the choice is refused").to_string()
     };
     assert!(

@@ -199,7 +199,7 @@ proptest! {
                 }
                 Some(Percentile::AtLeast(value)) => {
                     prop_assert!(value <= truth(&each, late(), share));
-                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "there is a larger bound");
+                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "some larger bound exists");
                     prop_assert!(ages.len() as u64 * 1000 > opened * (1000 - share));
                 }
             }
@@ -218,7 +218,7 @@ fn the_lower_bound_of_a_percentile_holds_when_the_same_requests_have_time_to_fin
     let mut kinds = [0; 2];
     for (short, long) in short.iter().zip(&long) {
         for (one, other) in [(&short.all, &long.all), (&short.medium, &long.medium), (&short.long, &long.long)] {
-            assert_eq!(one.opened, other.opened, "requests do not depend on the length of a run");
+            assert_eq!(one.opened, other.opened, "the length of a run does not affect its requests");
             let values = |of: &SizeMeasures| [of.completion_ms.percentiles(), of.slowdown.percentiles()].concat();
             for (bound, truth) in values(one).into_iter().zip(values(other)) {
                 let (Some(bound), Some(Percentile::Exact(truth))) = (bound, truth) else { continue };

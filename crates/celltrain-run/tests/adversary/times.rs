@@ -163,7 +163,8 @@ struct Drawn {
 impl Drawn {
     /// Draws a scenario in which one given parameter is always changed. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
-        let wanted = &parameters[usize::try_from(seed).expect("the seed fits in the address space") % parameters.len()];
+        let wanted =
+            &parameters[usize::try_from(seed).expect("the seed fits into an index of this machine") % parameters.len()];
         let mut tries =
             (0..10_000).map(|attempt| Self::random(&format!("times/{draw}/{attempt}"), seed, bases, wanted));
         let drawn = tries.find(|drawn| drawn.parameters.contains(wanted));

@@ -63,15 +63,17 @@ impl Writer {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
         let mut drawn = |strategy: BoxedStrategy<Scenario>| {
-            strategy.new_tree(&mut runner).expect("the strategy rejects no values").current()
+            strategy.new_tree(&mut runner).expect("the random generator rejects no values").current()
         };
         let scenario = match kind {
             1..=3 => drawn(draw::any_network()),
             4..=5 => drawn(draw::crowded()),
             6 => drawn(draw::in_step()),
             _ => {
-                let topology =
-                    draw::any_topology().new_tree(&mut runner).expect("the strategy rejects no values").current();
+                let topology = draw::any_topology()
+                    .new_tree(&mut runner)
+                    .expect("the random generator rejects no values")
+                    .current();
                 return in_numbers(&topology);
             }
         };

@@ -101,7 +101,7 @@ policy.static_thresholds = {}
             let name = &network.links[queue.link].name;
             (name.as_str(), queue.priority, memory.pools[queue.pool].name.as_str()) == (link, priority, pool)
         });
-        found.next().unwrap_or_else(|| panic!("{link} has no queue of priority {priority} in {pool}"))
+        found.next().unwrap_or_else(|| panic!("{link} has no queue of priority {priority} in the pool {pool}"))
     };
     let out = queue("sw->host4", 3, "out");
     assert_eq!((out.reserve, out.alpha), (10, Some(2.0)));

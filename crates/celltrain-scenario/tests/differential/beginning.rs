@@ -35,11 +35,11 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, network);
     let parts = [part(None, &first), part(Some(&first), &second), part(Some(&second), &whole)];
     let sum = |of: fn(&RunResult) -> u64| parts.iter().map(of).sum::<u64>() == of(&whole);
-    same(sum(|run| run.cells.offered), "the offered cells of all parts add up to those of the run")?;
+    same(sum(|run| run.cells.offered), "the offered cells of all parts of a run add up to those of the whole run")?;
     same(sum(|run| run.flows.iter().map(|flow| flow.segments_sent).sum()), "segments in parts")?;
     same(
         sum(|run| run.ports.iter().map(|port| port.counters.forwarded).sum()),
-        "the forwarded cells of all parts add up to those of the run",
+        "the forwarded cells of all parts of a run add up to those of the whole run",
     )?;
     let seconds = |run: &RunResult| run.measured_to_s - run.measured_from_s;
     let bits: f64 = parts.iter().map(|run| run.goodput_mbps * seconds(run)).sum();

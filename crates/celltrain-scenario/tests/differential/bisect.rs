@@ -28,7 +28,7 @@ use super::watch::{NUMBERS, Numbers, ReportedEvents, numbers};
 /// Describes the first difference between the engines on a network, with the events around it in both engines.
 pub(crate) fn first_difference(network: &Network) -> String {
     let found = Engines { fast: network, reference: network }.bisect();
-    found.map_or("the engines differ in no state or event".into(), |found| found.text)
+    found.map_or("the states and events of both engines are equal".into(), |found| found.text)
 }
 
 /// The first difference between the engines.
@@ -495,7 +495,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
         let engines = Engines { fast: &fast, reference: &reference };
         let all = engines.both(|engine, network| EndEvents::of(engine, network, 0..u64::MAX).events);
         let first = differs(&all).expect("the two engines give different results");
-        assert!(first > 1 << BLOCK, "the difference is not in the first block");
+        assert!(first > 1 << BLOCK, "the first difference lies in a later block");
         let found = engines.bisect().expect("the two engines give different results");
         assert!(found.text.contains(&format!("event {first} of the end systems differs")), "{}", found.text);
         assert!(found.text.contains(&engines.show(&all[1][first].1)), "{}", found.text);

@@ -76,7 +76,7 @@ fn write_archive(reached: BTreeMap<&'static str, Reached>) {
         let best = examples
             .iter()
             .max_by(|a, b| rank(a).total_cmp(&rank(b)))
-            .expect("every situation has at least one example");
+            .expect("every rare situation has at least one example network");
         lines.insert(format!("{},{}\n", best.case.0.name, best.case.1));
         missing.retain(|name| !best.reached.contains(name));
     }

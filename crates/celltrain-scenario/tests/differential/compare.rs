@@ -197,7 +197,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
             let new = u64::from(record.segments_sent - record.retransmitted_segments);
             let is_complete = record.completed().is_some();
-            must(!is_complete || new >= segments, "the bytes of complete files were sent", record)?;
+            must(!is_complete || new >= segments, "all bytes of complete files were sent", record)?;
             must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
         }
     }
@@ -210,7 +210,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
         must(
             edge.eligible_frames + edge.tagged_frames == judged,
-            "frames are eligible or tagged at the edge switch only",
+            "frames become eligible or tagged only at the edge switch",
             found,
         )?;
         must(!vc.tagged || edge.eligible_frames == 0, "tagged frames are not eligible", found)?;
@@ -219,8 +219,8 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
         // A VC that carries only acknowledgements has as many frames as its receiver sends.
-        must(frames.is_empty() || edge.frames <= sent, "frames at the edge have been sent", found)?;
-        must(edge.frames >= came, "arriving frames have passed the edge", found)?;
+        must(frames.is_empty() || edge.frames <= sent, "frames that reach the edge were sent before", found)?;
+        must(edge.frames >= came, "frames that arrive have passed the edge before", found)?;
     }
     for found in &result.ports {
         must((0.0..=1.0).contains(&found.utilisation), "the value is a share from 0 to 1", found)?;

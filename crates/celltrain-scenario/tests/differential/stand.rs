@@ -34,7 +34,7 @@ impl Interpreter for Stand {
     }
 
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
-        let share = share(config).expect("the setting was checked before");
+        let share = share(config).expect("the setting was already checked");
         let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }

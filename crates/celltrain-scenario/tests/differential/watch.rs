@@ -36,7 +36,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same(&format!("{}: largest queue", port.name), &u64::from(port.max_queue_cells), &events.largest)?;
         }
         let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
-        same(&format!("{}: events of the other kind of device", port.name), &of_other, &0)?;
+        same(&format!("{}: this event belongs to the other kind of device", port.name), &of_other, &0)?;
         if is_edge {
             same(
                 &format!("{}: lost packets and their first cells", port.name),
@@ -87,7 +87,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same(&format!("{queue:?} of {number:?}"), &(refused, pauses), &(events.refused, events.pauses))?;
         }
         let events = told.occupancies[number].at_least(told.end);
-        same(&format!("time at each occupancy of the memory {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
+        same(&format!("time for which the memory held {number:?} cells"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");

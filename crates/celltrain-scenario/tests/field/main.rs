@@ -133,7 +133,7 @@ fn retransmissions_are_not_ecn_capable() {
 fn after_an_idle_period_the_congestion_window_is_the_initial_window() {
     let (_, _, seen) = run(include_str!("idle-restart.toml"));
     let is_of_burst = |one: &&Seen| matches!(one.what, What::Sent(_)) && one.time > 1.0;
-    let first = seen.iter().find(is_of_burst).expect("the flow sends a second burst").time;
+    let first = seen.iter().find(is_of_burst).expect("the flow sends a second burst after the first").time;
     assert!((first - 1.3).abs() < 0.01, "{first}");
     assert_eq!(seen.iter().filter(is_of_burst).filter(|one| one.time < first + 0.001).count(), 10);
 }

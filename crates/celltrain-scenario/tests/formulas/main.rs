@@ -292,7 +292,7 @@ fn both_engines_agree_on_random_formulas() {
     let all = |count: fn(&Seen) -> u64| count(&a) + count(&b);
     assert!(all(|seen| seen.refused) * 5 < runs, "most are accepted");
     for (count, what) in [
-        (all(|seen| seen.judged), "some frames refused and some admitted"),
+        (all(|seen| seen.judged), "some frames are refused and others are admitted"),
         (all(|seen| seen.replaced), "results replaced"),
         (all(|seen| seen.follows), "cells followed"),
         (all(|seen| seen.windows), "windows set"),

@@ -18,7 +18,7 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
             return Err(format!("{part}: {}, originally {}", changed.trim(), original.trim()));
         }
     }
-    Err("one result has more parts than the other result".into())
+    Err("one of the results has more parts than the other".into())
 }
 
 /// Sorts the parts of a result by name. Removes rates that depend on the order of rounded sums, and timeouts, which

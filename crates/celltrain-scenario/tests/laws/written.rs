@@ -205,7 +205,7 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     }
     let mut value = serde_json::to_value(scenario).expect("a scenario can be written");
     replace(&mut value, other);
-    serde_json::from_value(value).expect("all other texts are valid scenarios")
+    serde_json::from_value(value).expect("all remaining texts are valid scenarios")
 }
 
 /// Replaces all names that occur in a name. Returns `None` if there are none.

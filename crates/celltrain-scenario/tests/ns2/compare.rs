@@ -112,7 +112,7 @@ impl Observer for Packets {
                     SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
                         let number = segment.seq / self.mss + self.first;
                         let (sent, place) = self.add("sent", flow, now, number);
-                        self.found.get_mut(&sent).expect("the packet was added before")[place].lost = false;
+                        self.found.get_mut(&sent).expect("the packet is added only once")[place].lost = false;
                         // A packet enters the bottleneck when it has completely arrived there.
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
@@ -130,8 +130,9 @@ impl Observer for Packets {
                 self.on_the_way.insert((vc, frame), place);
             }
             Event::Frame(FrameEvent { vc, frame, step: FrameStep::Delivered }) => {
-                let (what, place) = self.on_the_way.remove(&(vc, frame)).expect("the packet was sent before");
-                self.found.get_mut(&what).expect("the packet was added before")[place].lost = false;
+                let (what, place) =
+                    self.on_the_way.remove(&(vc, frame)).expect("the packet was sent before it arrived");
+                self.found.get_mut(&what).expect("the packet is added only once")[place].lost = false;
             }
             _ => {}
         }

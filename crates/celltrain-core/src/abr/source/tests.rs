@@ -65,7 +65,7 @@ fn an_abr_source_with_a_rate_of_zero_never_sends_a_cell() {
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
     source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
     let kept = source.next_departure();
-    assert_ne!(kept, Time::NEVER, "the waiting cell is sent");
+    assert_ne!(kept, Time::NEVER, "a waiting cell is sent");
     assert_eq!(source.data_cells_until_rm(kept), 1);
     source.sent_data(kept, 1);
     assert_eq!(source.next_departure(), Time::NEVER);
@@ -213,7 +213,7 @@ proptest! {
                 }
                 let interval = ahead.interval();
                 let cells = ahead.data_cells_until_rm(start).min(longest);
-                prop_assert!(cells > 0, "by rule 3, the next cell is a data cell");
+                prop_assert!(cells > 0, "rule 3 makes the next cell a data cell");
                 let before = ahead.clone();
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
@@ -240,7 +240,7 @@ proptest! {
                     for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
                     }
-                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "with CI or NI set, ACR does not rise");
+                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "ACR does not rise after an RM cell with CI or NI");
                 }
                 Event::TurnAround => {
                     let rm = RmCell { backward: true, ..RmCell::forward(pcr, 0.0, 0.0) };

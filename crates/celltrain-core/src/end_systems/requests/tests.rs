@@ -77,7 +77,7 @@ impl Observer for Script {
 
     fn on_event(&mut self, now: Time, event: Event) {
         let start = *self.start.get_or_insert(now);
-        let ms = (now - start).0 * 1000 / self.clock.expect("the start was set by the first call").units_per_second;
+        let ms = (now - start).0 * 1000 / self.clock.expect("the first call has set the start time").units_per_second;
         let what = match event {
             Event::Segment(SegmentEvent { flow, step, ecn, .. }) => {
                 let what = match step {
@@ -141,7 +141,8 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("every packet in flight has a departure time");
+                let (_, departure) =
+                    self.on_the_way.pop_front().expect("the departure time of every packet in flight is known");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);
@@ -267,7 +268,7 @@ impl Observer for Opened<'_> {
 /// Returns the times, in milliseconds since opening, of the log lines that contain `what`.
 fn times(script: &[String], what: &str) -> Vec<u64> {
     let time = |line: &String| {
-        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script has a time")
+        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script begins with a time")
     };
     script.iter().filter(|line| line.contains(what)).map(time).collect()
 }
@@ -314,7 +315,7 @@ fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
     wires.run(1);
     let fingerprint = |wires: &Wires| {
         let mut fingerprint = Fingerprint::default();
-        let requests = wires.ends.requests.as_ref().expect("the network has requests");
+        let requests = wires.ends.requests.as_ref().expect("the network has at least one group of requests");
         requests.fold_into(&mut fingerprint, &wires.ends.connections);
         fingerprint
     };
@@ -475,7 +476,7 @@ fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
     let script = wires.run(1);
     let (arrived, acknowledged) = (times(&script, "arrived 0")[0], times(&script, "ACK sent")[0]);
     assert!((0..=200).contains(&(acknowledged - arrived)), "{script:?}");
-    assert!(acknowledged > arrived, "the acknowledgement waits for the tick");
+    assert!(acknowledged > arrived, "the acknowledgement waits for the next tick");
     assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections use no memory");
 }
 

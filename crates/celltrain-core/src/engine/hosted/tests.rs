@@ -209,7 +209,7 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
     let reference = by_events(Engine::Reference, &network);
     assert_eq!((&fast.result, &fast.deliveries), (&reference.result, &reference.deliveries));
     assert!(fast.deliveries.len() > 3 && fast.result.cells.lost > 0, "{}", fast.deliveries.len());
-    assert_eq!((fast.next, reference.next), (None, None), "all frames have arrived or are lost");
+    assert_eq!((fast.next, reference.next), (None, None), "every frame has either arrived or been lost");
     assert_eq!(fast.result.duration_s, 0.004);
     let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);
     // The source sends 20 frames of 22 cells each (1000 bytes, LLC/SNAP and trailer). One cell has started.

@@ -206,7 +206,7 @@ fn a_random_loss_rule_loses_the_configured_share_of_packets_and_has_its_own_rand
     let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
     // 8 Mb are 18,868 cells. The expected number of lost cells is 1887, with a standard deviation of 41.
     assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
-    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed gives other losses");
+    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "a different seed gives different losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
     assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
     let [without, nothing_lost] = [of(1, &[]), of(1, &[(FROM_SOURCE, 0.0)])];

@@ -39,7 +39,7 @@ impl Exhaustive<'_> {
             queues[burst.port as usize] += taken;
             taken + self.most(n + 1, queues)
         };
-        let most = (0..=burst.cells.min(free)).map(with).max().expect("a burst can be refused");
+        let most = (0..=burst.cells.min(free)).map(with).max().expect("some burst is refused");
         self.known.insert((n, queues), most);
         most
     }
@@ -310,7 +310,7 @@ fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>
             *thresholds
                 .iter_mut()
                 .find(|threshold| **threshold == longest)
-                .expect("one threshold equals the maximum") -= 1;
+                .expect("one of the thresholds equals the maximum") -= 1;
         }
         if queues.iter().sum::<u32>() < cells && queues[port] < thresholds[port] {
             queues[port] += 1;

@@ -69,7 +69,7 @@ impl Host for AtPort<'_> {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        is_of_cells(on).then_some("random numbers are drawn only for frames")
+        is_of_cells(on).then_some("random numbers are available only in formulas about frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {

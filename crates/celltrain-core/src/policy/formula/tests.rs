@@ -52,7 +52,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} frames are admitted, so both decisions occur"
+        "{admitted} of {rounds} frames are admitted, so both decisions have occurred"
     );
 }
 
@@ -128,8 +128,8 @@ fn the_engine_does_not_call_a_policy_formula_while_it_would_certainly_admit_ever
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
-    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames draw random numbers");
-    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
+    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames do not skip their random numbers");
+    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results of formulas are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
@@ -200,7 +200,7 @@ fn a_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() 
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),
             "on_departure.sum_of",
-            "has random(): random numbers are drawn only for frames",
+            "has random(): random numbers are available only in formulas about frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
     ];
@@ -283,8 +283,8 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
         ("operators", rows("operator", operators)),
     ] {
         let begin = format!("<!-- table: {table} -->\n");
-        let start = written.find(&begin).expect("the page has a place for the table") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("a marker ends the table");
+        let start = written.find(&begin).expect("the page has a mark at which the table begins") + begin.len();
+        let end = start + written[start..].find("<!-- end -->").expect("the page has a mark at which the table ends");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {

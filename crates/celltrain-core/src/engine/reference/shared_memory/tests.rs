@@ -200,7 +200,7 @@ fn cells_for_different_ports_of_a_shared_memory_compete_for_the_last_free_cell()
     // Each port admits half of its input's cells. The memory has a single place, which holds the next cell of one of
     // the inputs.
     let [first, second] = lost(TieOrder::Fixed);
-    assert!(first < second, "the first input always wins: {first} and {second}");
+    assert!(first < second, "the first input wins every tie: {first} and {second}");
     let [first, second] = lost(TieOrder::Random);
     assert!(first.abs_diff(second) < (first + second) / 8, "random: {first} and {second}");
 }
@@ -286,7 +286,7 @@ fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
         let result = run(&network);
         let [first, second] = [0, 1].map(|i| result.ports[outputs[i]].counters);
         assert_eq!(second.lost(), 0, "the short queue loses no cells");
-        assert!(first.lost_pushed_out > 0, "the long queue makes room for the short one");
+        assert!(first.lost_pushed_out > 0, "the long queue loses cells to make room for the short one");
         if variant == Variant::HeadHighest {
             assert_eq!(first.lost_overflow, 0, "every cell enters");
         }
@@ -304,7 +304,7 @@ fn after_a_memory_has_removed_a_waiting_cell_it_refuses_later_cells_of_the_same_
     let variant = Variant::HeadHighest;
     share(&mut network, ports.to_vec(), 500, longest_queue_drop::Config { variant });
     let counters = run(&network).ports[N_SOURCE_BOTTLENECK].counters;
-    assert!(counters.lost_pushed_out > counters.cut_frames, "frames lose several cells");
+    assert!(counters.lost_pushed_out > counters.cut_frames, "frames lose several cells each");
     assert!(counters.cut_frames > 0);
     assert_eq!(counters.lost_overflow, 0);
 }
@@ -373,7 +373,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
         assert!(group.pauses > 10, "{group:?}");
         assert_eq!(result.cells.lost > 0, loses, "{group:?}");
-        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough to keep the output busy");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough for the output to stay busy");
         assert_eq!(result.deadlock, None);
     }
 }
@@ -452,7 +452,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
     let deadlock = result.deadlock.expect("the three switches are in a deadlock");
     let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
     assert_eq!(links.len(), 3);
-    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock contains this link");
+    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock includes this link");
     assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
     assert!(deadlock.at_s < 0.02);
     let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
@@ -474,12 +474,12 @@ fn priority_groups_that_wait_only_for_a_busy_port_are_not_reported_as_deadlocked
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 do not lead to a paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells that wait at port 2 are not part of the deadlock");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
     assert_eq!(
         deadlock(led_to, |_| true),
         Some(vec![(link(1), 3), (link(2), 3)]),
-        "the path to the cycle does not belong to the cycle"
+        "the path that leads to the cycle is not part of it"
     );
 }
 

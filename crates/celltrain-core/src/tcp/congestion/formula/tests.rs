@@ -142,7 +142,7 @@ fn congestion_formula_results_that_are_not_numbers_are_counted() {
     assert_eq!(
         (w.cwnd, w.replaced_results()),
         (1.0, 1),
-        "the invalid result is replaced, and the window is at least one segment"
+        "the invalid result is replaced, so the window is at least one segment"
     );
 }
 
