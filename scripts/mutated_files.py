@@ -378,7 +378,7 @@ def run(command: Sequence[object]) -> tuple[int, str]:
             app([str(word) for word in command], prog_name="celltrain")
         except SystemExit as end:
             return int(end.code or 0), out.getvalue()
-    raise AssertionError("a command ends with its exit code")
+    raise AssertionError("a command ends by raising its exit code")
 
 
 def calm() -> None:

@@ -332,7 +332,7 @@ class Scores:
         for place, number in enumerate(self.space.numbers):
             values = self.runs.values(configuration, place, seeds)
             assert values is not None, "they were run"
-            assert number.published is not None, "only printed numbers are scored"
+            assert number.published is not None, "only printed numbers get a score"
             group = " ".join(map(str, [number.network, number.quantity.name, *(number.keys[key] for key in keys)]))
             count, of = found.get(group, (0, 0))
             found[group] = (count + (abs(float(np.mean(values)) - number.published) <= most + SLACK), of + 1)
@@ -347,7 +347,7 @@ class Scores:
             values = self.runs.values(configuration, place, seeds)
             if values is None:
                 return None
-            assert number.published is not None, "only printed numbers are scored"
+            assert number.published is not None, "only printed numbers get a score"
             if self.space.measure == "likelihood":
                 group = str(number.network)
                 spread = float(np.std(values, ddof=1)) if own else self.spread[place] * math.sqrt(1 + 1 / len(values))

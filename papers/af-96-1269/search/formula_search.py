@@ -63,13 +63,13 @@ FORMS = [
     Form("Dynamic Threshold", "Y < alpha * (K - X)", {"alpha": (0.05, 4.0)}, 5),
     Form("a share of the buffer", "X <= R * K or Y * N <= Z * K", {"R": SHARE, "Z": (0.2, 2.0)}, 6),
     Form(
-        "load that falls as the buffer fills",
+        "load limit that falls as the buffer fills",
         "X <= R * K or Y * N <= Z * X * (1 - a * X / K)",
         {"R": SHARE, "Z": LOAD, "a": (0.0, 1.0)},
         11,
     ),
     Form(
-        "Selective Drop with a chance",
+        "Selective Drop with a random chance of refusal",
         "X <= R * K or Y * N <= Z * X or random() < p",
         {"R": SHARE, "Z": LOAD, "p": (0.0, 0.5)},
         11,

@@ -167,7 +167,7 @@ def in_print(space: Space) -> dict[tuple[str, str], Seen]:
     """Returns the printed values, keyed by table and service."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in space.numbers:
-        assert number.published is not None, "only printed numbers are searched for"
+        assert number.published is not None, "the search uses printed numbers only"
         row = found.setdefault((number.table, str(number.row["service"])), {"bytes": float(number.row["mss_bytes"])})
         row[number.quantity.name] = number.published
     return {name: Seen(row["goodput_mbps"], row["delay_ms"], int(row["bytes"])) for name, row in found.items()}

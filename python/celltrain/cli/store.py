@@ -173,7 +173,7 @@ def report(
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
-    assert store is not None, "the folder or the option --store is given"
+    assert store is not None, "either the folder or the option --store is given"
     chosen = listed(measures)
     if chosen == []:
         raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")

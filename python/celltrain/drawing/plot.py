@@ -49,7 +49,9 @@ class Plot:
         self._diagrams = diagrams
 
     def __repr__(self) -> str:
-        recorded = ", ".join(f"{name}()" for name in self._series) or "none, because the run recorded no series"
+        recorded = (
+            ", ".join(f"{name}()" for name in self._series) or "none was recorded, because the run recorded no series"
+        )
         return f"<plots of a run: {recorded}>"
 
     @checked()

@@ -212,7 +212,7 @@ class Coordinator:
         limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
         execute(runs, self._worker, self._take, measures=plan.measures, **limits)
         self._write()
-        assert not self._runs, "every run has returned"
+        assert not self._runs, "all runs have returned"
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
@@ -324,7 +324,7 @@ class Coordinator:
         The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
         """
         begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
-        assert until is not None, "only plans with until need this"
+        assert until is not None, "only plans with the key until need this"
         self._total -= (last - first) * until.at_least
         measure = self._plan.measures.index(until.measure)
         while True:
@@ -349,7 +349,7 @@ class Coordinator:
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
         until, first = self._plan.seeds.until, self._plan.seeds.first
-        assert until is not None, "only plans with until need this"
+        assert until is not None, "only plans with the key until need this"
         target = until.at_least
         while target < until.at_most and all(seed in values for seed in range(first, first + target)):
             known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]

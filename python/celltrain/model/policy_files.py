@@ -325,7 +325,7 @@ def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     if module in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(module, _existing(file, folder))
-    assert spec is not None and spec.loader is not None, "the name of the file ends in .py"
+    assert spec is not None and spec.loader is not None, "the file name ends in .py"
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:

@@ -43,15 +43,25 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
 #: Columns of the records of requests. Columns of the kind `name` contain indices into a list of names.
 REQUESTS = (
     Column("group", "name", "", "the group"),
-    Column("number", "int64", "1", "number of the request within its group, from 0"),
-    Column("query", "int64", "1", "number of the answered query, from 0; null unless the group is an incast"),
+    Column("number", "int64", "1", "number of the request within its group; the first is 0"),
+    Column(
+        "query",
+        "int64",
+        "1",
+        "number of the query that this request answers, counted from 0; null unless the group is an incast",
+    ),
     Column("from", "name", "", "sending host"),
     Column("to", "name", "", "receiving host"),
     Column("data_vc", "name", "", "the VC of the request's data"),
     Column("ack_vc", "name", "", "the VC of the request's acknowledgements"),
     Column("bytes", "int64", "B", "bytes requested"),
     Column("opened_s", "float64", "s", "time at which the request's connection opened"),
-    Column("completed_s", "float64", "s", "time at which the receiver had the last byte; null if incomplete"),
+    Column(
+        "completed_s",
+        "float64",
+        "s",
+        "time at which the last byte arrived at the receiver; null if the request is incomplete",
+    ),
     Column("slowdown", "float64", "1", "completion time relative to the same request alone on its path"),
     Column("segments_sent", "int64", "segments", "data segments sent, retransmissions included"),
     Column("retransmitted_segments", "int64", "segments", "data segments retransmitted"),

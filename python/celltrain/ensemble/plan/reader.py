@@ -339,7 +339,7 @@ class Reader(Document):
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Parses a number with a unit."""
-        assert key.quantity is not None, "only keys with a quantity reach this line"
+        assert key.quantity is not None, "only keys of quantities reach this line"
         expected = key.quantity.expected
         try:
             if isinstance(given, str):
