@@ -106,6 +106,7 @@ def steady(answer: Any) -> Any:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],

@@ -55,6 +55,7 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
     return int(next(row["refused_cells"] for row in table if row["name"] == queue))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
 def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(

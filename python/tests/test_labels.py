@@ -85,6 +85,7 @@ def test_an_axis_label_states_the_unit_of_the_numbers_on_the_axis(label, unit, v
 BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
+@pytest.mark.slow
 def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
     """In a table whose values have units, the label has no unit."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]

@@ -94,6 +94,7 @@ def test_a_comparison_reports_a_loss_that_never_happened_only_once_for_each_scen
     assert single.count(NEVER) == 1 and "of 2 runs" not in single
 
 
+@pytest.mark.slow
 def test_a_sweep_and_its_report_mention_a_delay_that_never_happened_only_once(tmp_path: Path, celltrain) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(

@@ -193,6 +193,7 @@ def size(picture):
     return struct.unpack(">II", picture.read_bytes()[16:24])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "inches"), [("page", 7.2), ("column", 3.5), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )
@@ -207,6 +208,7 @@ def test_figures_of_a_run_and_of_a_comparison_have_the_requested_width_at_300_do
         assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
 
 
+@pytest.mark.slow
 def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path):
     from matplotlib import pyplot
 

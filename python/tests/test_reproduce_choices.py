@@ -58,6 +58,7 @@ def test_the_estimated_time_of_a_reproduction_counts_its_runs_and_measures_short
     assert "about " in celltrain(*ROW, "--set", "duration=20ms", "--dry-run").out
 
 
+@pytest.mark.slow
 def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out
@@ -69,6 +70,7 @@ def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(ce
     assert {"network", "sources"} <= set(names)
 
 
+@pytest.mark.slow
 def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
@@ -128,6 +130,7 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
     ]
 
 
+@pytest.mark.slow
 def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err

@@ -100,6 +100,7 @@ def test_a_complete_reproduction_states_its_seeds_once_and_every_verdict_is_fina
     )
 
 
+@pytest.mark.slow
 def test_a_value_that_a_paper_prints_in_two_tables_counts_once() -> None:
     paper = load("af-96-1269")
     whole = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})

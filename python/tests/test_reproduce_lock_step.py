@@ -37,6 +37,7 @@ def test_the_rows_in_lock_step_are_the_rows_of_table_5_with_little_efficiency_an
     assert unscored == set(in_step), "each row is scored once"
 
 
+@pytest.mark.slow
 def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_exact() -> None:
     numbers = ct.reproduce(AF_96_1269, tables=["lock-step"], seeds=30).numbers
     assert {number.seeds for number in numbers} == {(1,)}
@@ -52,12 +53,14 @@ def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_e
     assert wrong == {(15, 0.5, 0.1, 3000): (0.283, 0.324), (15, 0.2, 0.1, 3000): (0.071, 0.987)}
 
 
+@pytest.mark.slow
 def test_answers_to_open_questions_have_different_names_within_every_paper() -> None:
     for name in PAPER.ids():
         names = [choice.name for choice in load(name).choices]
         assert len(set(names)) == len(names), name
 
 
+@pytest.mark.slow
 def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the_settings_it_stands_for() -> None:
     for name, setting in (("A-03=event_list", "event_list"), ("A-03=event_list_last_in", "event_list_last_in")):
         chosen, changed = (
@@ -70,6 +73,7 @@ def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the
     assert both.overrides == {"switch.tie_order": "rotating"}, "--set counts for more"
 
 
+@pytest.mark.slow
 def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answer_gets_a_list_of_all(
     celltrain: Command, tmp_path: Path
 ) -> None:

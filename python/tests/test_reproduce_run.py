@@ -111,6 +111,7 @@ def test_policies_in_column_headings_of_the_paper_are_part_of_each_row(as_printe
     assert number["row"] == {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}
 
 
+@pytest.mark.slow
 def test_the_answer_of_a_reproduction_contains_only_values_that_json_can_represent(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
@@ -141,6 +142,7 @@ def test_the_progress_of_a_reproduction_shows_the_finished_share_and_the_remaini
     assert seen[-1].elapsed_seconds >= seen[0].elapsed_seconds > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 2:

@@ -237,6 +237,7 @@ def test_the_p_value_of_seeds_never_separates_numbers_of_the_same_run() -> None:
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)

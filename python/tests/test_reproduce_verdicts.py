@@ -100,6 +100,7 @@ def test_a_note_below_each_table_states_the_tolerance_for_agreement(rates: Repro
     assert all("allowed" in note for note in by_table["2"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 9, 10])
 def test_with_few_seeds_the_rank_of_a_printed_number_among_the_seeds_gives_no_verdict(
     seeds: int, monkeypatch: pytest.MonkeyPatch

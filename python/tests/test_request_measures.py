@@ -136,6 +136,7 @@ def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, t
     assert answer.err.count(f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4") == 1
 
 
+@pytest.mark.slow
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
@@ -186,6 +187,7 @@ def test_a_comparison_marks_means_that_contain_lower_bounds_and_leaves_the_diffe
         assert [row["censored"] for row in csv.DictReader(file) if row["measure"] == P95] == ["2", "2"]
 
 
+@pytest.mark.slow
 def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(celltrain, swept, short, tmp_path):
     every = [short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]
     assert bounds(every) in plan_warnings.of_store(Store.open(swept))

@@ -31,6 +31,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
     assert celltrain("run", "lan-reno", "--json").json["scenario"] == ct.load("lan-reno").name
 
 
+@pytest.mark.slow
 def test_every_shipped_scenario_and_plan_is_found_by_its_name():
     """The plans' scenarios are also found, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}

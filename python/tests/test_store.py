@@ -454,6 +454,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')

@@ -408,6 +408,7 @@ def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_rec
         assert f"{link} (priority 0) waits for" in answer.sentences[0].text
 
 
+@pytest.mark.slow
 def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)
