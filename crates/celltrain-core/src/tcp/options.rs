@@ -1,4 +1,4 @@
-//! Every choice in section 3 of `docs/mechanisms.md` as a named option with a documented default.
+//! Every choice of `docs/mechanisms.md` section 3 as a named option with a documented default.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
