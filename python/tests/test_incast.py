@@ -29,7 +29,7 @@ def plan() -> ct.Plan:
 
 
 def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
-    """Returns `largest_queue` and `smallest_memory`, as the page defines them."""
+    """Returns `largest_queue` and `smallest_memory`, as the page about incast defines them."""
     names: dict[str, Any] = {}
     code = next(block.text for block in blocks(PAGE) if "def largest_queue" in block.text)
     exec(code, names)
@@ -55,27 +55,30 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
     return int(next(row["refused_cells"] for row in table if row["name"] == queue))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
 def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(
     senders: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
-    # Dynamic Threshold does not count the arriving cell, so one cell less is sufficient.
+    # Returns how many cells of the burst were refused.
     needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
     assert refused(network(senders, WINDOW, needed, alpha)) == 0
     assert refused(network(senders, WINDOW, needed - 1, alpha)) > 0
 
 
 @pytest.mark.parametrize("senders", [8, 16, 32, 64])
-def test_long_incast_answers_need_the_buffer_of_the_formula_less_one_packet(senders: int) -> None:
+def test_if_incast_answers_are_long_the_required_buffer_is_one_packet_less_than_the_formula(senders: int) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - 1.2, WINDOW, 1)), 1.0)) > 0
 
 
 @pytest.mark.parametrize("senders", [2, 4, 7])
-def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less_than_the_formula(senders: int) -> None:
+def test_if_incast_answers_are_long_and_senders_few_the_required_buffer_is_up_to_four_packets_less_than_the_formula(
+    senders: int,
+) -> None:
     queue = largest_queue(senders, WINDOW, 500, K, BDP)
     assert queue == BDP + 2 * K
     assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
@@ -83,7 +86,7 @@ def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less_than_th
 
 
 def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
-    """Returns one switch on which `busy` other ports receive cells at twice their rate.
+    """Dynamic Threshold does not count the arriving cell, so a memory with one cell less is enough.
 
     For this seed, no query draws one of the sources of these cells as a sender.
     """
@@ -100,14 +103,14 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
     }
     scenario["flow"] = {flow["name"]: rate for flow in flows}
     scenario["incast"]["query"]["receivers"] = ["receiver"]
-    # With PPD, the busy ports would be below their thresholds while frames are discarded.
+    # With PPD, the busy ports would be below their thresholds at times, while frames are discarded.
     scenario["port"]["default"]["policy"] = {"tail_drop": {}}
     return scenario
 
 
 @pytest.mark.parametrize(("senders", "busy", "seed"), [(8, 1, 10), (8, 6, 8), (32, 1, 7)])
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
-def test_incast_next_to_other_traffic_needs_up_to_a_fortieth_more_buffer_than_the_formula(
+def test_with_other_traffic_incast_needs_up_to_a_fortieth_more_buffer_than_the_formula(
     senders: int, busy: int, seed: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
@@ -124,7 +127,7 @@ def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
     return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
 
 
-def test_incast_answers_that_start_at_different_times_need_less_buffer() -> None:
+def test_incast_answers_that_start_at_different_times_need_less_buffer_than_the_formula() -> None:
     queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
     assert longest(32) == queue
     assert round(queue - longest(32, handshake=True)) == 2
@@ -146,7 +149,7 @@ def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
 
 
 @pytest.mark.parametrize(("framing", "least", "most"), [("aal5", 30, 32), ("packets", 10, 12)])
-def test_a_query_in_a_memory_that_is_too_small_waits_for_one_timer_if_packets_delimit_themselves(
+def test_if_the_memory_is_too_small_a_query_waits_for_one_retransmission_timeout_with_packets_that_delimit_themselves(
     framing: str, least: float, most: float
 ) -> None:
     # The memory is 5 % smaller than the smallest without loss, which is 9919 or 8989 cells.

@@ -285,7 +285,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_the_table_of_wrong_calls_covers_every_public_function(lan, store):
+def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -405,7 +405,7 @@ def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, s
 
 
 class TookTooLongError(BaseException):
-    """Raised if a call neither returns nor refuses its input in time."""
+    """Raised if a call neither returns nor refuses its input within the time limit."""
 
 
 @contextmanager
@@ -632,11 +632,11 @@ def test_every_public_class_has_a_readable_repr():
     assert not [one for one in classes if one.__repr__ is object.__repr__]
 
 
-def test_the_printed_form_of_a_result_table_names_its_class():
+def test_the_printed_form_of_a_result_table_contains_its_class_name():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
-def test_plots_and_reasons_have_a_readable_repr(lan):
+def test_plots_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)

@@ -78,7 +78,7 @@ impl Connections {
         seen.map(|(node, _)| Interface { name: node.name.clone(), description: "host".to_owned() }).collect()
     }
 
-    /// Returns the connection of a flow, both ends of which may be observed.
+    /// Returns the connection of a flow. One or both of its ends may be observed.
     pub(crate) fn of_flow(&self, flow: &Flow, looks_at: [bool; 2]) -> Connection {
         let is_tcp = flow.uses_tcp();
         let mut connection = self.connection(flow.name.clone(), [flow.data_vc, flow.ack_vc], looks_at);

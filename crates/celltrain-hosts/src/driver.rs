@@ -87,7 +87,7 @@ struct End {
     contract: Contract,
 }
 
-/// Counts polls of a stack in which nothing happens.
+/// Counts idle polls, in which a stack does nothing.
 #[derive(Default)]
 struct Idle {
     /// True if a packet has arrived since the last poll.
@@ -95,7 +95,7 @@ struct Idle {
     report: Report,
     /// Such polls within [`IDLE_TIME`].
     polls: Polls,
-    /// Number of such polls since the timeout was last in the future.
+    /// Number of idle polls since the timeout was last in the future.
     due: Polls,
 }
 
@@ -171,7 +171,7 @@ fn side(end: EndNumber) -> Side {
 }
 
 impl Hosts {
-    /// Creates the hosts of these flows of a network. Other flows use the simulation's own TCP.
+    /// Creates the hosts of the given flows of a network. Other flows use the simulation's own TCP.
     ///
     /// # Panics
     /// If a flow is not outside the simulation.

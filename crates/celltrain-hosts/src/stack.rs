@@ -11,7 +11,7 @@ use celltrain_core::rng::Stream;
 /// A packet, starting with its IP header.
 pub type Packet = Vec<u8>;
 
-/// One end of a flow: a transport stack and its application, without clock and sockets.
+/// One end of a flow: a transport stack and its application, without a clock or sockets.
 ///
 /// Times are measured from the start of the run. The network first calls [`poll`](Stack::poll) when the flow starts,
 /// then after each arriving packet and each expired timeout, always after all other events of the same instant.
@@ -22,9 +22,9 @@ pub trait Stack: Send {
     /// Appends the packets to send now.
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>);
 
-    /// Returns the time at which to call `poll` next if no packet arrives earlier. If this time has passed, the call
-    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`. The run ends with an error after
-    /// 100,000 idle polls within 10 ms.
+    /// Returns the time at which to call `poll` next if no packet arrives earlier. If this time has passed, `poll` is
+    /// called one [`unit`](Stack::unit) later. The network requests this time after each call of `poll`. The run ends
+    /// with an error after 100,000 idle polls within 10 ms.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns the state of the application's transfer.
@@ -35,7 +35,7 @@ pub trait Stack: Send {
         std::any::type_name::<Self>()
     }
 
-    /// Returns the unit of the stack's clock. Times are rounded down to it.
+    /// Returns the unit of the stack's clock. Times are rounded down to a whole number of units.
     fn unit(&self) -> Duration {
         Duration::from_nanos(1)
     }
@@ -50,8 +50,8 @@ pub struct Report {
     pub completed: bool,
     /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
     pub cwnd: Option<u64>,
-    /// At the sender, the number of lost packets whose data was sent again, if the stack counts them; `None` to derive
-    /// it from packet headers.
+    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, so
+    /// that packet headers must give it.
     pub retransmitted: Option<u64>,
 }
 

@@ -166,7 +166,7 @@ fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
 }
 
-/// Read in two steps, so that errors do not include a position in the JSON.
+/// Parsing happens in two steps, so that errors do not include a position in the JSON.
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
@@ -208,7 +208,7 @@ fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
 }
 
-/// Returns the number of bytes that this process may still use, if known.
+/// Returns the number of bytes that this process may still use; `None` if unknown.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
@@ -226,7 +226,7 @@ fn bench_cases() -> String {
         })
     };
     let cases = celltrain_bench::all();
-    // The text of a scenario is written on demand, and those of other groups are long.
+    // The text of a scenario is written only on demand. For other groups, the text would be long.
     let whole = cases.iter().filter(|case| case.group == celltrain_bench::Group::Whole);
     json!(whole.map(row).collect::<Vec<_>>()).to_string()
 }
@@ -249,7 +249,7 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The reason why a run has no result, to be raised as an exception. For a refused scenario it is the JSON report of
+/// The reason why a run has no result, to be raised as an exception. For a refused scenario, this is the JSON report of
 /// [`parse_json`].
 struct Failure(Unfinished);
 

@@ -52,7 +52,7 @@ pub fn label(stack: &StackConfig) -> Result<String, String> {
     Ok(if settings.is_empty() { name } else { format!("{name} ({})", settings.join(", ")) })
 }
 
-/// Returns the settings that are not defaults.
+/// Returns the settings that differ from their defaults.
 fn changed<T: Default + Serialize>(settings: &T) -> Value {
     let (mut changed, defaults) = (json!(settings), json!(T::default()));
     if let Some(settings) = changed.as_object_mut() {
@@ -144,10 +144,11 @@ pub(crate) fn maker(scenario: &Scenario, group: &RequestGroup) -> Result<Option<
     Ok(Some(Box::new(move |name, ends, application| stacks(&stack, name, ends, application))))
 }
 
-/// Checks that at least one flow shows its congestion window.
+/// Checks that at least one flow reports its congestion window.
 ///
 /// # Errors
-/// Returns an error if all flows have stacks that do not show it.
+///
+/// Returns an error if no flow has a stack that reports its window.
 pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<(), String> {
     let is_shown = |flow: &Flow| !flow.outside || matches!(scenario.stack_of(&flow.name), Some(StackConfig::Quic(_)));
     if network.flows.is_empty() || network.flows.iter().any(is_shown) {

@@ -24,15 +24,15 @@ use crate::topology::{Layout, Route};
 
 /// A scenario with the layout of its topology, for the checks and for building the network.
 pub struct ResolvedScenario<'a> {
-    /// The scenario, as the user wrote it.
+    /// The scenario as written by the user.
     pub scenario: &'a Scenario,
     /// The nodes, links and paths of the layout.
     pub layout: Layout,
     /// The VCs on the paths of the layout.
     pub channels: Channels,
-    /// The scenario's tables that apply to each part of the layout.
+    /// The scenario's tables that apply to each part of the network.
     pub tables: Tables<'a>,
-    /// The memories that ports share.
+    /// The memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// The loss rules of links. Incomplete if their tables have faults.
     pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,

@@ -37,7 +37,7 @@ const MAX_LOAD: f64 = 10.0;
 const MIN_INTERVAL: Duration = Duration::from_microseconds(1);
 /// Minimum mean interval. With shorter intervals, the records of requests would fill the memory.
 const MIN_MEAN: Duration = Duration { picoseconds: 1_000 };
-/// Largest number of pairs of hosts of a group. A pair has at least two links each way.
+/// Largest number of pairs of hosts in a group. Each pair has at least two links in each direction.
 const MAX_PAIRS: usize = MAX_CROSSINGS / 4;
 /// Picoseconds per second.
 const SECOND: f64 = 1e12;

@@ -129,7 +129,7 @@ def finish(
         compared.plot(plot, measures=drawn, width=width, style=style)
         written.append(plot)
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
-    # Failed runs have no fingerprint.
+    # Failed runs have no fingerprint to compare.
     known = {"fingerprints": {str(seed): text or None for seed, text in prints.items()}} if fingerprints else {}
     output.show(compared.to_dict() | known, blocks(compared, usual), lambda: compared.table.to_pylist())
     for seed, text in prints.items():

@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One panel: a measure, at one setting of the parameters that have a panel for each value."""
+    """One panel: a measure at one combination of the parameters that have a panel for each value."""
 
     label: str
     """Measure with its unit."""
@@ -77,7 +77,7 @@ class Scale:
     """The axis values if they are words."""
     logarithmic: bool = False
     sampled: bool = False
-    """True if the values were drawn at random, so that they need no ticks of their own."""
+    """True if the values were drawn at random, so that they do not need a tick each."""
     size: float = 1.0
     """Size of the label's unit in the base unit."""
 
@@ -106,7 +106,7 @@ class Effect:
     """Positions of the means. They differ from those in `across` if means are over ranges of values."""
     means: Group
     behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    """Points that the means are computed from, drawn in a pale colour."""
+    """Points from which the means are computed, drawn in a pale colour."""
 
 
 def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MOST_ACROSS) -> Figure:
@@ -157,7 +157,7 @@ def lines(
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
-                # A style may use only greys, which are hard to distinguish on a photocopy.
+                # A style may use only greys, which look alike on a photocopy.
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)

@@ -22,7 +22,7 @@ from celltrain.text import described, nearest, shown
 
 #: How to write the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
-#: Name, in messages, of a policy that is not from a file.
+#: Name, in messages, of a policy that does not come from a file.
 _NO_FILE = "policy"
 #: The page of the manual on Python policies.
 PYTHON_PAGE = "docs/python-policies.md"
@@ -62,7 +62,7 @@ class Policy:
     @classmethod
     @checked()
     def read(cls, path: str | os.PathLike[str]) -> Policy:
-        """Reads a policy file: a table `policy` and perhaps a `name`, or a scenario that has one policy.
+        """Reads a policy file: a table `policy` and possibly a `name`, or a scenario with a single policy.
 
         Args:
             path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine`
@@ -93,7 +93,10 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting; refers to the policy, so that faults can name its file. Copies do not."""
+    """A policy's table as a setting.
+
+    It refers to the policy, so that faults can name the file. Copies do not refer to it.
+    """
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)
@@ -134,7 +137,7 @@ def is_file(text: str) -> bool:
 
 
 def _class(text: str) -> re.Match[str] | None:
-    """Matches a text that names a Python class. `epd:threshold` is not one, because `epd` is a policy."""
+    """Matches a text that names a Python class. `epd:threshold` does not name a class, because `epd` is a policy."""
     return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
 
 
@@ -276,7 +279,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
 def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
     """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine:window=4`.
 
-    Raises `InputError`. Returns None if the text names no class, but one of the `stacks` of celltrain.
+    Raises `InputError`. Returns None if the text names one of the built-in `stacks` instead of a class.
     """
     parts = grammar.split(text, ":")
     given = dict(part.split("=", 1) for part in parts if "=" in part)
@@ -353,7 +356,7 @@ def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     if module in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(module, _existing(file, folder))
-    assert spec is not None and spec.loader is not None, "the name of the file ends in .py"
+    assert spec is not None and spec.loader is not None, "the file name ends in .py"
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:

@@ -17,7 +17,7 @@ use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// Connections whose clocks tick at the same instants.
+/// Connections whose timers tick at the same instants.
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
@@ -78,7 +78,7 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
-/// The largest drift is one part in this number, as of a real clock.
+/// The largest drift of a clock is one part in this number, as of a real clock.
 const DRIFT: u64 = 10_000;
 
 /// Placeholder for a host without a clock.
@@ -168,8 +168,8 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
 
 /// Returns the time from one tick of a retransmission clock to the next.
 ///
-/// A common shift of all ticks would only move a run in time: whatever the ticks start keeps its distance to later
-/// ticks.
+/// A common shift of all ticks would only shift the whole run in time, because every event that a tick starts keeps its
+/// distance from later ticks.
 fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
     let period = clock.span(options.resolution());
     match options.tick_phase {

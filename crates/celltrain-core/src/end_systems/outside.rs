@@ -13,9 +13,9 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Time at which the frame's last cell arrived.
+    /// The VC that carried the frame.
     pub time: Time,
-    /// The VC on which the frame was injected.
+    /// The tag that the caller gave to the injected frame.
     pub vc: VcIndex,
     /// The tag with which the frame was injected.
     pub tag: u64,
@@ -43,18 +43,18 @@ pub struct OutsideCounters {
     pub delivered_bytes: u64,
     /// Segments with data that left the sender.
     pub segments_sent: u64,
-    /// Segments that began with data already sent before, or packets lost whose data was sent again.
+    /// Segments that began with data already sent before. Without TCP: lost packets whose data was sent again.
     pub retransmitted_segments: u64,
     /// Payload of all segments that reached the receiver, in bytes.
     pub received_bytes: u64,
     /// Segments that reached the receiver and contained no new data.
     pub repeated_segments: u64,
-    /// Time at which the sender learned that all its data had arrived, if its data is finite.
+    /// Time at which the sender learned that all its data had arrived; `None` if its data is endless.
     pub completed: Option<Time>,
-    /// The sender's congestion window; 0 if its end system does not show it. Not in the fingerprint, because packets
+    /// The sender's congestion window; 0 if its end system does not report it. Not in the fingerprint, because packets
     /// show its effect.
     pub cwnd_bytes: u64,
-    /// Number of packets sent without TCP or UDP, which are not counted otherwise. Not in the fingerprint, which
+    /// Number of packets sent without TCP or UDP, which no other counter includes. Not in the fingerprint, which
     /// includes the packets.
     pub unknown_packets: u64,
     /// Fingerprint of the contents and times of the flow's packets.
@@ -83,14 +83,14 @@ impl OutsideCounters {
 pub(crate) struct InjectedFrame {
     pub(crate) vc: VcIndex,
     pub(crate) cells: u32,
-    /// The tag that identifies the frame when it arrives.
+    /// The tag by which the caller recognises the frame when it arrives.
     pub(crate) tag: u64,
 }
 
 /// Frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
-    /// Frames that the caller has not retrieved, in order of arrival.
+    /// Arrived frames that the caller has not retrieved yet, in order of arrival.
     delivered: Vec<Delivered>,
     /// Fingerprint of all frames that have arrived.
     pub(super) fingerprint: Fingerprint,
@@ -105,7 +105,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. The host handles the frame like one of its own.
+    /// Injects a frame. Its host sends it like its own frames.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, tag } = frame;
         self.outside.get_or_insert_default();
@@ -149,7 +149,7 @@ impl EndSystems {
         self.close(flow, now, observer);
     }
 
-    /// Returns the injected frames that have arrived since the last call, in the order of arrival.
+    /// Returns the injected frames that have arrived since the previous call, in order of arrival.
     pub(crate) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.outside.as_mut().map(|outside| std::mem::take(&mut outside.delivered)).unwrap_or_default()
     }

@@ -125,7 +125,7 @@ impl Requests {
         None
     }
 
-    /// Returns the results so far. `open` contains the connections that are still open.
+    /// Returns the results so far. `open` contains the connections that have not closed.
     fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
         let result = |group: &Group| GroupResult {
             name: group.name.clone(),
@@ -241,7 +241,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // Discard blocks here, because a VC may carry only data (without blocks) for a long time.
+            // Discard blocks here, because a VC may carry only data, which has no blocks, for a long time.
             blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {
@@ -398,7 +398,7 @@ impl OpenRequest {
     }
 }
 
-/// Returns, by VC, whether acknowledgements of requests on it carry SACK blocks.
+/// For each VC, returns whether it carries acknowledgements of requests with SACK blocks.
 pub(super) fn exchange_blocks(network: &Network, exchanges: &mut TiVec<VcIndex, bool>) {
     let requests = &network.requests;
     for group in requests.groups.iter().filter(|group| group.tcp.selective()) {

@@ -1,4 +1,4 @@
-//! A run with end systems outside the simulation, which react while it runs.
+//! A run with end systems outside the simulation, which react during the run.
 
 use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
@@ -13,9 +13,9 @@ use crate::units::{Clock, Span, Time};
 /// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
 /// end systems ([`Engine::run_hosted`]).
 ///
-/// Such an end system acts last in an instant: when the simulation stops, all other events of the instant have
-/// happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not
-/// arrived is lost.
+/// These end systems act last in an instant: when the simulation stops, all other events of the instant have happened.
+/// Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not arrived
+/// is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
@@ -26,7 +26,7 @@ pub struct HostedSimulation<'s, 'a, P = Nothing> {
 }
 
 impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
-    /// Creates a run that `hosts` may step up to `end`.
+    /// Creates a run that the function `hosts` may advance up to `end`.
     pub(super) fn new(
         simulation: Simulation<'a, P>,
         end: Time,
@@ -48,7 +48,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.now()
     }
 
-    /// Returns the end of the run, or of the part that is observed.
+    /// Returns the end of the run, or the end of the observed part of the run.
     pub fn end(&self) -> Time {
         self.end
     }
@@ -88,12 +88,12 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_at(end);
     }
 
-    /// Returns the number of cells that wait now at the port of a host.
+    /// Returns the number of cells waiting now at the port of a host.
     pub fn waiting(&mut self, port: LinkIndex) -> u32 {
         self.simulation.waiting(port)
     }
 
-    /// Returns the probe, to which end systems may report their own events.
+    /// Returns the probe. End systems may report their own events to the probe.
     pub fn probe(&mut self) -> &mut P {
         self.simulation.probe()
     }
@@ -112,7 +112,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_systems().next_number(vc)
     }
 
-    /// Returns the injected frames that have arrived complete since the last call, in order of arrival.
+    /// Returns the injected frames that have arrived complete since the previous call, in order of arrival.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.simulation.take_deliveries()
     }
@@ -140,8 +140,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
 
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
     ///
-    /// # Panics
-    /// Panics if the flow's ends are in the simulation.
+    /// Lets the probe take its last snapshots. Does not compute a result.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
     }

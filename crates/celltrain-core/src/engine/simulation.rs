@@ -14,8 +14,8 @@ use crate::until::Checks;
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
-/// The result is exactly that of [`Engine::run`], no matter which steps are taken. An injected frame joins the queue of
-/// its host's port after all other events of the current instant.
+/// The result is exactly that of [`Engine::run`], whichever steps are taken. An injected frame joins the queue of its
+/// host's port after all other events of the current instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -67,7 +67,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe's snapshot of an instant includes everything that happens in it.
+    /// Starts a run with a probe. The probe's snapshot of an instant includes all events of that instant.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing cancels this run")
@@ -142,7 +142,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.advance_unless(until, &CancellationToken::never())
     }
 
-    /// A variant of [`Simulation::advance`] that `token` can cancel.
+    /// Like [`Simulation::advance`], but `token` can cancel it.
     ///
     /// # Errors
     /// The same as for [`Simulation::advance`], and if it is interrupted.
@@ -160,12 +160,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Returns the results as if the run ended now. The run continues unchanged.
     ///
     /// # Errors
-    /// Cannot fail, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
+    ///
+    /// Never fails, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
     pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
         self.snapshot_unless(&CancellationToken::never())
     }
 
-    /// A variant of [`Simulation::snapshot`] that `token` can cancel.
+    /// Like [`Simulation::snapshot`], but `token` can cancel it.
     ///
     /// # Errors
     /// Returns an error if the run is interrupted.
@@ -325,8 +326,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Advances instant by instant to `until`, which is not after the horizon. Returns true if it stopped because a
-    /// frame arrived.
+    /// Advances instant by instant to `until`, which must not be after the horizon. Returns true if it stopped because
+    /// a frame arrived.
     fn step_to_delivery(
         &mut self,
         until: Time,
@@ -440,7 +441,7 @@ pub enum SimulationError {
         /// The name of the host at which the VC starts.
         source: String,
     },
-    /// The frame is too long for its VC.
+    /// The frame is too long for the VC.
     TooLong {
         /// The VC's name.
         vc: String,

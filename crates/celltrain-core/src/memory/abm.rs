@@ -61,9 +61,10 @@ pub struct Abm {
 /// How `n_p`, the number of congested queues of a priority, is counted.
 #[derive(Debug)]
 pub(super) enum Congestion {
-    /// By the present lengths: a queue with this many cells counts as one, and a shorter one in proportion.
+    /// Counts queues by their present lengths: a queue with this many cells counts as one, and a shorter queue as a
+    /// fraction.
     ByLength(f64),
-    /// At the end of each interval, as the number of queues that hold this share of their threshold.
+    /// At the end of each interval, counts the queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
         /// `n_p` by priority.
@@ -119,8 +120,8 @@ impl Abm {
         }
     }
 
-    /// Returns, by priority, the number of queues that hold at least a given share of their threshold, or 1 if there
-    /// are none.
+    /// For each priority, returns the number of queues that hold at least a given share of their threshold, or 1 if no
+    /// queue does.
     fn near_threshold(&self, view: &View<'_>, share: f64) -> [u32; 256] {
         let mut counts = [0; 256];
         for (queue, &cells) in view.queues.iter_enumerated() {
@@ -305,7 +306,7 @@ mod tests {
                     sleeps.end_instant(now, true);
                     wakes.end_instant(now, false);
                     assert_eq!(sleeps.thresholds(now), wakes.thresholds(now), "case {case} at {now:?}");
-                    // Another pool's policy removes a cell after the actions of the same instant.
+                    // The policy of another pool removes a cell after this policy has acted in the same instant.
                     if now == later && rng.below(4) == 0 {
                         let queue = PoolQueue::new(rng.below(3));
                         sleeps.change(queue, false, now);

@@ -74,7 +74,7 @@ const ARRIVING: u8 = 5;
 const NOW: u8 = 6;
 const FIRST_OWN: u8 = 7;
 
-/// All names that a pool provides, with their registers. Values without a register never change.
+/// All names that a pool provides to formulas, with their registers. Values without a register never change.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "size of the pool's shared part in cells"), None),
     (Name::number("N", Unit::NONE, "number of queues in the pool"), None),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn published_memory_policies_can_be_written_as_formulas() {
+    fn published_memory_policies_give_the_same_decisions_when_written_as_formulas() {
         let alpha = [("alpha", Start::Number(2.0))];
         let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
         assert_alike(formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.into());

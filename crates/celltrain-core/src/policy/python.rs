@@ -16,7 +16,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// A policy of your own as a Python class. Its module is imported in the process that executes the run.
+/// A user-defined policy as a Python class. Its module is imported in the process that executes the run.
 ///
 /// Source: the class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.
+    /// What happens to a cell of an admitted frame that finds no room. Default: the class decides.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }
@@ -54,7 +54,7 @@ pub trait Interpreter: Send + Sync {
     /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// Returns the class's setting for a cell that finds no room, if the class can be found.
+    /// Returns the class's setting for cells that find no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
     /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for

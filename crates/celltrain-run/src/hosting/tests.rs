@@ -126,7 +126,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn the_last_value_in_the_series_of_a_stack_flow_is_its_number_of_bytes_in_the_answer() {
+    fn the_last_value_of_a_series_of_a_stack_flow_equals_its_byte_count_in_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);
@@ -188,7 +188,7 @@ mod smoltcp {
         assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
-    /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.
+    /// Returns a capture of the run. The reference engine makes it, because that engine reports where packets are lost.
     fn capture(kind: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sink = |block: &[u8]| {

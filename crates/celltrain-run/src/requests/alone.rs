@@ -1,6 +1,6 @@
-//! Completion times of requests that have their paths to themselves.
+//! Completion times of requests that are alone on their paths.
 //!
-//! A simulation of one connection alone on a path shows when each segment arrives. A request with n segments would
+//! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
 //!
 //! A real stack may treat the last segment of a request in another way, for example acknowledge it later. So each size
@@ -94,7 +94,7 @@ pub struct Alone<'a> {
     simulated: Vec<Arrived>,
 }
 
-/// Arrival times of segments on a connection that has its path to itself.
+/// Arrival times of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
     /// Time from opening until the first n segments have arrived, for each n from 1; the completion time of the only
@@ -134,7 +134,7 @@ impl<'a> Alone<'a> {
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
         let alone = &self.simulated[path.simulation as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
-        // Both products are exact, so equal times give a quotient of exactly 1.
+        // Both products are exact, so the quotient of equal times is exactly 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
@@ -222,7 +222,7 @@ pub struct Recorder {
     /// Bytes of a segment; `None` to record only the completion.
     mss: Option<u64>,
     opened: Option<Time>,
-    /// For each segment up to the last that arrived, when it did.
+    /// Arrival time of each segment, up to the last segment that arrived.
     arrived: Vec<Option<Time>>,
 }
 
@@ -231,7 +231,7 @@ impl Recorder {
         Self { mss, opened: None, arrived: Vec::new() }
     }
 
-    /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
+    /// For each number of segments, returns the time until that many have arrived. Ends before the first segment that
     /// did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
@@ -292,7 +292,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a group's connection that has its path to itself.
+    /// Describes everything that affects a connection of a group that is alone on its path.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
@@ -332,7 +332,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port treats VCs by name, or by other information that is not in its settings.
+    /// Returns whether a port distinguishes VCs by name, or by other information that is not in its settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

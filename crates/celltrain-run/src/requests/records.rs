@@ -37,9 +37,9 @@ pub struct Records {
     pub bytes: Vec<i64>,
     /// Time at which the connection opened, in seconds.
     pub opened_s: Vec<f64>,
-    /// Time at which the receiver had the last byte, in seconds; NaN if it never did.
+    /// Time at which the last byte arrived at the receiver, in seconds; NaN if it did not arrive.
     pub completed_s: Vec<f64>,
-    /// The request's completion time divided by the completion time of the same request alone; NaN if it did not complete.
+    /// The request's completion time divided by its completion time without other traffic; NaN if it did not complete.
     pub slowdown: Vec<f64>,
     /// Data segments sent, retransmissions included; -1 if the stack sends neither TCP nor UDP.
     pub segments_sent: Vec<i64>,

@@ -25,9 +25,9 @@ pub struct Tally<'a> {
     network: &'a Network,
     clock: Clock,
     limits: Limits,
-    /// Requests that open at this time or before are not counted.
+    /// Requests that open at or before this time are not counted.
     after: Option<Time>,
-    /// Requests that open later are not counted.
+    /// Requests that open after this time are not counted.
     until: Time,
     /// The end of the run. Requests that open then are not counted.
     end: Time,
@@ -88,7 +88,7 @@ impl<'a> Tally<'a> {
         *times.entry((until - record.opened, kind)).or_default() += 1;
     }
 
-    /// Returns the paths of the requests, to simulate them alone.
+    /// Returns the paths of the requests, for simulations of each request alone.
     pub fn take_paths(&mut self) -> Option<Paths<'a>> {
         self.paths.take()
     }
@@ -134,14 +134,14 @@ struct Counts {
     hides_segments: bool,
     /// Number of requests with each completion time.
     completed: Times,
-    /// Number of requests that are open at the end, with each age.
+    /// Number of open requests at the end of the run, by age.
     open: Times,
 }
 
-/// Number of requests with each time, and with each kind of path and number of segments if they matter.
+/// Number of requests by time and, if they matter, by kind of path and number of segments.
 type Times = HashMap<(Span, Option<PathKind>), u64>;
 
-/// Values of the requests of some sizes, each with the number of times it occurred.
+/// Distinct values of the requests of some sizes, each with the number of times it occurred.
 #[derive(Default)]
 struct Values {
     opened: u64,
@@ -151,7 +151,7 @@ struct Values {
     completed: u64,
     completions_ms: Counted,
     slowdowns: Counted,
-    /// For open requests, the least values that they can have.
+    /// Lower bounds of the values of open requests.
     open_ms: Counted,
     open_slowdowns: Counted,
 }
@@ -178,7 +178,7 @@ impl Values {
         for (&(age, kind), &times) in &counts.open {
             token.tick(1)?;
             self.open_ms.push((milliseconds(age, clock), times));
-            // Nothing is known of a request that would not even be complete alone.
+            // A request that would not be complete even without other traffic gives no information.
             let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
             self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_with_a_size_on_the_border_of_two_size_classes_belongs_to_the_smaller_class() {
+    fn a_request_whose_size_is_the_border_of_two_size_classes_belongs_to_the_smaller_class() {
         let limits = Limits { short: 100, long: 1000 };
         assert_eq!(
             [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),

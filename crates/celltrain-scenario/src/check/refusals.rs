@@ -1,8 +1,8 @@
-//! Warns of policies that refuse frames although the buffer is empty or nearly empty.
+//! Warns of policies that refuse frames at an empty or nearly empty buffer.
 //!
 //! This is a warning and not a fault, for two reasons. If a policy has state or uses random numbers, a probe proves
-//! nothing. And a port may refuse everything on purpose, to show the effect on others. `celltrain vet` rejects such a
-//! policy.
+//! nothing. Moreover, a user may let a port refuse everything on purpose, to study the effect on other ports.
+//! `celltrain vet` rejects such a policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 

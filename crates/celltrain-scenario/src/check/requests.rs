@@ -68,7 +68,7 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     let sum = |link: LinkIndex| by_group.iter().map(|taken| taken[link]).sum::<f64>();
     let busiest = layout.graph.links.keys().max_by(|&a, &b| sum(a).total_cmp(&sum(b)).then(b.cmp(&a)));
     let Some(busiest) = busiest.filter(|&link| sum(link) > 1.0) else { return };
-    // The advice is for the group that takes most of the link.
+    // The advice concerns the group with the largest load on the link.
     let most = by_group.iter().zip(&requests.groups).max_by(|(a, _), (b, _)| a[busiest].total_cmp(&b[busiest]));
     let Some((own, group)) = most else { return };
     let stretch = |link: LinkIndex| (1.0 - (sum(link) - own[link])) / own[link];
@@ -84,8 +84,8 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     warnings.push(Warning { key, message });
 }
 
-/// Returns the setting of a group that determines its load, its value, and advice. `factor` is the largest number by
-/// which its requests may be multiplied.
+/// Returns the setting of a group that determines its load, the setting's value, and advice. `factor` is the largest
+/// factor by which the number of requests may be multiplied.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -37,14 +37,14 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // If one formula was removed, the other formulas would have unknown names.
+        // If one formula was removed, other formulas would contain unknown names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);
         }
     });
     each_stack(scenario, root, |stack, scope| {
-        // If this check finds the fault, the message has a line number.
+        // If this check finds the fault, the message can name a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
             scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }
@@ -352,8 +352,8 @@ pub(super) fn rates(
     Ok(())
 }
 
-/// Warns of segments that time out before they leave the host. The queue of the host then grows until an
-/// acknowledgement arrives.
+/// Warns of segments that time out before they leave their host. The host's queue then grows until an acknowledgement
+/// arrives.
 pub(super) fn timeouts(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,

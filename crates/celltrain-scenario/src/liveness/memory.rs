@@ -11,7 +11,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::reasons;
 
-/// Number of queues that are tried. A switch has thousands, and almost all of them are alike.
+/// Number of queues that are tested. A switch has thousands of queues, almost all of them alike.
 const MOST_QUEUES: usize = 64;
 
 /// Offers a cell of each queue to a pool while its shared part is empty, and then while a cell of another queue is in

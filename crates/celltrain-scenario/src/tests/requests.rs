@@ -108,7 +108,7 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
 }
 
 #[test]
-fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_their_vc() {
+fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_a_vc_of_a_request() {
     let hosts = "duration = \"1ms\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [\"s\"]\nlinks = [\
                  { between = [\"a\", \"s\"], delay = \"1us\" }, { between = [\"b\", \"s\"], delay = \"1us\" }]\n";
     let tables = "[port.default]\nbuffer = 1000\npolicy.ppd = {}\n[requests.web]\nload = 0.1\nsizes = \"10kB\"\n";

@@ -95,7 +95,7 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
 }
 
 #[test]
-fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_its_segments_may_exceed_the_longest_frame() {
+fn tcp_settings_that_no_flow_uses_give_a_warning_and_may_have_segments_longer_than_the_longest_frame() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
     let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
@@ -108,7 +108,7 @@ fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_its_segments_may_exceed_the
 }
 
 #[test]
-fn an_unknown_protocol_stack_and_a_second_transport_for_one_flow_are_refused() {
+fn an_unknown_protocol_stack_is_refused_and_so_is_a_second_transport_for_one_flow() {
     let found = faults("[stack.smolttcp]");
     assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
     let found = faults("[flow.tcp1]\nstack.smoltcp = {}\ntcp.reno = {}");

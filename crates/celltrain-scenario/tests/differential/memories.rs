@@ -85,7 +85,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
 fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut Stream) -> MemoryConfig {
     let most = [12, 100, 2000][rng.below(3) as usize];
     let cells = 1 + rng.below(most);
-    // A virtual queue must always have as many cells as the real one, so no cell may be pushed out.
+    // A virtual queue must always have as many cells as the real queue, so no cell may be pushed out.
     let follows_cells = ports.iter().any(|&port| {
         let link = &network.links[port];
         link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()

@@ -95,8 +95,8 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Replaces policies and schedulers that do not fit the new VCs, such as a formula that divides by 10 minus their
-/// number.
+/// Replaces policies and schedulers that are invalid with the new VCs, such as a formula that divides by 10 minus the
+/// number of VCs.
 fn replace_unsound_settings(network: &mut Network) {
     let routing = network.routing();
     for link in network.links.keys() {

@@ -14,7 +14,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provi
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
 
-/// Returns a policy class with a setting derived from this byte.
+/// Returns a policy class whose setting is derived from this byte.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
     memories::provide(Box::new(Stand));
@@ -40,7 +40,7 @@ impl Interpreter for Stand {
     }
 
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
-        let share = share(config).expect("the setting was checked before");
+        let share = share(config).expect("the setting was already checked");
         let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }
@@ -101,8 +101,8 @@ fn share(config: &Config) -> Option<u8> {
     share.try_into().ok()
 }
 
-/// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs with more
-/// admissions than the mean. It refuses other frames at random, and at certain times.
+/// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs that have
+/// had more admissions than the mean. It refuses other frames at random, and at certain times.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

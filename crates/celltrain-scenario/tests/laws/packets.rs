@@ -7,7 +7,7 @@ use super::Case;
 use super::same::same;
 use crate::differential::packets::delimit;
 
-/// More bytes than any packet of a drawn network has, with headers.
+/// Number of bytes above the length of any packet of a drawn network, including headers.
 const ONE_CELL: u64 = 9_300;
 
 /// If all packets have one cell, both framings give the same run.

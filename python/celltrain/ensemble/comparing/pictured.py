@@ -1,6 +1,6 @@
 """The figure of a comparison: a panel for each measure, with a dot or a line for each name.
 
-`figure.json` has everything that the figure needs, so that it can be drawn again without running again.
+`figure.json` contains all data of the figure, so that it can be drawn again without new runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: File with the content of the figure, in the folder of a comparison.
 FILE = "figure.json"
-#: Maximum number of measures in a figure that names none, and of panels for a measure.
+#: Maximum number of measures in a figure if the user names none, and of panels for a measure.
 MOST_DRAWN, MOST_PANELS = 12, 6
 #: Ratio of largest to smallest value at which an axis becomes logarithmic.
 WIDE = 20
@@ -154,7 +154,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # A caller who names measures knows that there are others.
+            # A caller who names measures knows which others there are.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:
@@ -213,7 +213,7 @@ class Pictured:
     def _drawn(self, measures: Sequence[int], look: FigureStyle) -> Figure:
         if not self.conditions:
             return dots([self._panel(measure, [0]) for measure in measures], look)
-        # The x axis is the numeric axis with most values, and the other axes have a panel for each value.
+        # The x axis is the numeric axis with the most values. Other axes have a panel for each value.
         conditions = sorted(self.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -axis.count))
         across, *others = conditions
         if across.name == SCENARIO:
@@ -262,7 +262,7 @@ def cases_of(names: Sequence[str]) -> str:
 
 
 def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
-    """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
+    """Returns the user's names of the cases; raises `InputError` if their number is wrong or a name occurs twice."""
     if len(names) != count:
         raise InputError.of_option("names", ", ".join(names), f"must contain one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):

@@ -33,7 +33,7 @@ LONGEST_TITLE, LONGEST_LINES_TITLE = {"column": 44, "page": 34}, 30
 def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
     """Draws all figures, one at a time."""
     if findings.comparison is not None:
-        # Two stores may differ in TCP and seeds, so the subtitle of this figure mentions neither.
+        # Two stores may differ in TCP and seeds, so the subtitle of this figure mentions neither of them.
         with look.applied():
             yield comparison(findings.comparison, look)
     data = findings.data
@@ -94,7 +94,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
 
 
 def histogram(data: Data, look: FigureStyle) -> Drawing | None:
-    """Draws a histogram of all runs if only the seed varies; None otherwise, or with a single seed."""
+    """If only the seed varies, draws a histogram of all runs. Returns None otherwise, or if there is a single seed."""
     if data.factors or data.seeds[1] < 2:
         return None
     measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
@@ -203,7 +203,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     both = list(itertools.combinations(data.strongest(sampled, MOST_PAIRED), 2))
     if not both:
         return None
-    # Points that differ only in the remaining axes are averaged to one dot.
+    # Points that differ only in the remaining axes become one dot, which shows their mean.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
     values = statistics.means(spot.reshape(-1), means, len(first)).mean
     dots = []
@@ -256,7 +256,7 @@ def _map_title(axis: Axis, level: int) -> str:
 
 
 def _scale(axis: Axis) -> Scale:
-    # The path of an axis without a name is clearer than its last step.
+    # For an axis without a name, the whole path is clearer than its last step.
     path = axis.meaning.partition(":")[0]
     return Scale.of(
         axis.called or (words.axis(path) if axis.name == path else axis.worded),

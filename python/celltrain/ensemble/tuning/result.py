@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Margin around the confirmed settings in a panel, as a fraction of the measure.
 MARGIN = 0.12
-#: Markers for references, for styles with too few colours to distinguish them.
+#: Markers for references, because a style may have too few colours.
 MARKS = "D^vsPX"
 
 
@@ -58,7 +58,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A trial with the few seeds of the search. The best trials look better than they really are.
+    """A trial that ran with the few seeds of the search. The best trials look better than they are.
 
     Attributes:
         generation: Number of the trial's generation, from 0.
@@ -75,7 +75,7 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """A setting that was run with the confirmation seeds, which were not used to choose it.
+    """A setting that ran with the confirmation seeds, which played no part in choosing the setting.
 
     Attributes:
         parameters: Values by name.
@@ -94,7 +94,7 @@ class Confirmed:
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """Gain over a reference: the best setting in one objective among settings at least as good in the other.
+    """Gain over a reference: the best setting in one objective, among settings that are at least as good in the other.
 
     The setting is chosen with the selection seeds. The differences (setting minus reference) are from the confirmation
     seeds, paired by seed.
@@ -202,7 +202,7 @@ class Tuned(Carded, Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about settings on a front that carry less than half of tail drop's traffic."""
+        """Warnings about settings on a front that deliver less than half of tail drop's data."""
         return tuple(self.facts.get("warnings", ()))
 
     @checked()
@@ -342,7 +342,7 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = mean[np.flatnonzero([one.front for one in known])]
     if len(line):
-        # Draw steps through the worse corners, because points there would be worse than both neighbours.
+        # Draw the front as steps through the worse corners, because points there would be worse than both neighbours.
         steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
         axes.plot(*line[np.lexsort(line.T[::-1])].T, color=canvas.INK, linewidth=0.9, zorder=2, drawstyle=steps)
     for place, label in enumerate(references):

@@ -75,7 +75,7 @@ class TuneProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Maximum remaining time at this rate; None before the first run is done."""
+        """Maximum remaining time at the current rate; None before the first run is done."""
         return (self.most_runs - self.runs) / self.rate if self.rate > 0 else None
 
 
@@ -88,7 +88,7 @@ class Runs:
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
-        #: Notes of runs by objectives that depend on lower bounds.
+        #: Notes of runs, by objective, for objectives that depend on lower bounds.
         self._notes: dict[str, list[str]] = {}
         # By scenario and seed: the objectives that are only lower bounds.
         self._bounds: dict[str, dict[int, set[str]]] = {}
@@ -123,7 +123,7 @@ class Runs:
             own.setdefault(wide["seed"][run].as_py(), set()).add(measures[place])
 
     def lower_bounds(self) -> Iterator[str]:
-        """Yields a warning for each objective that depends on a lower bound in some of the runs."""
+        """Yields a warning for each objective that depends on a lower bound in some runs."""
         for one in self._plan.objectives:
             if notes := self._notes.get(one.measure):
                 yield plan_warnings.lower_bound(notes, self.count)
@@ -157,19 +157,19 @@ class Runs:
         return None if math.isnan(first + second) else (float(first), float(second))
 
     def better(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
-        """Returns the means of each objective, with signs such that larger is better; NaN for unknown means."""
+        """Returns the mean of each objective, with the sign chosen so that larger is better; NaN if unknown."""
         signs = np.array([[1.0 if objective.larger else -1.0] for objective in self._plan.objectives])
         means = [self.means((configuration, numbers), seeds) or (math.nan, math.nan) for numbers in settings]
         turned: Floats = signs * np.array(means, dtype=np.float64).reshape(-1, 2).T
         return turned
 
     def reason(self, setting: Setting) -> str | None:
-        """Returns the reason why a setting has no values; None if a measure is merely undefined in one of its runs."""
+        """Returns the reason why a setting has no values; None if only a measure is undefined in one of its runs."""
         text, refusal = self.text(setting)
         return refusal or self._errors.get(text)
 
     def error(self, setting: Setting) -> str:
-        """Returns the reason why a setting has no values, in words."""
+        """Describes the reason why a setting has no values."""
         return self.reason(setting) or "a measure is undefined in one of its runs"
 
 
@@ -260,7 +260,7 @@ class Search:
         )
 
     def _finalists(self, configuration: int) -> list[Numbers]:
-        # Of the settings with equal values in all runs, keep only the first.
+        # If several settings have equal values in all runs, keep only the first.
         distinct: dict[bytes, Numbers] = {}
         for trial in self._histories[configuration]:
             values = self._runs.values((configuration, trial.numbers), self._plan.search)
@@ -284,7 +284,7 @@ class Search:
         plan = self._plan
         runs: list[Run] = []
         for configuration, numbers in enumerate(settings):
-            # A port may require its own policy, for example for a GFR service.
+            # A port may need its own policy, for example for a GFR service.
             with suppress(ScenarioError):
                 case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
@@ -436,7 +436,10 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
 
 
 def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point with the largest x, then the largest y, of those with `y >= least_y`; None if there is none."""
+    """Returns the point with the largest x among points with `y >= least_y`.
+
+    If several have it, returns the one with the largest y. None if there is no point.
+    """
     enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
     if not len(enough):
         return None

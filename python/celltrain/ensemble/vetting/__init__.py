@@ -253,7 +253,7 @@ def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
 
 
 def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """Returns the check for an empty buffer, which also fails if the policy carries nothing in some runs."""
+    """Returns the check with an empty buffer. It also fails if the policy delivers no data in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
     if not nothing:
@@ -284,7 +284,7 @@ def _remarks(
     compared: Mapping[str, Compared],
     carried: Mapping[str, float],
 ) -> Iterator[str]:
-    """Yields remarks to read first: scenarios in which the policy carries nothing or little, and refusals."""
+    """Yields remarks to read first: scenarios in which the policy delivers no or little data, and refusals."""
     for scenario, each in compared.items():
         if count := int(each.carried_nothing[0].sum()):
             yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
@@ -298,7 +298,7 @@ def _remarks(
 
 
 def _doubts(compared: Compared) -> Iterator[str]:
-    """Yields doubts about a scenario that are neither among the remarks nor among `celltrain check`'s warnings."""
+    """Yields warnings about a scenario, except those in the remarks and those of `celltrain check`."""
     mine = shown(compared.names[0])
     for doubt in compared.doubts:
         if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):

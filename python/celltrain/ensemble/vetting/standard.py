@@ -33,7 +33,8 @@ PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 )
-#: Pairs of scenarios that differ only in their clocks and starts, which are either equal for all hosts or random.
+#: Pairs of scenarios that differ only in clocks and start times, which are equal for all hosts in one and random in the
+#: other.
 CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
 
 
@@ -230,7 +231,7 @@ def standard_of(policy: Policy) -> Standard:
 def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> list[str]:
     """Returns the warnings about a policy in the scenarios of a set; raises `InputError` with all faults.
 
-    A fault or warning that does not occur in all scenarios lists those of `named` in which it does.
+    If a fault or warning does not occur in all scenarios, it lists those of `named` in which it occurs.
     """
     faults: dict[Fault, list[str]] = {}
     warnings: dict[str, list[str]] = {}
