@@ -182,6 +182,6 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 fn newreno_does_not_send_too_much_after_a_timeout_during_fast_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
-    // The initial overshoot of slow start causes one or two timeouts.
-    assert!(timeouts[0] <= 2 && timeouts[0] <= timeouts[2], "{timeouts:?}");
+    // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.
+    assert!(timeouts[0] <= 2 && timeouts[1] <= 2 && timeouts[2] >= 30, "{timeouts:?}");
 }
