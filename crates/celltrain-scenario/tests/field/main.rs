@@ -2,6 +2,7 @@
 //!
 //! Each scenario runs on both engines, which must give the same values.
 
+mod kinds;
 mod multi_hop;
 
 use celltrain_core::engine::Engine;
