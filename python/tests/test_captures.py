@@ -549,7 +549,7 @@ def test_a_capture_whose_window_is_empty_is_refused_and_leaves_no_file(
     assert 0.002 <= float(first) < 0.0025, said
     assert float(first) < float(last) <= 0.02
     assert list(tmp_path.iterdir()) == [small]
-    with pytest.raises(ct.ScenarioError, match="the run has them from 0.002"):
+    with pytest.raises(ct.ScenarioError, match=r"the run has them from 0\.002"):
         capture = ct.Capture(tmp_path / "run.pcapng", kind=kind, flows=["tcp1"], window=window)
         ct.run(small, pcap=capture)
     assert list(tmp_path.iterdir()) == [small]

@@ -177,7 +177,7 @@ type Law = fn(&Drawn, &[Seen]) -> Result<bool, String>;
 
 /// The laws, one for each kind.
 const LAWS: &[(&str, Law)] = &[
-    ("windows grow only as far as they are used", growth),
+    ("windows grow only if they are used", growth),
     ("one window of data reduces the window once", one_reduction),
     ("a second timeout of a segment leaves ssthresh", second_timeout),
     ("which packets carry ECT, CWR and ECE", ecn_bits),
