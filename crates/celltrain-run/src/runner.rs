@@ -326,23 +326,7 @@ impl Run<'_> {
             Ok(result)
         } else {
             if let Some(until) = until {
-                let observe = |watched: Watched<'_>, until| {
-                    let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
-                    // Finish the output even if the run was interrupted.
-                    let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
-                    let ended = observers.finish()?;
-                    watched.map(|()| ended).map_err(Unfinished::from)
-                };
-                let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
-                let mut ended = observe(watched, until)?;
-                if ended.iter().any(Ended::is_empty) {
-                    // Only the whole run shows what can be captured.
-                    let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
-                    let captures = choices.iter().zip(&mut ignore);
-                    let captures = captures.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();
-                    ended = observe(Watched { captures, ..Watched::default() }, network.duration)?;
-                }
-                captured = packets(ended)?;
+                captured = self.watch_until(until, (&network, &scenario.name, seed), teller, watched)?;
             }
             match &mut recorder {
                 Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
@@ -383,6 +367,35 @@ impl Run<'_> {
         // The limit may have been exceeded during the last steps.
         token.check()?;
         Ok(Finished { answer, series, records, captured, unmet })
+    }
+
+    /// Writes the events that `teller` reports in a run of this network up to `until`. Returns the number of packets or
+    /// cells in each capture.
+    fn watch_until(
+        &self,
+        until: units::Duration,
+        of: (&Network, &str, u64),
+        teller: Engine,
+        watched: Watched<'_>,
+    ) -> Result<Vec<u64>, Unfinished> {
+        let (network, ..) = of;
+        let observe = |watched: Watched<'_>, until| {
+            let mut observers = self.observers(of, teller, watched)?;
+            // Finish the output even if the run was interrupted.
+            let done = teller.observe(network, until, &mut observers, |_| self.token.check().is_ok());
+            let ended = observers.finish()?;
+            done.map(|()| ended).map_err(Unfinished::from)
+        };
+        let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
+        let mut ended = observe(watched, until)?;
+        if ended.iter().any(Ended::is_empty) {
+            // Only the whole run shows what can be captured.
+            let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
+            let sinks = choices.iter().zip(&mut ignore);
+            let captures = sinks.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();
+            ended = observe(Watched { captures, ..Watched::default() }, network.duration)?;
+        }
+        Ok(packets(ended)?)
     }
 
     /// Creates the observers that write the events reported by `teller` in a run of this network.

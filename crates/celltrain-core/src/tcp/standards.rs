@@ -52,7 +52,7 @@ fn situations() -> impl Strategy<Value = Situation> {
 }
 
 /// Returns formulas that halve the flight (RFC 5681, 3.1).
-fn formula() -> Box<Table> {
+fn formula() -> Table {
     let decrease = "max(2, flight / 2)";
     let formulas = serde_json::json!({
         "on_ack": { "cwnd": "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd" },
@@ -70,7 +70,7 @@ impl Situation {
             maximum_rto: Duration::from_milliseconds(2_000),
             initial_rto: Duration::from_milliseconds(1_000),
             congestion: self.congestion,
-            formula: (self.congestion == Congestion::Formula).then(formula),
+            formula: (self.congestion == Congestion::Formula).then(|| Box::new(formula())),
             ecn: if self.ecn { Ecn::On } else { Ecn::Off },
             ..TcpOptions::default()
         }

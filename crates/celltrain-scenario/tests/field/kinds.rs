@@ -163,7 +163,9 @@ fn run(text: &str) -> (RunResult, Vec<Vec<Seen>>) {
         let result = engine.run(&network, &mut histories, |_| true).expect("nothing cancels this run");
         let mut seen: Vec<_> = histories.seen.into_values().collect();
         // Engines may report simultaneous events of the two ends in either order.
-        seen.iter_mut().for_each(|seen| seen.sort_by(|a, b| a.time.total_cmp(&b.time)));
+        for seen in &mut seen {
+            seen.sort_by(|a, b| a.time.total_cmp(&b.time));
+        }
         (result, seen)
     });
     assert_eq!(result.fingerprint, other.fingerprint, "{text}");
@@ -339,7 +341,7 @@ fn every_variant_control_and_formula_obeys_the_laws_of_each_kind_in_flows_and_re
         for history in &histories {
             for ((name, law), applied) in LAWS.iter().zip(&applied) {
                 match law(&drawn, history) {
-                    Ok(applies) => applied.set(applied.get() + u32::from(applies)),
+                    Ok(holds_here) => applied.set(applied.get() + u32::from(holds_here)),
                     Err(violation) => prop_assert!(false, "{name}: {violation}\n{}\n{text}", CONTROLS[drawn.control].0),
                 }
             }
