@@ -629,6 +629,11 @@ impl EndSystems {
         self.vcs.release(vc, number);
     }
 
+    /// Returns the number of cells in a frame that is in flight on `vc`.
+    pub(crate) fn packet_cells(&self, vc: VcIndex, number: FrameNumber) -> u32 {
+        self.vcs.cells_of(vc, number)
+    }
+
     /// Returns the range of its flow's bytes that a frame carries; `None` if the frame carries no data. The frame must
     /// be in flight on `vc`.
     pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {

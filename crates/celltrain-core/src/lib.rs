@@ -45,6 +45,7 @@ mod script;
 pub mod shaped_port;
 pub mod tcp;
 pub mod threshold;
+pub mod switching;
 pub mod tie;
 pub mod timeouts;
 pub mod traffic;

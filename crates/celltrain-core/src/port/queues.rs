@@ -20,24 +20,43 @@ pub struct CellQueues {
 impl CellQueues {
     /// Creates the queues of a scheduler, all empty.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
-        let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent: VecDeque::new() };
+        let (sent, used_turns) = Default::default();
+        let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent, used_turns };
         Self { queue_of, waiting, scheduler }
+    }
+
+    /// Makes queues send whole packets, which are pushed cell by cell and wait only when they are whole. The scheduler
+    /// decides for each cell as before. The turn of a packet's first cell sends the whole packet, and the turns of its
+    /// other cells pass at once.
+    #[must_use]
+    pub fn of_packets(mut self) -> Self {
+        self.waiting.used_turns = vec![0; self.waiting.queues.len()];
+        self
     }
 
     /// Puts a cell at the end of its VC's queue.
     pub fn push(&mut self, cell: Cell) {
         let number = self.queue_of[cell.label()];
         self.waiting.queues[number].push_back(cell);
-        if self.waiting.queues[number].len() == 1 {
+        if self.waiting.turns(number) == 1 {
             self.scheduler.on_backlog(number);
         }
     }
 
     /// Takes the next cell to send; at least one must wait.
     pub fn pop(&mut self) -> Cell {
-        self.scheduler.serve_cells(1, &mut self.waiting);
+        while self.waiting.sent.is_empty() {
+            self.scheduler.serve_cells(1, &mut self.waiting);
+        }
         let cell = self.waiting.sent.pop_front().expect("a scheduler sends the requested number of cells");
-        assert!(self.waiting.sent.is_empty(), "and no more");
+        if self.waiting.used_turns.is_empty() {
+            assert!(self.waiting.sent.is_empty(), "and no more");
+        } else if self.waiting.sent.is_empty() && self.waiting.queues.iter().all(VecDeque::is_empty) {
+            // Nothing waits, so the turns that were used in advance pass before the next packet arrives.
+            while self.waiting.used_turns.iter().any(|&used| used > 0) {
+                self.scheduler.serve_cells(1, &mut self.waiting);
+            }
+        }
         cell
     }
 
@@ -49,6 +68,6 @@ impl CellQueues {
 
     /// Returns the waiting cells, queue by queue.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.waiting.queues.iter().flatten().copied()
+        self.waiting.sent.iter().chain(self.waiting.queues.iter().flatten()).copied()
     }
 }

@@ -2,6 +2,7 @@
 
 use celltrain_core::aal5::{Aal5Options, Framing};
 use celltrain_core::policy::{Overflow, PolicyConfig};
+use celltrain_core::switching::PacketAdmission;
 
 use crate::build::ResolvedScenario;
 use crate::scenario::{PortConfig, Scenario};
@@ -9,8 +10,24 @@ use crate::scope::Scope;
 
 /// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
+    let mut switch = |key: &str, value: &str, problem: &str| root.at("switch").at(key).refuse_text(value, problem);
     if scenario.framing().framing == Framing::Aal5 {
+        let problem = "is a setting for packets that delimit themselves, but the framing is AAL5, whose cells always leave \
+                       as they come; leave it out, or set framing = \"packets\"";
+        if let Some(cut_through) = cut_through {
+            switch("cut_through", if cut_through { "true" } else { "false" }, problem);
+        }
+        if let Some(admission) = admission {
+            switch("admission", name_of(admission), problem);
+        }
         return;
+    }
+    if let Some(admission) = admission.filter(|&admission| admission != PacketAdmission::Start)
+        && cut_through == Some(true)
+    {
+        let problem = "needs ports that store packets whole; set cut_through = false, or admission = \"start\"";
+        switch("admission", name_of(admission), problem);
     }
     let (given, standard) = (&scenario.aal5, Aal5Options::default());
     let no_effect = "has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \"aal5\"";
@@ -28,6 +45,14 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     }
     for (name, port) in &scenario.port {
         policy(port, &mut root.at("port").at(name));
+    }
+}
+
+fn name_of(admission: PacketAdmission) -> &'static str {
+    match admission {
+        PacketAdmission::Start => "start",
+        PacketAdmission::Fits => "fits",
+        PacketAdmission::End => "end",
     }
 }
 

@@ -4,6 +4,7 @@ use celltrain_core::aal5::Framing;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
+use celltrain_core::switching::{PacketAdmission, Switching};
 
 use super::{losses, memories};
 
@@ -19,9 +20,20 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
     !needs_aal5
 }
 
+/// Draws how switches forward packets.
+fn switch(network: &mut Network, rng: &mut Stream) {
+    let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::End][rng.below(3) as usize];
+    network.switching = match rng.below(4) {
+        0 => Switching { cut_through: true, ..Switching::default() },
+        1 => Switching::default(),
+        _ => Switching { cut_through: false, admission },
+    };
+}
+
 /// Makes packets delimit themselves if possible, and links lose cells.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     delimit(network);
+    switch(network, rng);
     losses::add(network, rng);
 }
 

@@ -67,7 +67,7 @@ impl PartialFrames {
 /// The part of a port for single cells that sends cells to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
-    cell_time: Span,
+    pub(super) cell_time: Span,
     /// Longest time from the start of a cell to the end of its stage.
     longest_lead: Span,
     /// Latest start of a cell that arrives by the horizon on every path.
