@@ -294,6 +294,9 @@ impl Port {
         self.tracker.rise(self.occupancy);
         self.per_vc[label] += 1;
         self.places[label] = self.places[label].saturating_sub(1);
+        if let Some(follower) = self.admission.follower() {
+            follower.on_enter(label, 1);
+        }
         let Some(held) = &mut self.held[label] else { return self.make_ready(cell) };
         held.push(cell);
         if cell.last_cell() {
@@ -303,9 +306,6 @@ impl Port {
 
     /// Puts a waiting cell into the queue from which it can be sent.
     fn make_ready(&mut self, cell: Cell) {
-        if let Some(follower) = self.admission.follower() {
-            follower.on_enter(cell.label(), 1);
-        }
         match &mut self.queues {
             Some(queues) => queues.push(cell),
             None => self.fifo.push_back(cell),
@@ -326,6 +326,9 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
+            if let Some(follower) = self.admission.follower() {
+                follower.on_leave(1);
+            }
             // The arriving cell damaged the frame, not this one.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }

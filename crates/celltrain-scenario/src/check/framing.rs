@@ -44,7 +44,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
         refuse_key(scenario, root, &format!("is not possible with {service}, which needs AAL5; leave framing out"));
     }
     for (name, port) in &scenario.port {
-        policy(port, &mut root.at("port").at(name));
+        policy(port, admission, &mut root.at("port").at(name));
     }
 }
 
@@ -57,7 +57,7 @@ fn name_of(admission: PacketAdmission) -> &'static str {
 }
 
 /// Checks that a port does not depend on last cells.
-fn policy(port: &PortConfig, scope: &mut Scope<'_>) {
+fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Scope<'_>) {
     let name = port.policy.name();
     let reason = match port.policy {
         PolicyConfig::Ppd(_) => {
@@ -67,6 +67,10 @@ fn policy(port: &PortConfig, scope: &mut Scope<'_>) {
         _ if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront => {
             "pushes out cells but keeps last cells, which only AAL5 needs; choose another policy, or set framing = \
              \"aal5\""
+        }
+        _ if admission == Some(PacketAdmission::Fits) && port.policy.build(Some(1), &[]).follower().is_some() => {
+            "follows single cells in virtual queues, and cannot be asked about a packet with its length; set \
+             switch.admission = \"start\" or \"end\""
         }
         _ => return,
     };

@@ -87,6 +87,9 @@ impl MemoryPort {
     fn store(&mut self, cell: Cell) -> Option<u32> {
         let label = cell.label();
         self.count_one_in(label);
+        if let Some(follower) = self.admission.follower() {
+            follower.on_enter(label, 1);
+        }
         let stored = self.stored.as_deref_mut().expect("the port stores packets");
         if stored.places[label] > 0 {
             stored.places[label] -= 1;
@@ -103,9 +106,6 @@ impl MemoryPort {
             Waiting::Fifo(cells) => cells.extend(&*packet),
             Waiting::Scheduled(queues) => packet.iter().for_each(|&cell| queues.push(cell)),
         }
-        if let Some(follower) = self.admission.follower() {
-            packet.iter().for_each(|cell| follower.on_enter(cell.label(), 1));
-        }
         packet.clear();
         Some(stored.release_places(label))
     }
@@ -117,6 +117,10 @@ impl MemoryPort {
             self.count_one_out(label);
         }
         self.admission.on_held_discarded(label, number_of(&cells));
+        if let Some(follower) = self.admission.follower() {
+            // Virtual queues choose the cells that leave, as for cells that are sent.
+            cells.iter().for_each(|_| follower.on_leave(1));
+        }
         (cells, places)
     }
 
