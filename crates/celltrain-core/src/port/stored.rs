@@ -120,23 +120,16 @@ impl Port {
         let label = cell.label();
         self.free_unfinished(cell, &mut emit);
         let starts = self.admission.on_arrival(cell);
+        let mut cells = 1;
         if self.must_decide(cell, starts) {
-            let cells = if self.stores == Some(PacketAdmission::Fits) { length() } else { 1 };
-            let has_room = cells <= self.room().saturating_sub(self.places());
-            let admits = self.stores != Some(PacketAdmission::Fits) || has_room;
-            let admitted = self.judge_packet((cell, cells - 1), now, self.buffer_with(cells - 1), |event| match event {
-                PortEvent::Judged { view, admitted, policy } => {
-                    emit(PortEvent::Judged { view, admitted: admitted && admits, policy });
-                }
-                event => emit(event),
-            });
-            if admitted && !admits {
-                self.admission.refuse_frame(label);
-            } else if admitted && self.stores == Some(PacketAdmission::Fits) {
+            let fits = self.stores == Some(PacketAdmission::Fits);
+            cells = if fits { length() } else { 1 };
+            let admitted = self.judge_packet((cell, cells - 1), now, self.buffer_with(cells - 1), &mut emit);
+            if fits && admitted && cells <= self.room().saturating_sub(self.places()) {
                 self.take_places(label, cells);
             }
         }
-        let is_full = !self.has_place(label) && self.room() <= self.places();
+        let is_full = !self.has_place(label) && self.room().saturating_sub(self.places()) < cells;
         match self.admission.verdict(cell, is_full, true) {
             Verdict::Enter => {
                 self.enqueue(cell);

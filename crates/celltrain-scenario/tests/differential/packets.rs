@@ -22,7 +22,7 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
 }
 
 /// Draws how switches forward packets.
-fn switch(network: &mut Network, rng: &mut Stream) {
+pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::End][rng.below(3) as usize];
     network.switching = match rng.below(4) {
         0 => Switching { cut_through: true, ..Switching::default() },

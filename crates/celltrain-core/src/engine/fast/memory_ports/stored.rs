@@ -232,7 +232,7 @@ impl Switch {
                 (0..unused).for_each(|_| self.memory.leave(class, now));
             }
             Room::NotFound => {
-                if decides && (self.rules.refuses_whole_frames || admission == PacketAdmission::Fits) {
+                if decides && self.rules.refuses_whole_frames {
                     self.ports[place].admission.refuse_frame(label);
                 }
                 self.lose_packet(place, cell, class, true, now);
