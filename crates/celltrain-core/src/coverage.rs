@@ -319,7 +319,12 @@ pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
 /// Returns the names of the situations that the calling thread has reached since its last call.
 pub fn take_reached_here() -> Vec<&'static str> {
     let reached = REACHED_HERE.take();
-    NAMES.iter().enumerate().filter(|(number, _)| reached[number / 64] & 1 << (number % 64) != 0).map(|(_, &name)| name).collect()
+    NAMES
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| reached[number / 64] & 1 << (number % 64) != 0)
+        .map(|(_, &name)| name)
+        .collect()
 }
 
 /// Marks a rare situation, optionally if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is

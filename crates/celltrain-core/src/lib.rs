@@ -43,9 +43,9 @@ pub mod scheduler;
 #[cfg(test)]
 mod script;
 pub mod shaped_port;
+pub mod switching;
 pub mod tcp;
 pub mod threshold;
-pub mod switching;
 pub mod tie;
 pub mod timeouts;
 pub mod traffic;

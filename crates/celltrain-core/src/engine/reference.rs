@@ -170,7 +170,11 @@ impl<'a> Engine<'a> {
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
-            Ok(port.merging(&routing.merging[index]).scheduled(queues).framed(network.aal5.framing).storing(network.stores(index)))
+            Ok(port
+                .merging(&routing.merging[index])
+                .scheduled(queues)
+                .framed(network.aal5.framing)
+                .storing(network.stores(index)))
         };
         let times = LinkTimes::of(network, clock);
         let tie_breaker = |(index, link): (LinkIndex, &crate::network::Link)| {

@@ -66,7 +66,10 @@ impl Port {
     pub(crate) fn free_stored(&mut self, label: Label, emit: &mut impl FnMut(PortEvent<'_>)) -> Freed {
         let cells = self.held[label].as_ref().map_or(0, Vec::len);
         self.discard_held(label, emit);
-        Freed { cells: u32::try_from(cells).expect("the size of a buffer in cells fits in 32 bits"), places: self.release_places(label) }
+        Freed {
+            cells: u32::try_from(cells).expect("the size of a buffer in cells fits in 32 bits"),
+            places: self.release_places(label),
+        }
     }
 
     /// Takes places for all cells of a packet whose first cell arrives.
@@ -171,7 +174,8 @@ impl Port {
             self.fifo.retain(|cell| !of_packet(cell));
             (cells, 0)
         } else {
-            let holds = |label: &Label| is_in(*label) && self.held[*label].as_ref().is_some_and(|held| !held.is_empty());
+            let holds =
+                |label: &Label| is_in(*label) && self.held[*label].as_ref().is_some_and(|held| !held.is_empty());
             let label = self.held.keys().find(holds)?;
             reached!(ArrivingPacketRemoved);
             (self.held[label].as_mut().map(std::mem::take).unwrap_or_default(), self.release_places(label))

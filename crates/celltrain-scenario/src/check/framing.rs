@@ -11,15 +11,14 @@ use crate::scope::Scope;
 /// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
-    let mut switch = |key: &str, value: &str, problem: &str| root.at("switch").at(key).refuse_text(value, problem);
     if scenario.framing().framing == Framing::Aal5 {
         let problem = "is a setting for packets that delimit themselves, but the framing is AAL5, whose cells always leave \
                        as they come; leave it out, or set framing = \"packets\"";
         if let Some(cut_through) = cut_through {
-            switch("cut_through", if cut_through { "true" } else { "false" }, problem);
+            root.at("switch").at("cut_through").refuse_value(cut_through, problem);
         }
         if let Some(admission) = admission {
-            switch("admission", name_of(admission), problem);
+            root.at("switch").at("admission").refuse_text(name_of(admission), problem);
         }
         return;
     }
@@ -27,7 +26,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
         && cut_through == Some(true)
     {
         let problem = "needs ports that store packets whole; set cut_through = false, or admission = \"start\"";
-        switch("admission", name_of(admission), problem);
+        root.at("switch").at("admission").refuse_text(name_of(admission), problem);
     }
     let (given, standard) = (&scenario.aal5, Aal5Options::default());
     let no_effect = "has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \"aal5\"";

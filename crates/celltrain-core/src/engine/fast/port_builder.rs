@@ -198,7 +198,7 @@ impl PortBuilder<'_> {
         let upstream = self.plan.upstream.of(link);
         let fifo = |policy| {
             Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at)
-            .storing(network.stores(link))
+                .storing(network.stores(link))
         };
         let buffer = |policy, queues| {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
@@ -246,7 +246,8 @@ impl PortBuilder<'_> {
                 let unit = network.memory(&config, &self.times, self.clock);
                 let cell_times = std::iter::once(timing.cell_time);
                 let rest = (timing.least_lead, rules);
-                let unit = MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
+                let unit =
+                    MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
                 (Ingress::Streams(first), ContendedPort::Memory(Box::new(unit)))
             }
         };

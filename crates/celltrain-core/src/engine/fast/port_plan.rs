@@ -61,7 +61,8 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores } = port;
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores } =
+            port;
         if let Some(admission) = stores {
             return match admission {
                 PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
