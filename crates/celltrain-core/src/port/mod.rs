@@ -300,7 +300,9 @@ impl Port {
         let Some(held) = &mut self.held[label] else { return self.make_ready(cell) };
         held.push(cell);
         if cell.last_cell() {
-            std::mem::take(held).into_iter().for_each(|cell| self.make_ready(cell));
+            for cell in std::mem::take(held) {
+                self.make_ready(cell);
+            }
         }
     }
 

@@ -71,3 +71,31 @@ impl CellQueues {
         self.waiting.sent.iter().chain(self.waiting.queues.iter().flatten()).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+    use crate::scheduler::{SchedulerConfig, VcKind, round_robin};
+
+    /// Pushes a packet of this many cells.
+    fn push(queues: &mut CellQueues, label: u32, packet: u32, cells: u32) {
+        (1..=cells).for_each(|number| queues.push(cell(label, packet, number == cells)));
+    }
+
+    #[test]
+    fn packets_leave_whole_and_vcs_with_long_and_short_packets_get_equal_shares_of_cells() {
+        let vcs = ["long", "short"].map(|name| VcKind { name, class: crate::scheduler::Class::Ubr });
+        let service = SchedulerConfig::from(round_robin::Config {}).build(&vcs).expect("there are two queues");
+        let mut queues = CellQueues::new(service).of_packets();
+        (0..4).for_each(|packet| push(&mut queues, 0, packet, 3));
+        (0..12).for_each(|packet| push(&mut queues, 1, packet, 1));
+        let labels: Vec<u32> = (0..24).map(|_| queues.pop().label().number()).collect();
+        assert_eq!(labels, [0, 0, 0, 1, 1, 1].repeat(4));
+        // Nothing waits, so no VC has used turns in advance.
+        push(&mut queues, 1, 12, 2);
+        push(&mut queues, 0, 4, 2);
+        let labels: Vec<u32> = (0..4).map(|_| queues.pop().label().number()).collect();
+        assert_eq!(labels, [1, 1, 0, 0]);
+    }
+}

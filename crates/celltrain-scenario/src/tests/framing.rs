@@ -2,7 +2,6 @@
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::engine::Engine;
-use celltrain_core::units::Span;
 
 use super::{messages, read};
 

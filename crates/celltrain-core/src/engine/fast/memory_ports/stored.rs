@@ -119,7 +119,9 @@ impl MemoryPort {
         self.admission.on_held_discarded(label, number_of(&cells));
         if let Some(follower) = self.admission.follower() {
             // Virtual queues choose the cells that leave, as for cells that are sent.
-            cells.iter().for_each(|_| follower.on_leave(1));
+            for _ in &cells {
+                follower.on_leave(1);
+            }
         }
         (cells, places)
     }
@@ -332,7 +334,9 @@ impl Switch {
         if let (Some(recorder), Some(&cell)) = (&mut self.recorder, cells.first()) {
             recorder.end_packet(class.egress, cell, true);
         }
-        cells.iter().for_each(|_| self.memory.push_out(class, now));
+        for _ in &cells {
+            self.memory.push_out(class, now);
+        }
         (0..places).for_each(|_| self.memory.leave(class, now));
     }
 
