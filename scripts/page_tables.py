@@ -88,5 +88,4 @@ TABLES: dict[str, Callable[[], str]] = {
     "events": lambda: columns(EVENTS, "kind"),
     "models": site_pages.models,
     "api": site_pages.api,
-    "standards": standards.index,
 }

@@ -243,3 +243,28 @@ def test_figure_widths_out_of_range_are_refused_before_the_run(celltrain, width)
 def test_figure_options_that_would_have_no_effect_are_refused(celltrain, options, problem):
     told = celltrain("run", "lan-epd", *options)
     assert (told.code, problem in told.err) == (2, True), told.err
+
+
+def test_the_plot_of_a_lossless_memory_shows_groups_their_thresholds_and_the_times_at_the_threshold():
+    lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="3ms")
+    run = ct.run(lossless, trace=["memory"], step="10us")
+    axes = run.plot.memory()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sum("pauses" in label for label in labels) == 3
+    assert {"threshold of a group", "1 other group", "bars: groups at their thresholds"} <= set(labels)
+    # Three bars above the size of the memory.
+    bars = [area for area in axes.collections if area.get_paths() and area.get_paths()[0].vertices[:, 1].min() > 400]
+    assert len(bars) == 3
+    assert axes.get_ylim()[1] > 400
+
+
+def test_a_threshold_and_a_memory_far_above_the_occupancy_are_numbers_in_the_legend_of_the_plot():
+    wide = ct.load(
+        ROOT / "scenarios" / "memory-lossless.toml",
+        settings={"duration": "1ms", "switch.sw.memory.cells": 100_000},
+    )
+    axes = ct.run(wide, trace=["memory"], step="10us").plot.memory()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "memory: 100,000 cells (above)" in labels
+    assert any(label.startswith("threshold of a group ≥ ") for label in labels)
+    assert axes.get_ylabel().endswith("by input")

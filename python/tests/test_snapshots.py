@@ -49,6 +49,7 @@ report --help
 check --help
 import --help
 mmu --help
+mmu incast --help
 mmu thresholds --help
 mmu generations
 list --help

@@ -83,6 +83,8 @@ def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: s
     ("arguments", "words"),
     [
         (["explain", "lqd"], ["did you mean longest_queue_drop?"]),
+        (["explain", "thruput"], ["did you mean throughput_mbps?"]),
+        (["explain", "fairnes"], ["did you mean fairness or "]),
         (["explain", "DT"], ["did you mean dynamic_threshold?"]),
         (["explain", "af-96-1296"], ["did you mean af-96-1269?"]),
         (["reproduce", "af-96-1296"], ["did you mean af-96-1269?"]),

@@ -15,6 +15,7 @@ pub mod coverage;
 pub mod delay;
 pub(crate) mod delay_choice;
 mod delay_line;
+mod delay_times;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;

@@ -643,7 +643,7 @@ impl FinalState<'_> {
                     counters.forwarded,
                     counters.lost_overflow,
                     counters.lost_pushed_out,
-                    counters.discarded_frame,
+                    counters.discarded_frame + counters.refused_by_memory,
                     counters.discarded_remainder,
                     u64::from(waiting),
                 ]);

@@ -74,10 +74,13 @@ impl<'a> Scope<'a> {
     }
 
     /// Reports a fault that a model found in its own table, which is at this position. The key may refer to a value
-    /// inside a setting, such as `thresholds.tcp1`.
+    /// inside a setting, such as `thresholds.tcp1`. A fault in the default that replaced a malformed value is ignored.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         let error::Fault { key, value, problem, excerpt } = fault;
         self.at_setting(&key, |scope| {
+            if scope.is_malformed() {
+                return;
+            }
             let fault = KeyFault { excerpt, ..KeyFault::of_value(scope.path(), value, problem) };
             scope.found.push(fault);
         });

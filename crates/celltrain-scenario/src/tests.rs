@@ -132,6 +132,22 @@ fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
     assert_eq!(found, [format!("test.toml:15: port.bottleneck.policy {missing}")]);
 }
 
+/// A malformed `ecn` was replaced by its default, which does not fit DCTCP either.
+#[test]
+fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_others() {
+    let tcp = "[tcp.vanilla]\ncongestion = \"dctcp\"\necn = \"on\"\nwindow_growth = \"capped\"\ndctcp_gain = 0.1\n";
+    let good = GOOD.replace("[tcp.vanilla]\n", tcp);
+    assert_eq!(messages(&good), [""; 0]);
+    let settings =
+        ["congestion = \"dctcp\"", "ecn = \"on\"", "window_growth = \"capped\"", "dctcp_gain = 0.1", "mss = \"512B\""];
+    for setting in settings {
+        let (key, _) = setting.split_once(" = ").unwrap();
+        let bad = good.replace(setting, &format!("{key} = \"malformed\""));
+        let [message] = &messages(&bad)[..] else { panic!("{key} has not one fault: {:?}", messages(&bad)) };
+        assert!(message.contains(&format!("tcp.vanilla.{key}")), "{message}");
+    }
+}
+
 #[test]
 fn a_network_that_is_too_large_is_refused() {
     // In the first round, the network is refused before layout; in the second, only once it is built.

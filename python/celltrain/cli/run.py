@@ -16,7 +16,7 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, RUN, Measure
 from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import CLASSES, RunResult, balance, share
@@ -304,7 +304,11 @@ def blocks(result: RunResult) -> Iterator[Block]:
     if _lacks_percentiles(answer["requests"]):
         yield Line(text=f"Percentiles without a value have too few requests or queries: {_needed()}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
+    # A memory may drop the cells of any of its ports, so a table of its own has all reasons.
+    drops = {f"{measure.name.rpartition('.')[2]}_cells" for measure in DROPS} if answer["memories"] else set()
     for measure in _printed(PORTS, answer["ports"]):
+        if measure.name in drops:
+            continue
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
     yield grid
     if len(ports) > MOST_PORTS:
@@ -321,6 +325,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
             yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
     yield from _delays(answer, ports)
     if answer["memories"]:
+        yield _dropped(answer, ports[:MOST_PORTS])
         yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
         # Cells are counted by queue only in memories.
         counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
@@ -383,6 +388,21 @@ def _sizes(group: dict[str, Any]) -> Grid:
         for name, row in known.items():
             counts = (f"{row[count]:,}" for count in ("completed", "open"))
             grid.add_row(name, *counts, *(text(row, kind, one) for one in STATISTICS))
+    return grid
+
+
+#: Reasons for which cells are dropped, and their sum.
+DROPS = [measure for measure in RUN if measure.name.startswith("drops.")]
+
+
+def _dropped(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Grid:
+    """Returns the table of dropped cells by reason, of the whole network and of these ports. Its lines add up."""
+    grid = shell.grid("dropped cells", "all", *(port["name"] for port in ports), left=("dropped cells",))
+    for measure in _printed(DROPS, [answer]):
+        column = f"{measure.name.rpartition('.')[2]}_cells"
+        # Links with loss rules are not ports.
+        of_ports = (f"{port[column]:,}" if column in port else "0" for port in ports)
+        grid.add_row(measure.heading, _text(measure, answer), *of_ports)
     return grid
 
 

@@ -139,19 +139,20 @@ class Plot:
     def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws a memory that ports share over time: one block, divided by queue.
 
-        The stacked areas are the cells in each queue. A dashed line is the threshold of a queue: the cells of the
-        shared part that it may hold. A dotted line is the size of the memory.
+        The stacked areas are the cells in each queue or group. A dashed line is the threshold of one: the cells of the
+        shared part that it may hold. A dotted line is the size of the memory. Bars above the areas show when groups
+        that paused their links were at their thresholds.
 
         Args:
             name: The memory, which has the name of its switch; the one that was fullest when None.
             side: `"egress"` for queues or `"ingress"` for priority groups. When None, groups if they paused links, and
-                otherwise queues, if the memory counts them.
+                otherwise the side with the smallest threshold.
             ax: Axes to draw on.
         """
-        times, labels, [held, _, thresholds] = self._series.raw("memory")
-        block = memory.of(self._answer, labels, held, name, side)
+        times, labels, [held, shared, thresholds] = self._series.raw("memory")
+        block = memory.of(self._answer, labels, held, thresholds, name, side)
         ax = new_axes() if ax is None else ax
-        memory.draw(ax, times, block, held[:, block.queues], thresholds[:, block.queues])
+        memory.draw(ax, times, block, *(array[:, block.queues] for array in (held, shared, thresholds)))
         what = f"Memory of {brief(block.name, canvas.LONGEST_LABEL)}"
         ax.set_title("\n".join([what, *self._title]), parse_math=False)
         return _beside(ax)

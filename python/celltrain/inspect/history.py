@@ -204,6 +204,8 @@ class History:
         return Rows("timers", self.timers, places)
 
 
+#: The event of a frame that a shared memory refused, not the policy of its port.
+BY_MEMORY = "refused by the memory"
 #: Events that mean the loss of a frame, at a port, on a link or at its host.
 _ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
@@ -216,9 +218,11 @@ class Fates:
         self.memories = memories
         #: Index of the event in which a shared memory first refused a cell of each frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
+        refused_at: Any = ()
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")
             vc, number = texts(memories, "vc"), numbers(memories, "frame")
+            refused_at = numbers(memories, "time_s")
             for place in refused:
                 self.at_memory.setdefault((vc[place], int(number[place])), int(place))
         self.event = texts(frames, "event")
@@ -231,11 +235,15 @@ class Fates:
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
+        for of_frame, at in self.at_memory.items():
+            lost = self.by_frame.get(of_frame)
+            # The port's own policy may have refused the frame earlier or later.
+            if lost is not None and self.event[lost] == "refused" and refused_at[at] == self.time[lost]:
+                self.event[lost] = BY_MEMORY
 
     def row(self, place: int) -> Mapping[str, Any]:
         """Returns an event."""
-        row: Mapping[str, Any] = self.frames.slice(place, 1).to_pylist()[0]
-        return row
+        return {**self.frames.slice(place, 1).to_pylist()[0], "event": self.event[place]}
 
     def rows(self, places: Sequence[int]) -> Rows:
         """Returns events of frames."""
@@ -245,7 +253,7 @@ class Fates:
         """Returns the event of the shared memory that refused a cell of a lost frame; None if there was none."""
         row = self.row(place)
         at = self.at_memory.get((row["vc"], row["frame"]))
-        if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
+        if at is None or self.memories is None or row["event"] not in ("refused", BY_MEMORY, "cut"):
             return None
         # The port's own policy may have refused the frame earlier or later.
         is_same = self.memories["time_s"][at].as_py() == row["time_s"]

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from celltrain.drawing.words import counted
-from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
+from celltrain.inspect.history import BY_MEMORY, NEVER, Episode, Fates, History, Rows
 from celltrain.text import shown
 
 #: Outcomes of frames in words, by the event in the table of frames.
 DONE = {
     "refused": "refused",
+    BY_MEMORY: "refused by the memory",
     "cut": "lost in a full buffer",
     "joined": "lost with the frame before",
     "dropped": "dropped by the edge device",
@@ -25,6 +26,7 @@ DONE = {
 #: Sentences on the loss of a single frame, by event and reason.
 _LOSSES = {
     "refused": "the port {port} refused {what}.",
+    BY_MEMORY: "the memory of the port {port} refused {what}.",
     "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
     "joined": "{port} joined {what} to the previous frame, whose last cell was lost, and lost a cell of it.",
     "cut": "{port} dropped a waiting cell of {what} to make room for another: {waiting}.",

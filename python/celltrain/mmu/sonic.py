@@ -30,6 +30,14 @@ KEYS = {
     "BUFFER_PG": {"profile"},
     "BUFFER_QUEUE": {"profile"},
 }
+#: Keys of `WRED_PROFILE` that are read, by the keys of a configuration. Senders here are green, the normal colour.
+WRED_KEYS = {
+    "minimum": "green_min_threshold",
+    "maximum": "green_max_threshold",
+    "probability": "green_drop_probability",
+}
+#: Values of `ecn` in `WRED_PROFILE` with which green packets are marked.
+MARKS_GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
 #: Keys that do not change a threshold, and tables about buffers that are not read.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
@@ -176,7 +184,14 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     """
     read = Tables(folder)
     read.read()
-    table: dict[str, Any] = {"name": _name(read), "pool": {}, "profile": {}, "port": [], "headroom": read.lookup}
+    table: dict[str, Any] = {
+        "name": _name(read),
+        "pool": {},
+        "profile": {},
+        "port": [],
+        "headroom": read.lookup,
+        "wred": {},
+    }
     # Folders of device types have the name of the hardware, perhaps with a folder of profiles inside.
     chips = (of_switch(name) for name in (table["name"], *reversed(folder.resolve().parts)))
     if (chip := next(filter(None, chips), None)) is not None:
@@ -191,6 +206,7 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     if not table["pool"] and not read.faults:
         problem = "has no table BUFFER_POOL: name a folder with the buffer configuration of a switch"
         read.faults.append(Fault.of_file(str(folder), problem))
+    _add_wred(read, table)
     _add_ports(read, table, cable)
     refuse(read.faults)
     warn(_without_headroom(read))
@@ -277,6 +293,10 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
                 one = settings.setdefault(name, {"groups": {}, "queues": {}})
                 one[kind][priorities] = _reference(profile)
                 origin[name, kind, priorities] = (of_sonic, key)
+    for name, queues, profile, key in _marked_queues(read):
+        if name in settings and profile in table["wred"]:
+            settings[name].setdefault("wred", {})[queues] = profile
+            origin[name, "wred", queues] = ("QUEUE", key)
     if len(settings) > MOST_PORTS:
         read.faults.append(Fault.of_file(str(read.folder), f"has more than {MOST_PORTS} ports, which no switch has"))
         return
@@ -294,6 +314,39 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
             if name == members[0]:
                 read.places[f"port.{index}.{kind}.{priorities}"] = read.place(*keys)
         read.places[f"port.{index}"] = read.place("PORT", members[0])
+
+
+def _add_wred(read: Tables, table: dict[str, Any]) -> None:
+    """Adds the profiles of WRED that mark or drop green packets."""
+    for name, entry in read.tables.get("WRED_PROFILE", {}).items():
+        if not isinstance(entry, dict):
+            read.fault("is not an object", entry, "WRED_PROFILE", name)
+            continue
+        marks = entry.get("ecn") in MARKS_GREEN
+        if not marks and str(entry.get("wred_green_enable")).lower() != "true":
+            continue
+        made: dict[str, Any] = {"ecn": marks}
+        for ours, key in WRED_KEYS.items():
+            if re.fullmatch(r"\d{1,15}", str(entry.get(key))):
+                made[ours] = int(entry[key])
+                read.places[f"wred.{name}.{ours}"] = read.place("WRED_PROFILE", name, key)
+            elif key in entry:
+                read.fault("is not a whole number", entry[key], "WRED_PROFILE", name, key)
+        table["wred"][name] = made
+        read.places[f"wred.{name}"] = read.place("WRED_PROFILE", name)
+
+
+def _marked_queues(read: Tables) -> Iterator[tuple[str, str, str, str]]:
+    """Yields the port, the queues, the profile and the key of each queue with a profile of WRED."""
+    for key, entry in read.tables.get("QUEUE", {}).items():
+        profile = entry.get("wred_profile") if isinstance(entry, dict) else None
+        if not isinstance(profile, str):
+            continue
+        names, _, queues = key.rpartition("|")
+        if _reference(profile) not in read.tables.get("WRED_PROFILE", {}):
+            read.fault("is not an entry of WRED_PROFILE", profile, "QUEUE", key, "wred_profile")
+        for name in names.rpartition("|")[2].split(","):
+            yield name, queues, _reference(profile), key
 
 
 def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, Any]:

@@ -159,7 +159,9 @@ fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled
                 forwarded: 12,
                 lost_overflow: 13,
                 lost_pushed_out: 14,
-                discarded_frame: 15,
+                discarded_frame: 8,
+                // The fingerprint contains the sum of both, 15.
+                refused_by_memory: 7,
                 discarded_remainder: 16,
                 // The fingerprint omits these counters, because they follow from the cell counts.
                 discarded_frames: 99,

@@ -154,6 +154,7 @@ counters!(
     counters.lost_overflow,
     counters.lost_pushed_out,
     counters.discarded_frame,
+    counters.refused_by_memory,
     counters.discarded_remainder,
     counters.discarded_frames,
     counters.cut_frames,

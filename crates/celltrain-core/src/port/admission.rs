@@ -46,6 +46,7 @@ struct Refused {
     overflow: u64,
     pushed_out: u64,
     frame: u64,
+    by_memory: u64,
     remainder: u64,
     frames: u64,
     cut_frames: u64,
@@ -53,7 +54,7 @@ struct Refused {
 
 impl Refused {
     fn cells(&self) -> u64 {
-        self.overflow + self.pushed_out + self.frame + self.remainder
+        self.overflow + self.pushed_out + self.frame + self.by_memory + self.remainder
     }
 }
 
@@ -278,7 +279,7 @@ impl Admission {
         match self.vcs[cell.label()].under_way.mode() {
             Mode::Pass => FrameOutcome::Admitted,
             Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => FrameOutcome::CellByCell,
-            Mode::RefuseFrame | Mode::RefuseRest { .. } => FrameOutcome::Refused,
+            Mode::RefuseFrame | Mode::RefusedByMemory | Mode::RefuseRest { .. } => FrameOutcome::Refused,
         }
     }
 
@@ -289,6 +290,7 @@ impl Admission {
         let refused = &mut self.refused[run.last.label()];
         match self.vcs[run.last.label()].under_way.mode() {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
+            Mode::RefusedByMemory => refused.by_memory += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
         }
@@ -322,6 +324,10 @@ impl Admission {
         Verdict::Refuse(match self.vcs[vc].under_way.mode() {
             Mode::RefuseFrame => {
                 refused.frame += 1;
+                Loss::WithFrame
+            }
+            Mode::RefusedByMemory => {
+                refused.by_memory += 1;
                 Loss::WithFrame
             }
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
@@ -372,10 +378,10 @@ impl Admission {
         }
     }
 
-    /// Refuses a frame when its first cell arrives, although the policy admitted it.
+    /// Refuses a frame for the shared memory when its first cell arrives, although the policy admitted it.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         reached!(WholeFrameRefused);
-        self.vcs[label].under_way.start(Mode::RefuseFrame);
+        self.vcs[label].under_way.start(Mode::RefusedByMemory);
         self.refused[label].frames += 1;
     }
 
@@ -419,6 +425,7 @@ impl Admission {
             lost_overflow: refused.overflow,
             lost_pushed_out: refused.pushed_out,
             discarded_frame: refused.frame,
+            refused_by_memory: refused.by_memory,
             discarded_remainder: refused.remainder,
             discarded_frames: refused.frames,
             cut_frames: refused.cut_frames,

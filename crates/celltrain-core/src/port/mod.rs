@@ -49,9 +49,11 @@ pub struct PortCounters {
     pub lost_pushed_out: u64,
     /// Cells of frames that the policy refused whole.
     pub discarded_frame: u64,
+    /// Cells of frames that the shared memory refused whole.
+    pub refused_by_memory: u64,
     /// Cells of frames that had already lost a cell.
     pub discarded_remainder: u64,
-    /// Frames that the policy refused whole.
+    /// Frames that the policy or the memory refused whole.
     pub discarded_frames: u64,
     /// Frames that lost a cell because the buffer was full.
     pub cut_frames: u64,
@@ -63,9 +65,9 @@ impl PortCounters {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Returns the number of cells discarded by the policy.
+    /// Returns the number of cells of frames that were refused whole, or had already lost a cell.
     pub fn discarded(&self) -> u64 {
-        self.discarded_frame + self.discarded_remainder
+        self.discarded_frame + self.refused_by_memory + self.discarded_remainder
     }
 
     /// Adds the counters of all VCs of a port.
@@ -83,6 +85,7 @@ impl PortCounters {
         self.lost_overflow += other.lost_overflow;
         self.lost_pushed_out += other.lost_pushed_out;
         self.discarded_frame += other.discarded_frame;
+        self.refused_by_memory += other.refused_by_memory;
         self.discarded_remainder += other.discarded_remainder;
         self.discarded_frames += other.discarded_frames;
         self.cut_frames += other.cut_frames;

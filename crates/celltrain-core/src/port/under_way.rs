@@ -10,6 +10,8 @@ pub(super) enum Mode {
     Pass,
     /// The cells are refused because the policy refused the frame.
     RefuseFrame,
+    /// The cells are refused because the shared memory refused the frame.
+    RefusedByMemory,
     /// The cells are refused because the frame has lost a cell.
     RefuseRest { keep_last_cell: bool },
 }
@@ -38,14 +40,15 @@ impl Arrived {
 }
 
 /// The mode: 0 for [`Mode::Pass`].
-const MODE: u8 = 0b0011;
+const MODE: u8 = 0b0_0111;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
+const REFUSED_BY_MEMORY: u8 = 4;
 /// The next cell starts a frame. Frames have no start marker: a frame starts after the last cell of the previous one.
-const AT_START: u8 = 0b0100;
+const AT_START: u8 = 0b0_1000;
 /// The frame has been counted as damaged.
-const CUT: u8 = 0b1000;
+const CUT: u8 = 0b1_0000;
 
 impl UnderWay {
     /// No frame has arrived yet.
@@ -56,6 +59,7 @@ impl UnderWay {
         match self.0 & MODE {
             0 => Mode::Pass,
             REFUSE_FRAME => Mode::RefuseFrame,
+            REFUSED_BY_MEMORY => Mode::RefusedByMemory,
             mode => Mode::RefuseRest { keep_last_cell: mode == REFUSE_REST_BUT_LAST_CELL },
         }
     }
@@ -65,6 +69,7 @@ impl UnderWay {
         let mode = match mode {
             Mode::Pass => 0,
             Mode::RefuseFrame => REFUSE_FRAME,
+            Mode::RefusedByMemory => REFUSED_BY_MEMORY,
             Mode::RefuseRest { keep_last_cell: false } => REFUSE_REST,
             Mode::RefuseRest { keep_last_cell: true } => REFUSE_REST_BUT_LAST_CELL,
         };
@@ -117,9 +122,10 @@ impl UnderWay {
 mod tests {
     use super::*;
 
-    const MODES: [Mode; 4] = [
+    const MODES: [Mode; 5] = [
         Mode::Pass,
         Mode::RefuseFrame,
+        Mode::RefusedByMemory,
         Mode::RefuseRest { keep_last_cell: false },
         Mode::RefuseRest { keep_last_cell: true },
     ];
@@ -152,7 +158,7 @@ mod tests {
 
     #[test]
     fn storing_the_state_of_a_frame_changes_the_state_of_no_other_frame() {
-        assert_eq!(all().count(), 16);
+        assert_eq!(all().count(), 20);
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);
             assert_eq!(packed.passes(), same.mode == Mode::Pass);

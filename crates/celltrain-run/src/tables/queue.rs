@@ -32,10 +32,9 @@ pub const QUEUE: &[Queue] = &[
     Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| {
         counted(queue, queue.counters.entered)
     }),
-    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| {
+    Queue::count("refused_cells", "cells", "cells refused by the queue, without the rest of their frames", |queue| {
         counted(queue, queue.counters.refused)
-    })
-    .printed("refused", When::Always),
+    }),
     Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
         counted(queue, queue.counters.pushed_out)
     })

@@ -36,7 +36,8 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         if !is_edge {
             same(&format!("{}: largest queue", port.name), &u64::from(port.max_queue_cells), &events.largest)?;
         }
-        let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
+        let of_other =
+            if is_edge { events.refused_frames + events.with_frame + events.by_memory } else { events.dropped_frames };
         same(&format!("{}: events of the other kind of device", port.name), &of_other, &0)?;
         if is_edge {
             same(
@@ -46,6 +47,9 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             )?;
         }
     }
+    let reasons = result.ports.iter().map(|port| port.counters.lost() + port.counters.discarded()).sum::<u64>();
+    let on_links: u64 = result.losses.iter().map(|losses| losses.counters.lost).sum();
+    same("dropped cells, by reason", &(reasons + on_links), &(result.cells.lost + result.cells.discarded))?;
     for losses in &result.losses {
         let link =
             network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
@@ -131,6 +135,10 @@ pub(super) struct ReportedEvents {
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
     /// Counters of the queues of memories. Events report the refused cells and the pauses.
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
+    /// The frame of the cell that a memory has just refused, until the port's event for this cell.
+    just_refused: Option<(VcIndex, FrameNumber)>,
+    /// Frames that a memory refused as a whole, by link.
+    refused_by_memories: BTreeSet<(LinkIndex, VcIndex, FrameNumber)>,
     memory_of: BTreeMap<LinkIndex, MemoryIndex>,
     occupancies: TiVec<MemoryIndex, Occupancy>,
     /// Events that the fast engine also emits.
@@ -156,6 +164,8 @@ struct AtPort {
     no_room: u64,
     pushed_out: u64,
     with_frame: u64,
+    /// Cells of frames that the memory refused.
+    by_memory: u64,
     with_rest: u64,
     dropped: u64,
     refused_frames: u64,
@@ -182,6 +192,7 @@ impl AtPort {
             lost_overflow: self.no_room,
             lost_pushed_out: self.pushed_out,
             discarded_frame: self.with_frame + self.dropped,
+            refused_by_memory: self.by_memory,
             discarded_remainder: self.with_rest,
             discarded_frames: self.refused_frames + self.dropped_frames,
             cut_frames: self.cut_frames,
@@ -191,13 +202,13 @@ impl AtPort {
 
 /// Counters of a port, with the number of admitted cells and the largest queue.
 pub(super) type Numbers = [u64; NUMBERS];
-pub(super) const NUMBERS: usize = 10;
+pub(super) const NUMBERS: usize = 11;
 
 pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers {
     let admitted = of.forwarded + of.lost_pushed_out + waiting;
     [
         of.offered, admitted, of.forwarded, of.lost_overflow, of.lost_pushed_out, of.discarded_frame,
-        of.discarded_remainder, of.discarded_frames, of.cut_frames, largest,
+        of.refused_by_memory, of.discarded_remainder, of.discarded_frames, of.cut_frames, largest,
     ]
 }
 
@@ -264,6 +275,8 @@ impl ReportedEvents {
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
             at_memories: BTreeMap::new(),
+            just_refused: None,
+            refused_by_memories: BTreeSet::new(),
             memory_of: network
                 .memories
                 .iter_enumerated()
@@ -373,6 +386,9 @@ impl ReportedEvents {
             FrameStep::Refused(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
+                if self.just_refused == Some((vc, frame)) {
+                    self.refused_by_memories.insert((judged.link, vc, frame));
+                }
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
@@ -411,8 +427,12 @@ impl ReportedEvents {
         }
     }
 
-    fn on_cell(&mut self, CellEvent { link, step, .. }: CellEvent) {
+    fn on_cell(&mut self, CellEvent { link, vc, frame, step, .. }: CellEvent) {
+        let by_memory = self.refused_by_memories.contains(&(link, vc, frame));
         let port = &mut self.ports[link];
+        if matches!(step, CellStep::Admitted | CellStep::Lost(_)) {
+            self.just_refused = None;
+        }
         match step {
             CellStep::Arrived => port.arrived += 1,
             CellStep::Admitted => {
@@ -426,6 +446,7 @@ impl ReportedEvents {
                 port.no_room += 1;
                 port.first_lost += u64::from(cuts);
             }
+            CellStep::Lost(Loss::WithFrame) if by_memory => port.by_memory += 1,
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
             CellStep::LostOnLink(_) => port.lost_on_link += 1,
@@ -510,7 +531,10 @@ impl Observer for ReportedEvents {
             Event::Memory(MemoryEvent { memory, queue, step, .. }) => {
                 let counts = self.at_memories.entry((memory, queue)).or_default();
                 match step {
-                    MemoryStep::Refused { .. } => counts.refused += 1,
+                    MemoryStep::Refused { vc, frame, .. } => {
+                        counts.refused += 1;
+                        self.just_refused = Some((vc, frame));
+                    }
                     MemoryStep::Paused => counts.pauses += 1,
                     MemoryStep::Resumed | MemoryStep::Deadlocked => {}
                 }
