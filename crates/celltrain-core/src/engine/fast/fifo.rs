@@ -93,7 +93,7 @@ impl Fifo {
         fifo
     }
 
-    /// Makes packets wait until they are whole, if `stores` says so. Policies must decide when they start to arrive.
+    /// Makes packets wait until they are whole, if `stores` is given. Policies must decide when they start to arrive.
     #[must_use]
     pub(super) fn storing(mut self, stores: Option<PacketAdmission>) -> Self {
         assert!(matches!(stores, None | Some(PacketAdmission::Start)), "a FIFO knows no lengths of packets");

@@ -192,7 +192,8 @@ impl PortBuilder<'_> {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
-        let every_cell_matters = timing.every_cell_matters;
+        // A packet that is stored whole has no effect before its last cell arrives.
+        let every_cell_matters = timing.every_cell_matters && network.stores(link).is_none();
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
         let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
@@ -273,7 +274,7 @@ impl PortBuilder<'_> {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
             assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
             least_lead = least_lead.min(timing.least_lead);
-            every_cell_matters |= timing.every_cell_matters;
+            every_cell_matters |= timing.every_cell_matters && network.stores(link).is_none();
             let class = |label| classes.get(link, label);
             let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));

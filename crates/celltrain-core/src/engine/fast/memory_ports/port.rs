@@ -87,7 +87,7 @@ impl MemoryPort {
         }
     }
 
-    /// Makes packets wait until they are whole, if `stores` says so.
+    /// Makes packets wait until they are whole, if `stores` is given.
     #[must_use]
     pub(in crate::engine::fast) fn storing(
         mut self,

@@ -311,7 +311,7 @@ impl Switch {
     }
 
     /// Removes a waiting packet. `arriving` is the cell that needs the room, with its port. Returns the number of removed
-    /// cells, which is 0 if there is no packet that may be removed.
+    /// cells, which is 0 if every packet has begun to leave.
     pub(super) fn remove_packet(
         &mut self,
         Removal { queue, end }: Removal,

@@ -14,7 +14,7 @@ use crate::port::{Buffer, Freed, Port, PortEvent};
 use crate::switching::PacketAdmission;
 use crate::units::Time;
 
-/// What the policy of a memory is asked about an arriving cell.
+/// The question for the policy of a memory when a cell arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     /// About a single cell.
