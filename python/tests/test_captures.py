@@ -178,7 +178,7 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
     return path
 
 
-#: One scenario for each kind of network and traffic; the nightly job runs all.
+#: One scenario for each kind of network and traffic. The nightly job runs all scenarios.
 FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
 
 
@@ -457,7 +457,7 @@ def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
     assert celltrain("run", small, "--pcap", file, "--pcap-at", "both").code == 2, "the files exist"
 
 
-#: One query whose answer has its own connection.
+#: One query. Its answer has a connection of its own.
 QUERY = """
 duration = "30ms"
 [topology.n_source]

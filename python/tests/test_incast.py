@@ -29,7 +29,7 @@ def plan() -> ct.Plan:
 
 
 def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
-    """Returns `largest_queue` and `smallest_memory`, as the page defines them."""
+    """Returns `largest_queue` and `smallest_memory`, as the page about incast defines them."""
     names: dict[str, Any] = {}
     code = next(block.text for block in blocks(PAGE) if "def largest_queue" in block.text)
     exec(code, names)
@@ -55,6 +55,7 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
     return int(next(row["refused_cells"] for row in table if row["name"] == queue))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
 def test_incast_answers_that_fit_into_one_window_need_the_queue_of_the_formula_to_the_packet(
@@ -81,7 +82,7 @@ def test_long_incast_answers_of_few_senders_need_up_to_two_packets_less_than_the
 
 
 def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
-    """Returns one switch on which `busy` other ports receive cells at twice their rate.
+    """Dynamic Threshold does not count the arriving cell, so a memory with one cell less is enough.
 
     For this seed, no query draws one of the sources of these cells as a sender.
     """
@@ -127,7 +128,7 @@ def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
     return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
 
 
-def test_incast_answers_that_start_at_different_times_need_less_buffer() -> None:
+def test_incast_answers_that_start_at_different_times_need_less_buffer_than_the_formula() -> None:
     queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
     assert longest(32) == queue + 0.75
     assert round(longest(32) - longest(32, handshake=True)) == 2

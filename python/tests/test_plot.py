@@ -56,7 +56,7 @@ def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     assert axes.get_ylim()[1] >= 155
 
 
-def test_plotted_packets_at_an_edge_device_have_dots_in_phase_1_of_adaptive_discard(controlled):
+def test_in_plots_of_an_edge_device_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
@@ -156,14 +156,14 @@ def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priority_group():
+def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {
         side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
         for side in (None, "egress", "ingress")
     }
-    # Links paused, which the groups decide; the legend says how often.
+    # The groups decide about pauses of links. The legend states how often links paused.
     assert labels[None] == labels["ingress"]
     assert labels[None][0] == "host2->sw, 147 pauses"
     # In this memory, a queue may hold everything, so only groups have a threshold.
@@ -174,7 +174,8 @@ def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priorit
 
 
 def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
-    """The axis becomes logarithmic by `log`, or by the caller on axes that began at zero."""
+    """The axis becomes logarithmic because of `log`, or because the caller sets the scale of axes that began at
+    zero."""
     axes = result.plot.cwnd(log=True)
     axes.figure.draw_without_rendering()
     low, high = axes.get_ylim()
@@ -192,6 +193,7 @@ def size(picture):
     return struct.unpack(">II", picture.read_bytes()[16:24])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "inches"), [("page", 7.2), ("column", 3.5), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )
@@ -206,6 +208,7 @@ def test_figures_of_a_run_and_of_a_comparison_have_the_requested_width_at_300_do
         assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
 
 
+@pytest.mark.slow
 def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path):
     from matplotlib import pyplot
 

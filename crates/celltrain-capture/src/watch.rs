@@ -1,4 +1,4 @@
-//! The observer that captures a run while it is running.
+//! Observer that writes a capture during a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +46,7 @@ pub struct Destination<'a> {
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
-    /// Flag that makes the run end.
+    /// Set this flag to end the run.
     pub stopped: &'a AtomicBool,
 }
 
@@ -148,11 +148,12 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Writes the waiting packets and ends the capture. Returns the number of its packets or cells; the handshakes at its
-    /// beginning do not count.
+    /// Writes the waiting packets and ends the capture. Returns the number of packets or cells written, without the
+    /// handshakes.
     ///
     /// # Errors
-    /// If some traffic cannot be represented. Failed writes are not reported, since `sink` already knows about them.
+    ///
+    /// If some traffic cannot be represented. Failed writes are not returned, because `sink` reports them.
     pub fn finish(mut self) -> Result<u64, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
@@ -229,7 +230,7 @@ impl Observer for Watch<'_> {
 }
 
 impl Looks {
-    /// Handles a packet seen at a host. `of` is its frame if the packet left that host.
+    /// Handles a packet observed at a host. `of` is the packet's frame, if the packet left that host.
     fn packet(
         &mut self,
         packet: Waiting,
@@ -264,8 +265,8 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     }
 }
 
-/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so for these captures
-/// a label that does not fit is not an error.
+/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so an IPv4 capture
+/// accepts labels that do not fit.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {
@@ -280,7 +281,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns each group of requests between hosts, with the VCs of one pair of these hosts.
+/// Returns the groups of requests between hosts, each with the VCs between one pair of its hosts.
 fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
     let pairs = &network.requests.pairs;
     let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];

@@ -36,7 +36,7 @@ pub struct FlowDelayTimes {
 /// The queues of a port whose delays are measured separately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortQueues {
-    /// Names of the queues that a scheduler or a shaped port selects from; empty if the port has one queue.
+    /// Names of the queues between which a scheduler or shaped port selects; empty if the port has one queue.
     names: Vec<String>,
     /// Index of each VC's named queue, by label.
     of_vc: TiVec<Label, usize>,
@@ -80,7 +80,7 @@ impl PortQueues {
         network.links.keys().map(of_port).collect()
     }
 
-    /// Returns the index and the name of each queue that has VCs; empty if the port has one queue.
+    /// Returns the index and the name of each queue used by VCs; empty if the port has one queue.
     fn used(&self) -> impl Iterator<Item = (usize, &str)> {
         self.names.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
     }
@@ -120,7 +120,7 @@ pub struct PortDelayTimes {
 }
 
 impl PortDelayTimes {
-    /// Creates the delays of a port from the delays of its parts.
+    /// Creates the delays of a port from the delays measured for its queues.
     pub(crate) fn new(parts: Vec<DelayTimes>, queues: PortQueues) -> Self {
         Self { parts, queues }
     }
@@ -130,7 +130,7 @@ impl PortDelayTimes {
         DelayTimes::merged(self.parts.iter(), clock)
     }
 
-    /// Returns the distribution of the VCs that satisfy `is_in`. All VCs of a queue give the same answer.
+    /// Returns the distribution of the VCs that satisfy `is_in`. The result must be the same for all VCs of a queue.
     pub(crate) fn of_vcs(&self, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
         let mut is_part_in = vec![false; self.parts.len()];
         for (label, &part) in self.queues.part_of.iter_enumerated() {
@@ -142,7 +142,7 @@ impl PortDelayTimes {
     /// Returns the names and distributions of the port's queues; empty if the port has one queue.
     pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
         let PortQueues { names, of_vc, part_of, .. } = &self.queues;
-        // A part belongs to one queue.
+        // Each measured distribution belongs to one queue.
         let mut parts = vec![BTreeSet::new(); names.len()];
         if !names.is_empty() {
             for (&queue, &part) in of_vc.iter().zip(part_of) {
@@ -163,10 +163,10 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window that contains no instant of a run.
+    /// The window lies outside the run.
     pub(crate) const EMPTY: Self = Self { first: Time::NEVER, length: Span(0) };
 
-    /// Creates a window from its ends, which default to the ends of the run.
+    /// Creates a window from its ends. A missing end defaults to that end of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         let first = after.map_or(Time::default(), |after| after + Span(1));
         Self { first, length: until.unwrap_or(Time::NEVER) - first }
@@ -218,7 +218,7 @@ impl Waiting {
         self.come += 1;
     }
 
-    /// Takes more memory. This is a tail call, so that [`Waiting::arrive`] saves no registers.
+    /// Grows the buffer. This is a tail call, so that [`Waiting::arrive`] saves no registers.
     #[cold]
     fn grow_and_arrive(&mut self, frame: FrameNumber, now: Time) {
         let size = self.ring.len();
@@ -436,19 +436,19 @@ mod tests {
         }
         delays.on_ack(flow, 100, Time(10));
         delays.on_ack(flow, 400, Time(15));
-        // The second segment was sent twice. The others took 10, 13 and 4 units.
+        // The second segment was sent twice, so it is excluded. The others took 10, 13 and 4 units.
         let rtt = &delays.times()[flow].rtt;
         assert_eq!(rtt.up_to(), [(Span(4), 1), (Span(10), 2), (Span(13), 3)]);
         assert_eq!((rtt.mean_ms(), rtt.percentile_ms(990)), (Some(9.0), Some(13.0)));
     }
 
     #[test]
-    fn the_names_of_the_queues_of_many_vcs_take_time_in_proportion_to_their_number() {
+    fn the_time_to_name_the_queues_of_a_port_grows_linearly_with_the_number_of_vcs() {
         let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
         let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
         let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
         let Service { scheduler, .. } = scheduler.expect("a scheduler has queues");
-        // With one queue for each VC, the product of their numbers is 40 billion.
+        // With a queue for each VC, the number of VCs times the number of queues would be 40 billion.
         let service = Service { queues: vcs.len(), queue_of: (0..vcs.len()).rev().collect(), scheduler };
         let names = names(&kinds, &service, false);
         assert!(names.iter().eq(vcs.iter().rev()));
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
-        // The packet sent at 20 is lost. The others take 5, 7, 4 and 4 units.
+        // The packet sent at 20 is lost. The other packets take 5, 7, 4 and 4 units.
         for (sent, arrived) in [(0, 5), (10, 17), (30, 34), (40, 44)] {
             delays.on_delivered(flow, Time(sent), Time(arrived));
         }
@@ -469,9 +469,9 @@ mod tests {
     }
 
     proptest! {
-        /// Each step adds a packet (and perhaps takes it back), or removes the first or second packet.
+        /// Each step adds a packet (and sometimes takes it back), or removes the first or second packet.
         #[test]
-        fn packets_leave_with_their_time_of_arrival_whatever_was_lost_or_taken_back(
+        fn a_departing_packet_has_its_time_of_arrival_even_if_other_packets_were_lost_or_taken_back(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
         ) {
             let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());

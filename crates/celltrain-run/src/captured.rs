@@ -1,5 +1,5 @@
-//! Captures of runs. The runner calls them through a trait object, so that a program that never calls [`Captured::new`],
-//! such as the page, does not contain their code.
+//! Captures of runs. The runner calls them through a trait object, so that a program without calls of
+//! [`Captured::new`], such as the lab page, does not contain their code.
 
 use celltrain_capture::watch::{Destination, OwnPacket};
 use celltrain_capture::{CaptureChoice, Watch};
@@ -15,7 +15,7 @@ pub struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    /// Captures what `choice` selects. `sink` receives the bytes, and returns whether to continue.
+    /// Captures the part of a run that `choice` selects. `sink` receives the bytes, and returns whether to continue.
     pub fn new(choice: &'a CaptureChoice, sink: &'a mut dyn FnMut(&[u8]) -> bool) -> Self {
         let start: Start = |choice, network, into| Ok(Box::new(Watch::new(choice, network, into)?));
         Self { choice, sink, start }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
-#: The TCP parameters that are changed most often.
+#: The TCP parameters that users change most often.
 ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
 #: The kinds of names that can be explained.
 EXPLAINED = (

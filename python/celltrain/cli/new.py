@@ -31,7 +31,7 @@ from celltrain.model.policy_files import is_policy_file
 from celltrain.model.scenario import read, repeated, save, table, to_toml
 from celltrain.text import among, shown
 
-#: Word that replaces a file name, to import the buffer configuration of a SONiC switch.
+#: First argument, in place of a file name, to import the buffer configuration of a SONiC switch.
 SONIC = "sonic"
 #: Arguments that are valid for `sonic`.
 OF_SONIC = {"file", "folder", "generation", "cable", "as_scenario", "lossless", "out", "as_json"}
@@ -292,7 +292,7 @@ def check(
         celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
-        # Refuse these options before reading any file.
+        # Refuse these options before any file is read.
         if len(files) != 1:
             raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")
@@ -328,7 +328,7 @@ def check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """A checked file; `answer` has its network or its policy if it has no faults."""
+    """A checked file. If it has no faults, `answer` contains its network or its policy."""
 
     file: str
     faults: list[Fault] = field(default_factory=list)
@@ -341,7 +341,7 @@ class _Checked:
     @property
     def summary(self) -> str:
         """One line about a file without faults."""
-        kind = "memory policy" if self.advice else "policy"
+        kind = "memory policy" if self.advice else "port policy"
         what = f"the {kind} {shown(self.answer['name'])}; " if self.network is None else ""
         warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
         return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"

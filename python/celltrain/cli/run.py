@@ -208,7 +208,7 @@ def run(
 
 
 def _hides_windows(scenario: Path | Scenario) -> bool:
-    """Returns whether no flow shows a congestion window. Of the real stacks, only QUIC does."""
+    """Returns whether no flow reports a congestion window. Of the real stacks, only QUIC reports one."""
     reading = scenarios.read(scenario)
     flows = [] if reading.faults else Network.of_core(reading.accepted()).flows
     return bool(flows) and all(flow.stack not in ("", "quic") for flow in flows)
@@ -276,7 +276,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
     fairness, max_min = result.fairness, result.fairness_max_min
-    # Without flows, the bottleneck is only the first of many links.
+    # Without flows, the bottleneck is just the first of many links.
     if answer["flows"]:
         yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
         yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
@@ -356,7 +356,7 @@ def _needed() -> str:
 
 
 def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
-    """Returns whether a class of requests that occurs has too few of them for a percentile."""
+    """Returns whether some class of requests that occurs has too few requests for a percentile."""
     rows = [group[name] for group in groups for name in CLASSES if group[name] is not None]
     return any(_opened(row) and row["completion_ms_p999"] is None for row in rows)
 
@@ -411,7 +411,7 @@ DELAYS = {"mean": "mean", "p50": "median", "p95": "95 %", "p99": "99 %", "p999":
 
 
 def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Grid]:
-    """Yields the tables of delays, in milliseconds, if they were measured."""
+    """If delays were measured, yields tables of them in milliseconds."""
     kinds = (
         ("round-trip time, ms", "rtt_ms", answer["flows"][:MOST_FLOWS]),
         ("one-way delay, ms", "delay_ms", answer["flows"][:MOST_FLOWS]),
@@ -434,7 +434,7 @@ def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Gri
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the busiest ports and those with losses or finite buffers: the bottleneck, then the others by losses."""
+    """Returns the bottleneck, then the busiest ports and those with losses or finite buffers, sorted by losses."""
     busiest = max((port["utilisation"] for port in answer["ports"]), default=0.0)
     lost = {port["name"]: port["lost_cells"] + port["discarded_cells"] for port in answer["ports"]}
     telling = [

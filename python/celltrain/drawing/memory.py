@@ -1,4 +1,4 @@
-"""Draws a memory that ports share over time, as one block divided by queue."""
+"""Draws a memory shared by ports over time, as one block divided by queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Maximum number of queues with an area of their own, and the colour of the area for the others.
 _MOST_QUEUES = len(COLOURS)
 _REST = "#DDDDDD"
-#: A queue gets its own area if it ever held this fraction of the memory, because thinner areas cannot be seen.
+#: A queue gets its own area if it once held this fraction of the memory. Thinner areas could not be seen.
 _THIN = 0.01
 #: Maximum number of thresholds with lines of their own.
 _MOST_THRESHOLDS = 4
@@ -41,7 +41,7 @@ class Block:
     """Positions of the memory's queues on this side."""
     labels: Sequence[str]
     pauses: Sequence[str]
-    """For each queue, how often the link that feeds it had to pause, in words; empty if it never had to."""
+    """For each queue, describes how often the link that feeds it was paused; empty if it never was."""
     side: str
 
     @property
@@ -81,7 +81,7 @@ def of(
 
 
 def _queues_of(name: str, memories: Sequence[str], queues: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the queues of a memory. The name of one memory may begin with the name of another.
+    """Returns the queues of a memory. The name of one memory may be the beginning of another's.
 
     Schedulers' queues belong to no memory.
     """

@@ -49,7 +49,9 @@ class Plot:
         self._diagrams = diagrams
 
     def __repr__(self) -> str:
-        recorded = ", ".join(f"{name}()" for name in self._series) or "none, because the run recorded no series"
+        recorded = (
+            ", ".join(f"{name}()" for name in self._series) or "none was recorded, because the run recorded no series"
+        )
         return f"<plots of a run: {recorded}>"
 
     @checked()
@@ -233,7 +235,7 @@ class Plot:
         flows = self._series.flows(series) or labels
         for place, (flow, label, column) in enumerate(zip(flows, labels, values.T, strict=True)):
             index = places.get(flow, place)
-            # Colours and line styles repeat after different numbers, so that neither is needed to tell lines apart.
+            # Colours and line styles repeat after different numbers of lines, so that pairs of them stay distinct.
             dashes = canvas.DASHES[index % len(canvas.DASHES)]
             line: dict[str, Any] = {"color": colour_of_flow(index), "linestyle": dashes, "linewidth": 1}
             ax.plot(times, column, label=legible(label), drawstyle="steps-post", **line)
@@ -246,7 +248,7 @@ class Plot:
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
     """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero.
 
-    Fixed limits would not fit a logarithmic scale, which a caller may set later.
+    Fixed limits would be wrong on a logarithmic scale, which a caller may set later.
     """
     for line in ax.get_lines():
         line.sticky_edges.y.append(0)

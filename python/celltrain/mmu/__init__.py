@@ -1,4 +1,4 @@
-"""Thresholds of switches that share their packet memory, in cells, from their buffer configuration.
+"""Thresholds of switches whose ports share their packet memory, in cells, from the switch's buffer configuration.
 
 `thresholds` calculates them, `check` compares them with a test file, `load` reads a configuration, and `incast` simulates
 senders that send to one port at once.

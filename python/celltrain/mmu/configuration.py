@@ -35,7 +35,7 @@ class Pool(Table):
     size: Positive
     """Size in bytes."""
     xoff: Count = 0
-    """Bytes of headroom that all lossless groups share; 0 if each has a headroom of its own."""
+    """Bytes of headroom that all lossless groups share; 0 if each group has its own headroom."""
     mode: Literal["dynamic", "static"] = "dynamic"
 
 
@@ -48,7 +48,7 @@ class Profile(Table):
     xoff: Count | None = None
     """Bytes of headroom; None for lossy groups, and for queues."""
     xon: Count | None = None
-    """Bytes below which a paused group resumes."""
+    """Number of bytes below which a paused group resumes."""
     xon_offset: Count | None = None
     """Distance below the threshold, in bytes, at which a paused group resumes."""
     dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
@@ -85,7 +85,7 @@ class Ports(Table):
     cable: str | None = None
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
-    """Priorities that may pause the sender; None for the priorities whose profile has headroom."""
+    """Priorities that may pause the sender. If None, the priorities whose profile has headroom."""
     groups: dict[str, str] = Field(default_factory=dict)
     """Profile of each priority group, such as `3-4`."""
     queues: dict[str, str] = Field(default_factory=dict)
@@ -134,13 +134,13 @@ class Switch(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A configuration, and the places of its values in its files."""
+    """A configuration, and the places of its values in its files, for messages."""
 
     switch: Switch
     source: Source
 
     def generation(self, name: str | Generation | None = None) -> Generation:
-        """Returns the generation of this name, or the one that the configuration names; raises `InputError`."""
+        """Returns the generation with this name, or the generation named in the configuration; raises `InputError`."""
         if name is not None:
             return name if isinstance(name, Generation) else generation(name)
         if self.switch.generation is not None:

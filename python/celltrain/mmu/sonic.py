@@ -23,7 +23,7 @@ CONFIG, LOOKUP, PORTS = "config_db.json", "pg_profile_lookup.ini", "port_config.
 MOST_GROUP, MOST_QUEUE = 7, 19
 #: Maximum number of ports of a switch.
 MOST_PORTS = 4096
-#: Keys of entries of the tables that are read.
+#: Keys in entries of the tables that celltrain reads.
 KEYS = {
     "BUFFER_POOL": {"size", "type", "mode", "xoff"},
     "BUFFER_PROFILE": {"pool", "size", "xon", "xoff", "xon_offset", "dynamic_th", "static_th"},
@@ -46,14 +46,14 @@ LOSSLESS = (3, 4)
 #: Default profiles of priority groups and queues, as in SONiC's own template.
 LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
-#: The pool of the lossless groups that SONiC makes from `pg_profile_lookup.ini`.
+#: The pool of the lossless groups that SONiC creates from `pg_profile_lookup.ini`.
 LOSSLESS_POOL = "ingress_lossless_pool"
 #: Cable length of a port without a cable.
 NO_CABLE = "0m"
 
 
 class Tables:
-    """The tables of all files of a folder, and the places of their values."""
+    """The tables in all files of a folder, and the places of their values."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Tables:
         self.places: dict[str, Place] = {}
         self.faults: list[Fault] = []
         self.lookup: dict[str, dict[str, Any]] = {}
-        #: Ports without a row of headroom for their speed and cable, by speed and cable.
+        #: Ports for whose speed and cable there is no row of headroom, by speed and cable.
         self.lacking: dict[str, list[str]] = {}
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -116,7 +116,7 @@ class Tables:
             return
         inner = text.strip()
         if path.suffix == ".j2" and not inner.startswith("{"):
-            # SONiC's templates are fragments of a file: tables without the surrounding braces, with a comma at the end.
+            # Reads the columns of `port_config.ini`, for ports that occur in no other table.
             text = "{" + text.rstrip().rstrip(",") + "}"
         try:
             root = files.json_of(re.sub(r",(\s*[}\]])", r"\1", text) if path.suffix == ".j2" else text)
@@ -138,7 +138,7 @@ class Tables:
                 known[name] = entry
 
     def _add_ports(self, path: Path) -> None:
-        """Reads the columns of `port_config.ini`, for ports that no table has."""
+        """Reads the columns of `port_config.ini`, for ports that occur in no other table."""
         if self.tables.get("PORT"):
             return
         heads = ["name", "lanes", "alias", "index", "speed"]
@@ -227,14 +227,14 @@ def numbers(text: str, most: int) -> range | None:
 
 
 def _name(read: Tables) -> str:
-    """Returns the hardware of the switch from its metadata, or else the name of the folder."""
+    """Returns the hardware of the switch from its metadata. Without metadata, returns the name of the folder."""
     metadata = read.tables.get("DEVICE_METADATA", {}).get("localhost", {})
     known = metadata.get("hwsku") if isinstance(metadata, dict) else None
     return known if isinstance(known, str) and known else read.folder.resolve().name
 
 
 def _entry(read: Tables, table: str, name: str, entry: Any) -> dict[str, Any]:
-    """Returns an entry of a table with its texts of numbers as numbers."""
+    """Returns an entry of a table in which numbers written as text are numbers."""
     if not isinstance(entry, dict):
         read.fault("is not an object", entry, table, name)
         return {}
@@ -263,7 +263,7 @@ def _reference(text: str) -> str:
 
 
 def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
-    """Adds the ports, and groups those with the same settings."""
+    """Adds the ports, and combines ports with the same settings into groups."""
     ports = read.tables.get("PORT", {})
     settings = {name: _port(read, name, entry, cable) for name, entry in ports.items()}
     without = [name for name, one in settings.items() if "cable" not in one]
@@ -380,7 +380,7 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
     if not pause or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
         return
     if found not in read.lookup:
-        # Without a cable, or with one of 0 m, a port has no lossless groups.
+        # Without a cable, or with a cable of 0 m, a port has no lossless groups.
         if read.lookup and one.get("cable", NO_CABLE) != NO_CABLE:
             read.lacking.setdefault(found if "speed" in one else f"a port without speed, {one['cable']}", []).append(
                 port
@@ -403,7 +403,7 @@ def _without_headroom(read: Tables) -> Iterator[str]:
 
 
 def _ranges(priorities: list[int]) -> Iterator[str]:
-    """Yields consecutive priorities together.
+    """Yields consecutive priorities as ranges.
 
     >>> list(_ranges([2, 3, 4, 6]))
     ['2-4', '6']
@@ -416,7 +416,7 @@ def _ranges(priorities: list[int]) -> Iterator[str]:
 
 
 def _series(names: list[str]) -> Iterator[str]:
-    """Yields names, and series of at least three of them as one text.
+    """Yields names. Series of at least three names become one text.
 
     >>> list(_series(["Ethernet0", "Ethernet8", "Ethernet16", "Ethernet512"]))
     ['Ethernet0 to Ethernet16 by 8', 'Ethernet512']

@@ -29,10 +29,10 @@ pub(super) fn predictions(
     Ok(predictions)
 }
 
-/// Records which cells that arrive at a memory are lost.
+/// Records for each cell that arrives at a memory whether the cell is lost.
 #[derive(Default)]
 pub(super) struct LossRecorder {
-    /// True for each arrival whose cell was lost on arrival or removed later.
+    /// For each arrival, true if the cell was lost on arrival or removed later.
     losses: Vec<bool>,
     /// Arrivals of the waiting cells in each egress queue, in order.
     waiting: BTreeMap<QueueIndex, VecDeque<usize>>,

@@ -1,4 +1,4 @@
-//! The output port: a buffer, its per-VC counts, its counters, and the frame bookkeeping that all policies share.
+//! The output port: a buffer, its per-VC counts, its counters, and the frame state that all policies share.
 //!
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
 //! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
@@ -47,7 +47,7 @@ pub struct PortCounters {
     pub lost_overflow: u64,
     /// Waiting cells pushed out to make room.
     pub lost_pushed_out: u64,
-    /// Cells of frames that the policy refused whole.
+    /// Cells of frames that the policy refused as a whole.
     pub discarded_frame: u64,
     /// Cells of frames that the shared memory refused whole.
     pub refused_by_memory: u64,
@@ -60,7 +60,7 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    /// Returns the number of cells lost because the buffer was full, both arriving and waiting cells.
+    /// Returns the number of cells lost because the buffer was full, including waiting cells that were pushed out.
     pub fn lost(&self) -> u64 {
         self.lost_overflow + self.lost_pushed_out
     }
@@ -96,7 +96,7 @@ impl PortCounters {
 pub enum PortEvent<'a> {
     /// The first cell of a frame arrived, and the policy decided about the frame.
     Judged {
-        /// The buffer that the policy saw.
+        /// The buffer as the policy saw it.
         view: &'a View<'a>,
         /// True if the policy admitted the frame.
         admitted: bool,
@@ -107,10 +107,10 @@ pub enum PortEvent<'a> {
     PushedOut {
         /// The cell.
         cell: Cell,
-        /// True if this is the first cell that its frame loses at this port because the buffer is full.
+        /// True if this is the first cell of the frame that this port loses because the buffer is full.
         cuts: bool,
     },
-    /// The arriving cell does not enter.
+    /// The arriving cell does not enter the buffer.
     Lost(Loss),
     /// The arriving cell enters the buffer.
     Admitted,
@@ -140,7 +140,7 @@ pub struct PortState {
     pub replaced_results: u64,
 }
 
-/// An output port's buffer with its policy, for one cell at a time.
+/// An output port's buffer and policy, which handle one cell at a time.
 pub struct Port {
     capacity: u32,
     /// Cells waiting.
@@ -148,7 +148,7 @@ pub struct Port {
     tracker: QueueTracker,
     /// Cells that can be sent, if the port is first in, first out.
     fifo: VecDeque<Cell>,
-    /// The queues used in place of `fifo` by other schedulers.
+    /// The queues that other schedulers use instead of `fifo`.
     queues: Option<CellQueues>,
     /// Cells of each VC's incomplete frame, by label; `None` for a VC whose cells need not wait for the others.
     held: TiVec<Label, Option<Vec<Cell>>>,
@@ -183,8 +183,8 @@ impl Port {
         }
     }
 
-    /// Makes VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are complete and are
-    /// then sent back to back. A frame that loses a cell is discarded whole.
+    /// Lets VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are complete and are then
+    /// sent back to back. A frame that loses a cell is discarded as a whole.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -194,8 +194,8 @@ impl Port {
         self
     }
 
-    /// Replaces the port's queue with a scheduler's queues, if there are any. No VCs may merge at such a port, and its
-    /// policy may not push out cells.
+    /// Replaces the port's queue with the queues of a scheduler, if the scheduler has several. No VCs may merge at such
+    /// a port, and its policy may not push out cells.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if service.is_some() {
@@ -258,12 +258,12 @@ impl Port {
         verdict == Verdict::Enter
     }
 
-    /// Returns the buffer that the policy sees if the port does not share its buffer.
+    /// Returns the buffer that the policy sees if the port shares no memory.
     pub(crate) fn buffer(&self) -> Buffer {
         Buffer { occupancy: self.occupancy, capacity: self.capacity, active_vcs: self.active_vcs() }
     }
 
-    /// Asks the policy about the frame that starts with `cell`. Returns whether it may enter.
+    /// Lets the policy decide about the frame that starts with `cell`. Returns whether it may enter.
     pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let Buffer { occupancy, capacity, active_vcs } = buffer;
         let (tagged, capable) = (cell.tagged(), cell.capable());
@@ -273,7 +273,7 @@ impl Port {
         admitted
     }
 
-    /// Returns whether an arriving cell enters if there is room.
+    /// Returns whether an arriving cell enters, provided there is room.
     pub(crate) fn wants(&self, cell: Cell) -> bool {
         self.admission.fate(cell) != FrameOutcome::Refused
     }
@@ -339,8 +339,9 @@ impl Port {
         }
     }
 
-    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
-    /// waiting rest of its frame except for the last cell, which separates the remains from the next frame.
+    /// Makes room for `arriving`: of the waiting cells that do not end a frame, removes the one closest to
+    /// transmission. Also removes the waiting rest of its frame, except for the last cell, which marks where the next
+    /// frame begins.
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -364,8 +365,8 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
-    /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and the
-    /// port must have a single FIFO queue.
+    /// Removes the first or the last waiting cell of the VCs selected by `is_in`. Such a cell must exist, and the port
+    /// must have a single FIFO queue.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
         assert!(self.queues.is_none(), "cells can be removed only at a port with a single queue");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
@@ -404,7 +405,7 @@ impl Port {
     /// Passes the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "only ports with a single queue can be paused");
-        // A stopped port may hold very many cells, none of which may be sent.
+        // A stopped port may hold a very large number of cells that may not be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
             reached!(PausedPortWaits if self.occupancy > 0);
@@ -437,12 +438,12 @@ impl Port {
         self.admission.follower()?.virtual_queues()
     }
 
-    /// Returns the largest number of cells waiting at any time so far.
+    /// Returns the largest number of waiting cells so far.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    /// Returns the smallest and largest number of cells waiting since the latest sample.
+    /// Returns the smallest and largest number of waiting cells since the latest sample.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
@@ -473,7 +474,7 @@ impl Port {
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 
-    /// Returns the counts of all cells together.
+    /// Returns the counts of the cells of all VCs together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

@@ -9,7 +9,7 @@ use crate::cell::Cell;
 use crate::index::Label;
 use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
-/// Single cells that wait in several queues.
+/// Single cells waiting in several queues.
 pub struct CellQueues {
     /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
@@ -43,7 +43,7 @@ impl CellQueues {
         }
     }
 
-    /// Takes the next cell to send; at least one must wait.
+    /// Takes the next cell to send. At least one cell must be waiting.
     pub fn pop(&mut self) -> Cell {
         while self.waiting.sent.is_empty() {
             self.scheduler.serve_cells(1, &mut self.waiting);

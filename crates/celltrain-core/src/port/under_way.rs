@@ -1,12 +1,12 @@
-//! The state of a VC's current frame at a port, in one byte.
+//! The state of a VC's current frame at a port, packed into one byte.
 //!
 //! Cells of many VCs arrive in turn, and a processor cannot predict which of them start a frame. So the state is one
-//! byte, which is read once and evaluated without a branch.
+//! byte, which is read once and evaluated without branches.
 
 /// Decision about a frame's next cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The cells are admitted while there is room.
+    /// The cells of this frame are admitted while there is room.
     Pass,
     /// The cells are refused because the policy refused the frame.
     RefuseFrame,
@@ -25,14 +25,14 @@ pub(super) struct UnderWay(u8);
 pub(crate) struct Arrived(u8);
 
 impl Arrived {
-    /// Returns whether the cell is admitted if there is room for it. Otherwise the cell starts a frame, is refused with
-    /// its frame or the rest of its frame, or needs a separate decision.
+    /// Returns whether the cell is admitted if there is room. Otherwise, the cell starts a frame, is refused with its
+    /// frame or the rest of its frame, or needs a separate decision.
     #[inline]
     pub(crate) fn passes(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns whether the cell starts a frame about which the policy must decide.
+    /// Returns whether the cell starts a frame that needs a decision of the policy.
     #[inline]
     pub(crate) fn starts(self) -> bool {
         self.0 & AT_START != 0
@@ -105,8 +105,8 @@ impl UnderWay {
         self.0 &= !CUT;
     }
 
-    /// Records an arriving cell. If it starts a frame and `admits` is true, that frame is admitted without asking the
-    /// policy.
+    /// Records an arriving cell. If the cell starts a frame and `admits` is true, that frame is admitted without
+    /// calling the policy.
     #[inline]
     pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
         let admits = u8::from(admits) * AT_START;
@@ -130,7 +130,7 @@ mod tests {
         Mode::RefuseRest { keep_last_cell: true },
     ];
 
-    /// Model of [`UnderWay`] with a field for each value.
+    /// Model of [`UnderWay`] with a separate field for each value.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Plain {
         mode: Mode,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_after_a_last_cell_starts_a_new_frame_and_the_policy_need_not_confirm_this() {
+    fn the_cell_after_a_last_cell_starts_a_new_frame_even_if_the_policy_is_not_called() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

@@ -53,7 +53,7 @@ impl Waiting for WaitingCells {
     }
 }
 
-/// A single cell at an otherwise empty port.
+/// A single cell at a port that is otherwise empty.
 pub(super) struct WaitingCell {
     /// Queue of the cell, until the cell is sent.
     pub(super) queue: Option<usize>,
@@ -95,7 +95,7 @@ pub(crate) struct Queue {
 pub(crate) struct Sent {
     pub(crate) run: Run,
     /// Number of cells that the same call to `serve` sent earlier: before the first of these cells with
-    /// [`ReportGranularity::Each`], otherwise before the last one.
+    /// [`ReportGranularity::Each`], otherwise before the last of them.
     pub(crate) after: u32,
 }
 
@@ -103,8 +103,8 @@ pub(crate) struct Sent {
 pub(crate) enum ReportGranularity {
     /// Runs of consecutive cells, each with the number of cells sent before the run.
     Each,
-    /// Runs of cells that waited together, each reported after its last cell has left, with the number of cells sent
-    /// before that cell. Cells of other queues may leave in between.
+    /// Runs of cells that waited together. Each run is reported after its last cell has left, with the number of cells
+    /// sent before that cell. Cells of other queues may leave between cells of a run.
     Runs,
 }
 

@@ -1,6 +1,6 @@
 //! Test scripts of other projects, converted to timed scripts (see [`super::script`]).
 //!
-//! A file in `tests/packetdrill` holds one or more scripts. Each begins with these lines:
+//! A file in `tests/packetdrill` contains one or more scripts. Each script begins with these lines:
 //!
 //! ```text
 //! script google slow_start/slow-start-ack-per-1pkt    its project and its name there
@@ -19,7 +19,7 @@ use std::path::Path;
 use super::TcpConfig;
 use super::script;
 
-/// Default settings, which a script's own settings override.
+/// Default settings. Settings of a script override them.
 const SETTINGS: &[(&str, &str)] = &[
     ("rules", "rfc"),
     ("mss", "1000B"),
@@ -35,7 +35,7 @@ const SETTINGS: &[(&str, &str)] = &[
 struct Translated<'a> {
     name: &'a str,
     variants: Vec<&'a str>,
-    /// Variants that behave differently, each with the first line that fails.
+    /// Variants with different behaviour, each with the first line that fails.
     differs: Vec<(&'a str, &'a str)>,
     lines: String,
 }
@@ -77,7 +77,7 @@ fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
 }
 
 #[test]
-fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_states() {
+fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_listed_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill");
     let mut failures = String::new();
     let (mut names, mut held) = (BTreeSet::new(), BTreeSet::new());

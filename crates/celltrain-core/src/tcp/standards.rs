@@ -63,7 +63,8 @@ impl Situation {
     }
 }
 
-/// A sender and a receiver joined by a pipe, with the history that the standards refer to.
+/// A sender and a receiver connected by a pipe, with a record of the past events that the standards' requirements refer
+/// to.
 struct Observed {
     sender: Sender,
     receiver: Receiver,
@@ -74,12 +75,12 @@ struct Observed {
     max_flight: f64,
     initial_window: f64,
     ssthresh: f64,
-    /// End of the data that was sent when ssthresh was last lowered.
+    /// End of the data that had been sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
-    /// Segments that fast recovery has resent since the last timeout, and the value of `sent` at that timeout.
+    /// Segments that fast recovery has retransmitted since the last timeout, and the value of `sent` at that timeout.
     resent: BTreeSet<u64>,
     timed_out_to: u64,
     /// Time at which the sender may continue after a mark at a cwnd of one segment.
@@ -88,7 +89,7 @@ struct Observed {
     is_checked: bool,
     /// Segments sent, with their times.
     sent: Vec<(u64, Segment)>,
-    /// Ticks not counted yet while the sender's clock sleeps.
+    /// Ticks that are not counted yet, while the sender's clock sleeps.
     asleep: Option<u64>,
 }
 
@@ -291,7 +292,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
 
-    /// The clocks of hosts, which both engines share, sleep until an event occurs.
+    /// The clocks of hosts, used by both engines. They sleep until an event occurs.
     #[test]
     fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),
@@ -349,7 +350,7 @@ fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_at_least_one_tick_by_the_rfc_rules_and_less_by_the_rules_of_the_paper() {
+fn by_rfc_rules_a_timer_of_one_tick_lasts_at_least_one_tick_and_by_the_rules_of_the_papers_it_may_be_shorter() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),

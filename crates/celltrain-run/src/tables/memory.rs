@@ -1,4 +1,4 @@
-//! Measures of a memory that ports share.
+//! Measures of a memory shared by ports.
 
 use celltrain_core::metrics::{MemoryResult, PoolResult, QueueResult};
 

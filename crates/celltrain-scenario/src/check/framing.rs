@@ -1,4 +1,4 @@
-//! Checks of packets that delimit themselves: rules of AAL5 do not apply to them.
+//! Checks of packets that delimit themselves. Rules of AAL5 do not apply to such packets.
 
 use celltrain_core::aal5::{Aal5Options, Framing};
 use celltrain_core::policy::{Overflow, PolicyConfig};
@@ -36,7 +36,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     if given.max_sdu != standard.max_sdu {
         root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
     }
-    // Without the key, the size of the cells is refused for these services.
+    // Without this key, these services refuse the size of the cells.
     if scenario.framing.is_some()
         && let Some(service) = super::cells::service_of_atm(scenario)
     {

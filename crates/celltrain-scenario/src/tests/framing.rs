@@ -97,7 +97,7 @@ fn merging_vcs_are_refused_if_packets_delimit_themselves() {
 }
 
 #[test]
-fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_full() {
+fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_completely_full() {
     let incast = r#"duration = "5ms"
 cell.size = "250B"
 [topology.star]

@@ -9,7 +9,7 @@ use celltrain_core::switching::{PacketAdmission, Switching};
 
 use super::{losses, marks, memories, requests};
 
-/// Makes the packets of a network delimit themselves, unless something in it needs AAL5. Returns whether they do.
+/// Makes the packets of a network delimit themselves, unless the network needs AAL5. Returns whether they now do.
 pub(crate) fn delimit(network: &mut Network) -> bool {
     let needs_aal5 = !network.merges.is_empty()
         || network.vcs.iter().any(|vc| vc.abr.is_some() || vc.contract.is_some())
@@ -42,7 +42,7 @@ pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     losses::add(network, rng);
 }
 
-/// Makes packets delimit themselves if possible, in memories and where links lose cells.
+/// Makes packets delimit themselves if possible, both in memories and where links lose cells.
 pub(crate) fn delimit_and_lose_in_memories(network: &mut Network, rng: &mut Stream) {
     memories::add(network, rng);
     delimit_and_lose(network, rng);

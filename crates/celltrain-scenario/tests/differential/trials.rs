@@ -156,7 +156,7 @@ fn memories_and_marks(network: &mut Network, rng: &mut Stream) {
 }
 
 fn requests_memories_and_marks(network: &mut Network, rng: &mut Stream) {
-    // Memories have queues for the VCs of requests too.
+    // Memories also have queues for the VCs of requests.
     requests::add(network, rng);
     memories_and_marks(network, rng);
 }
@@ -170,7 +170,7 @@ fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) scenario: Scenario,
-    /// Adds parts that scenarios do not contain, drawn from this seed.
+    /// Adds parts that scenarios cannot describe, drawn from this seed.
     pub(crate) added: Option<(Add, u64)>,
 }
 
@@ -245,7 +245,7 @@ impl Trial {
     }
 }
 
-/// Returns the number of random networks. The jobs for each change and the nightly job use more.
+/// Returns the number of random networks. The CI jobs for changes and for each night use more.
 pub(crate) fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
@@ -265,5 +265,5 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
     })
 }
 
-/// Folder of scenarios on which the engines once differed.
+/// Folder of scenarios on which the engines disagreed at some time.
 pub(crate) const FOLDER: &str = "crates/celltrain-scenario/tests/differential";

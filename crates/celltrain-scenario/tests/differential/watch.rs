@@ -95,7 +95,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             continue;
         }
         let events = told.occupancies[number].at_least(told.end);
-        same(&format!("time at each occupancy of the memory {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
+        same(&format!("time for which the memory held {number:?} cells"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");
@@ -147,7 +147,7 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
-    /// True if packets delimit themselves, so that none is joined with another.
+    /// True if packets delimit themselves, so that no packet is joined with another.
     delimits: bool,
     /// True if packets take places for cells that have not arrived, so that events do not give the occupancy.
     takes_places: bool,
@@ -171,10 +171,10 @@ struct AtPort {
     refused_frames: u64,
     cut_frames: u64,
     dropped_frames: u64,
-    /// Packets refused by a full edge device, and cells reported as the first lost cell of their frame.
+    /// Number of packets refused by a full edge device, and of cells reported as the first lost cell of their frame.
     no_room_frames: u64,
     first_lost: u64,
-    /// Cells and frames that the link behind the port loses.
+    /// Number of cells and frames lost on the link behind the port.
     lost_on_link: u64,
     cut_on_link: u64,
     largest: u64,
@@ -212,12 +212,12 @@ pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers 
     ]
 }
 
-/// Number of cells in a memory according to events, and its history.
+/// Number of cells in a memory according to events, and how it changed over time.
 #[derive(Default)]
 struct Occupancy {
     cells: usize,
     since: Time,
-    /// Duration for which the memory held exactly a number of cells, by number, up to the last change.
+    /// Time for which the memory contained exactly n cells, by n, up to the last change.
     times: Vec<u64>,
 }
 
@@ -228,7 +228,7 @@ impl Occupancy {
         (self.cells, self.since) = (cells, now);
     }
 
-    /// Returns the duration for which the memory held at least a number of cells, by number.
+    /// Returns the time for which the memory contained at least n cells, by n.
     fn at_least(&mut self, end: Time) -> Vec<Span> {
         self.change(self.cells, end);
         (0..self.times.len()).map(|cells| Span(self.times[cells..].iter().sum())).collect()
@@ -463,7 +463,8 @@ impl ReportedEvents {
         }
     }
 
-    /// Checks that every frame has an outcome, unless it was lost or no later frame of its VC has one.
+    /// Checks that the outcome of every frame is known, unless the frame was lost or no later frame of its VC has
+    /// arrived.
     fn outcomes(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {

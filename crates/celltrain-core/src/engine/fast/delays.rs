@@ -19,7 +19,7 @@ pub(super) struct StageDelays {
     /// Latest time at which hosts sent packets; [`Time::NEVER`] while held-back packets are released.
     pub(super) now: Time,
     stages: TiVec<StageIndex, VcInStage>,
-    /// The queues of each link's port, and the number of their first tracker.
+    /// The queues of each link's port, and the number of the port's first tracker.
     queues: TiVec<LinkIndex, (PortQueues, usize)>,
     /// Delays of each part of a port's queue.
     trackers: Vec<DelayTracker>,
@@ -45,7 +45,7 @@ struct VcInStage {
     /// delay often stays the same.
     total: Span,
     times: u64,
-    /// Number of these packets before.
+    /// Number of these packets before the latest delay.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
@@ -60,7 +60,7 @@ const NOWHERE: StageIndex = StageIndex::new(u32::MAX);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
-    /// A shaped port, which may take back a packet's last cell.
+    /// A shaped port, which may take back the last cell of a packet.
     Shaped,
     Port,
     /// The end of a link with losses, where no cells wait.
@@ -211,7 +211,7 @@ impl StageDelays {
         }
     }
 
-    /// Takes back the last cell that a shaped port has sent early, if it would start at `now` or later.
+    /// Takes back the last cell that a shaped port has sent early, if the cell would start at `now` or later.
     pub(super) fn take_back(&mut self, stage: StageIndex, now: Time) {
         let VcInStage { ref mut latest, next, .. } = self.stages[stage];
         if latest.take_if(|&mut (_, start)| start >= now).is_some()
@@ -221,7 +221,7 @@ impl StageDelays {
         }
     }
 
-    /// Records cells that are held back when their packet leaves its host.
+    /// Records cells of packets that leave their host, if the cells are held back.
     pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
         let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
@@ -239,8 +239,8 @@ impl StageDelays {
         pass(&mut self.passages, self.window, stage, start, until);
     }
 
-    /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
-    /// then.
+    /// Returns the distributions up to the horizon. They include the packets that have not reached the end of their
+    /// stage by then.
     pub(super) fn times(&self, plan: &Plan, held: &[HeldBack], horizon: Time) -> TiVec<LinkIndex, PortDelayTimes> {
         let mut all = self.clone();
         for stage in self.stages.keys() {

@@ -5,7 +5,7 @@ use crate::index::LinkIndex;
 use crate::link_loss::LossyIndex;
 use crate::units::Time;
 
-/// A source of events. It has at most one event on the list.
+/// A source of events. Each source has at most one event on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
     /// A contended port, which settles everything before the event's time.
@@ -111,8 +111,8 @@ pub(super) enum Rank {
     Tick,
 }
 
-/// The time of an event, its rank within the instant, and its leaf. All three are packed into one wide integer, so that
-/// two keys are compared with one subtraction.
+/// The time of an event, its rank within the instant, and its leaf. One wide integer contains all three, so that one
+/// subtraction compares two keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u128);
 
@@ -131,7 +131,7 @@ impl Key {
     #[inline]
     pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit in 29 bits");
-        // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
+        // The numbers follow the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::Line => (1, 0),

@@ -21,9 +21,9 @@ use crate::units::{Span, Time};
 pub(super) struct Fifo {
     /// Time when all admitted cells will have been sent.
     pub(super) free_at: Time,
-    /// Wait from which cells take the slow path, because the buffer may be full.
+    /// Waiting time from which cells take the slow path, because the buffer may be full.
     full_above: u64,
-    /// Wait below which the policy would admit every frame, so that it need not be called.
+    /// Waiting time below which the policy would admit every frame, so the port does not call the policy.
     admit_all_below: u64,
     /// The longest wait of a cell admitted since the latest sample, plus one; 0 if no cell was admitted.
     longest: u64,
@@ -32,7 +32,7 @@ pub(super) struct Fifo {
     cell_time: Span,
     admission: Admission,
     /// Admitted cells, oldest first: waiting cells, and cells that have left since the list was last trimmed. If no
-    /// probe looks at queues, only cells that may still wait at the horizon.
+    /// probe looks at queues, the list contains only cells that may still wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -126,7 +126,7 @@ impl Fifo {
         self.admission.delimit(cell);
     }
 
-    /// Offers a cell. Returns its start, unless it is refused.
+    /// Offers a cell. Returns its start if it is admitted.
     #[inline(always)]
     pub(super) fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
         let wait = self.free_at.0.saturating_sub(now.0);
@@ -283,13 +283,13 @@ impl Fifo {
         }
     }
 
-    /// Returns how many cells wait after all cells that start before `until` have left.
+    /// Returns how many cells still wait after all cells that start before `until` have left.
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Updates the counts to their state at `until`. Everything before it must be settled. Must not be called before
-    /// the horizon, unless a probe looks at queues.
+    /// Updates the counts to their state at `until`. All earlier events must be settled. Must not be called before the
+    /// horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.ready(), self.waiting_before(until), "waiting VCs are recorded before the query");
@@ -313,8 +313,8 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("queues have fewer than 2^32 cells")
     }
 
-    /// Returns the queue's tracker, updated with the longest and the shortest wait. The cells waiting when a cell
-    /// arrives are those that will start before it.
+    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the waiting
+    /// cells are those that start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if self.longest > 0 {
@@ -351,7 +351,7 @@ impl PortQueue for Fifo {
     }
 }
 
-/// Returns the transmission time of `cells` cells, or the longest time if their number is unlimited.
+/// Returns the transmission time of `cells` cells, or the longest possible time if their number is unlimited.
 fn wait_for(cells: u32, cell_time: Span) -> u64 {
     if cells == u32::MAX { u64::MAX } else { cell_time.0.saturating_mul(u64::from(cells)) }
 }

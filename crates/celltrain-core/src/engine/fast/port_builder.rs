@@ -31,7 +31,7 @@ use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// All inputs from which the contended ports of a run are built.
+/// Everything from which the contended ports of a run are built.
 pub(super) struct PortBuilder<'a> {
     pub(super) network: &'a Network,
     pub(super) routing: Routing,
@@ -49,7 +49,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. `traced` contains the ports whose ranges probes read during the run.
+    /// Makes the plan of a run. `traced` contains the ports whose queue ranges probes read during the run.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -70,7 +70,7 @@ impl<'a> PortBuilder<'a> {
     }
 }
 
-/// The selected implementation of a port, with all data that do not depend on the implementation.
+/// The selected implementation of a port, with the data that every implementation needs.
 struct Draft {
     policy: Box<dyn BufferPolicy>,
     queues: Option<Service>,
@@ -99,7 +99,7 @@ impl PortBuilder<'_> {
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
             set.links.add_port(ingress, Span(0));
         }
-        // All ports must exist first, because any port can be the next.
+        // All ports must exist first, because any port can be the next port of another.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             match port {
                 ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -154,7 +154,7 @@ impl PortBuilder<'_> {
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
             tie_order: self.network.tie_order,
-            // A port that takes cells at once cannot tell whether a cell starts a packet that delimits itself.
+            // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
             may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
         };
@@ -171,7 +171,7 @@ impl PortBuilder<'_> {
         (PortPlan::Memory, why)
     }
 
-    /// Returns whether the cells on a link come one by one from a contended port.
+    /// Returns true if the cells on a link come one by one from a contended port.
     fn brings_cells(&self, link: LinkIndex) -> bool {
         matches!(self.plan.roles[self.plan.beginning(link)], Role::Contended(_))
     }
@@ -257,12 +257,12 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
-    /// Creates the marker of a port, if the port or its allocator marks cells.
+    /// Creates the marker of a port, if the port or its allocator marks cells; otherwise returns `None`.
     fn marker(&self, link: LinkIndex) -> Option<Marker> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
 
-    /// Adds the first port of a memory, which determines all ports of the memory.
+    /// Adds the first port of a memory, which represents all ports of the memory.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
@@ -356,7 +356,7 @@ impl PortBuilder<'_> {
         TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), draws)
     }
 
-    /// Returns the numbers of a port's links at the node, which decide ties between cells.
+    /// Returns the numbers of a port's links at the node. They decide the order of simultaneous cells.
     fn at_node(&self, upstream: &[LinkIndex]) -> Vec<u32> {
         upstream.iter().map(|&from| self.routing.input[from]).collect()
     }
@@ -408,8 +408,8 @@ impl PortBuilder<'_> {
         Hop { lead: stage.lead, to, label }
     }
 
-    /// Returns, by VC, the shaped port through which its frames leave their host; `None` if the host's own port sends
-    /// them.
+    /// For each VC, returns the shaped port through which its frames leave their host; `None` if the host's own port
+    /// sends them.
     pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];

@@ -8,7 +8,7 @@ use crate::tie::TieOrder;
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// Selects the implementation that is expected to be faster.
+    /// Selects the implementation that should be faster.
     #[default]
     Planned,
     /// Uses trains everywhere, for tests and measurements.
@@ -38,7 +38,7 @@ pub(super) struct PortProperties<'a> {
     pub(super) vcs: usize,
     /// Number of links that feed the port.
     pub(super) inputs: usize,
-    /// True if cells from another contended port arrive one by one.
+    /// True if cells from another contended port arrive one by one, not in trains.
     pub(super) gets_single_cells: bool,
     /// True if the port is first in, first out, and departure times are simple sums.
     pub(super) is_plain: bool,
@@ -50,8 +50,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) stores: Option<PacketAdmission>,
 }
 
-/// Streams are used only if cells have no effect elsewhere for this many cell times. Otherwise batches would contain
-/// too few cells.
+/// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
+/// batches would contain too few cells.
 const FAR: u64 = 8;
 /// Minimum number of VCs for streams, because a few VCs often stay in step.
 const MANY: usize = 5;

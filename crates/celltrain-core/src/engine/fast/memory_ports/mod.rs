@@ -2,8 +2,8 @@
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
-//! defines the order within an instant. The ports take their cells from streams of their own. A departure is passed on
-//! once everything up to that instant is known.
+//! defines the order within an instant. Each port takes its cells from its own streams. A departure is passed on once
+//! everything up to that instant is known.
 
 mod calendar;
 mod port;
@@ -31,8 +31,8 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. It does if no link can be paused, and a batch has room for the
-/// cells of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals.
+/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of
+/// all inputs of each switch with a memory, or with an order of simultaneous cells that depends on earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
@@ -51,7 +51,7 @@ pub(super) struct MemoryPorts {
     switch: Switch,
 }
 
-/// The ports without the links that feed them.
+/// The ports of the memory, without their input links.
 struct Switch {
     memory: Memory,
     ports: TiVec<MemoryPlace, MemoryPort>,
@@ -73,7 +73,7 @@ struct Switch {
 #[derive(Clone, Copy)]
 pub(super) struct ArrivingVc {
     pub(super) place: MemoryPlace,
-    /// The VC's label at its port.
+    /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
     /// True if the VC's arrivals are recorded, because the port has an allocator.
@@ -85,7 +85,7 @@ pub(super) struct ArrivingVc {
 pub(super) struct Rules {
     /// True if departures precede the arrivals at the same instant.
     pub(super) serve_first: bool,
-    /// True if a frame is refused whole when its first cell finds no room.
+    /// True if the whole frame is refused when its first cell finds no room.
     pub(super) refuses_whole_frames: bool,
     pub(super) policies_see_memory: bool,
 }
@@ -104,7 +104,7 @@ impl Rules {
 /// Result of searching the memory for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// The memory has room for the cell and has counted it.
+    /// The memory has room for the cell, and already counts it.
     Found,
     NotFound,
     /// The memory removed a cell of the same frame, and the port's policy refuses the rest of the frame.
@@ -112,7 +112,7 @@ enum Room {
 }
 
 impl MemoryPorts {
-    /// Creates the unit of these ports. A cell has no effect elsewhere for at least `least_lead` after its start.
+    /// Creates the ports of this memory. A cell has no effect elsewhere for at least `least_lead` after its start.
     pub(super) fn new(
         config: &MemoryConfig,
         memory: Memory,
@@ -190,7 +190,7 @@ impl MemoryPorts {
         Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
     }
 
-    /// Reports the arrivals recorded since the last call to the ports' allocators.
+    /// Reports the arrivals recorded since the previous call to the ports' allocators.
     pub(super) fn report_arrivals(&mut self, routing: &Routing, rate_control: &mut RateControl) {
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
     }
@@ -213,7 +213,7 @@ impl MemoryPorts {
         self.switch.recorder = Some(LossRecorder::default());
     }
 
-    /// Returns the record: for each arrival, whether the cell was lost.
+    /// Returns, for each recorded arrival, whether the cell was lost.
     pub(super) fn take_record(&mut self) -> Vec<bool> {
         self.switch.recorder.take().map(LossRecorder::into_losses).unwrap_or_default()
     }
@@ -223,7 +223,7 @@ impl MemoryPorts {
         self.switch.memory.predict(pool, losses.into());
     }
 
-    /// Returns the memory at the instant up to which the ports are settled.
+    /// Returns the memory's state at the instant up to which the ports are settled.
     pub(super) fn memory(&self) -> &Memory {
         &self.switch.memory
     }
@@ -277,7 +277,7 @@ impl Switch {
         self.to_start.clear();
     }
 
-    /// Makes a free port send its next cell, if a cell waits.
+    /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
@@ -323,7 +323,7 @@ impl Switch {
         }
         let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
-            // X counts only the cells of one pool, so a VC may have more than X cells.
+            // X counts only the cells of one pool, so a VC with cells in several pools may have more than X cells.
             !port.admission.may_refuse_frames()
         } else {
             port.occupancy < port.admission.asked_from()
@@ -361,7 +361,7 @@ impl Switch {
         }
     }
 
-    /// Offers a resource management cell. It belongs to no frame, so only lack of room can cause its loss.
+    /// Offers a resource management cell. The cell belongs to no frame, so it is lost only if there is no room.
     #[cold]
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
@@ -401,8 +401,8 @@ impl Switch {
         room
     }
 
-    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` says whether the memory has
-    /// admitted the cell's packet, which delimits itself.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` is true if the memory
+    /// has already admitted the cell's packet, which delimits itself.
     #[inline(always)]
     fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         match self.try_enter::<REST>(class, now) {
@@ -440,12 +440,12 @@ impl Switch {
         }
     }
 
-    /// Returns whether a cell that has arrived enters its port if there is room for it.
+    /// Returns whether an arriving cell enters its port, provided there is room.
     fn wants(&self, place: MemoryPlace, cell: Cell) -> bool {
         self.ports[place].admission.fate(cell) != FrameOutcome::Refused
     }
 
-    /// Removes a waiting cell. `arriving` is the cell that needs the room, with its port.
+    /// Removes a waiting cell. `arriving` is the cell that needs its place, with the port of that cell.
     #[inline(never)]
     fn remove(&mut self, Removal { queue, end }: Removal, arriving: Option<(MemoryPlace, Cell)>, now: Time) {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
@@ -458,7 +458,7 @@ impl Switch {
         }
     }
 
-    /// Offers a cell of a frame that its port has refused or damaged. The last cell may still enter.
+    /// Offers a cell of a frame that its port has refused or damaged. The frame's last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         let room =

@@ -22,14 +22,15 @@ use crate::switching::PacketAdmission;
 
 use super::stored::Stored;
 
-/// A port of a memory. A cell's start is certain once everything that arrives up to that instant is known, because the
-/// memory may remove cells from any port.
+/// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
+/// that arrives up to that instant is known.
 pub(in crate::engine::fast) struct MemoryPort {
     /// Number of waiting cells.
     pub(in crate::engine::fast) occupancy: u32,
-    /// True if the port is sending a cell, or will send one in this instant.
+    /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
-    /// True if every cell is counted by VC, because a policy reads these counts; otherwise only when needed.
+    /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
+    /// needed.
     pub(super) counts_vcs: bool,
     pub(super) marker: Option<Marker>,
     pub(super) waiting: Waiting,
@@ -42,7 +43,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
-    /// For each label, frames that lost a cell for lack of room and may still have cells waiting.
+    /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
@@ -51,7 +52,7 @@ pub(in crate::engine::fast) struct MemoryPort {
 pub(super) enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
-    /// In an order decided by a scheduler.
+    /// Cells leave in the order that a scheduler decides.
     Scheduled(Box<CellQueues>),
 }
 
@@ -193,7 +194,7 @@ impl MemoryPort {
     }
 
     /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
-    /// needs the room, if it arrives at this port.
+    /// needs the room, if that cell arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be removed only if a single queue holds all cells")
@@ -214,7 +215,7 @@ impl MemoryPort {
     }
 
     /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
-    /// rest of its frame except the last cell. Passes the class of each to `gone`.
+    /// rest of its frame except the last cell. Passes the class of each removed cell to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be pushed out only if a single queue holds all cells")
@@ -269,7 +270,7 @@ impl PortQueue for MemoryPort {
 
     fn end(&self) -> PortEnd {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
-        // The port does not know departures in advance.
+        // The port does not know any departure in advance.
         PortEnd { state, leave_later: TiVec::new() }
     }
 }
