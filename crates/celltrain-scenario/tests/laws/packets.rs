@@ -46,6 +46,7 @@ fn without_services_of_atm(case: &mut Case) {
 pub(super) fn thresholds(case: &mut Case) -> Result<bool, String> {
     without_services_of_atm(case);
     let mut network = case.network();
+    network.links.iter_mut().for_each(|link| link.policy = super::ports::tail_drop());
     memories::add(&mut network, &mut case.draws);
     if !delimit(&mut network) {
         return Ok(false);
