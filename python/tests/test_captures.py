@@ -534,6 +534,27 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == [small]
 
 
+@pytest.mark.parametrize(("kind", "window"), [("ip", "0s:1us"), ("cells", "500us:500001ns")])
+def test_a_capture_whose_window_is_empty_is_refused_and_leaves_no_file(
+    celltrain: Command, small: Path, tmp_path: Path, kind: str, window: str
+) -> None:
+    small.write_text(f'{SMALL}[flow.tcp1]\nstart = "2ms"\n')
+    outputs = ["--pcap", tmp_path / "run.pcapng", "--events", tmp_path / "events", "--out", tmp_path / "out"]
+    options = ["--flow", "tcp1", "--trace", "queue", "--pcap-kind", kind, "--window", window]
+    answer = celltrain("run", small, *outputs, *options)
+    assert answer.code == 2, answer.out
+    said = " ".join(answer.err.split())
+    assert "the capture would be empty: its window has no chosen" in said
+    first, last = re.findall(r"from ([0-9.e-]+)s to ([0-9.e-]+)s", said)[0]
+    assert 0.002 <= float(first) < 0.0025, said
+    assert float(first) < float(last) <= 0.02
+    assert list(tmp_path.iterdir()) == [small]
+    with pytest.raises(ct.ScenarioError, match=r"the run has them from 0\.002"):
+        capture = ct.Capture(tmp_path / "run.pcapng", kind=kind, flows=["tcp1"], window=window)
+        ct.run(small, pcap=capture)
+    assert list(tmp_path.iterdir()) == [small]
+
+
 def test_packets_can_be_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
     with pytest.raises(ct.ScenarioError, match="packets are captured at hosts; choose flows"):
         ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))

@@ -13,6 +13,7 @@ use crate::outcomes::Names;
 use crate::own_packet::OwnPacket;
 use crate::sink::Writing;
 use crate::tracker::{CellTracker, Followed};
+use crate::watch::Outside;
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
@@ -33,6 +34,7 @@ pub(crate) struct Cells {
     coming: Option<Coming>,
     /// Packets of hosts outside the simulation that have no more cells in the network.
     gone: Vec<u64>,
+    pub(crate) outside: Outside,
 }
 
 /// A frame with cells in the network.
@@ -70,6 +72,7 @@ impl Cells {
             names: Names::of(network),
             coming: None,
             gone: Vec::new(),
+            outside: Outside::default(),
         }
     }
 
@@ -118,7 +121,11 @@ impl Cells {
         };
         self.flush(capture)?;
         let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
-        if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
+        if !self.ways[usize::from(way == Direction::Inbound)] {
+            return Ok(());
+        }
+        if !in_window {
+            self.outside.add(time_ns);
             return Ok(());
         }
         // An arriving cell still has the label of its incoming link.

@@ -33,7 +33,7 @@ use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 use celltrain_capture::About;
-use celltrain_capture::watch::Destination;
+use celltrain_capture::watch::{Destination, Ended};
 use celltrain_hosts::Seen;
 use celltrain_scenario::Scenario;
 
@@ -320,15 +320,13 @@ impl Run<'_> {
             let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
             observers.recorder = recorder.as_mut();
             let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
-            captured = observers.finish()?;
-            result
+            let ended = observers.finish()?;
+            let result = result?;
+            captured = packets(ended)?;
+            Ok(result)
         } else {
             if let Some(until) = until {
-                let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
-                // Finish writing the output, even if the run was interrupted.
-                let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
-                captured = observers.finish()?;
-                watched?;
+                captured = self.watch_until(until, (&network, &scenario.name, seed), teller, watched)?;
             }
             match &mut recorder {
                 Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
@@ -372,7 +370,36 @@ impl Run<'_> {
         Ok(Finished { answer, series, records, captured, unmet })
     }
 
-    /// Creates the observers that write the events of a run of this network, as reported by `teller`.
+    /// Writes the events that `teller` reports in a run of this network up to `until`. Returns the number of packets or
+    /// cells in each capture.
+    fn watch_until(
+        &self,
+        until: units::Duration,
+        of: (&Network, &str, u64),
+        teller: Engine,
+        watched: Watched<'_>,
+    ) -> Result<Vec<u64>, Unfinished> {
+        let (network, ..) = of;
+        let observe = |watched: Watched<'_>, until| {
+            let mut observers = self.observers(of, teller, watched)?;
+            // Finish the output even if the run was interrupted.
+            let done = teller.observe(network, until, &mut observers, |_| self.token.check().is_ok());
+            let ended = observers.finish()?;
+            done.map(|()| ended).map_err(Unfinished::from)
+        };
+        let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
+        let mut ended = observe(watched, until)?;
+        if ended.iter().any(Ended::is_empty) {
+            // Only the whole run shows what can be captured.
+            let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
+            let sinks = choices.iter().zip(&mut ignore);
+            let captures = sinks.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();
+            ended = observe(Watched { captures, ..Watched::default() }, network.duration)?;
+        }
+        Ok(packets(ended)?)
+    }
+
+    /// Creates the observers that write the events reported by `teller` in a run of this network.
     fn observers<'a, 'w: 'a>(
         &'a self,
         (network, name, seed): (&Network, &str, u64),
@@ -387,6 +414,11 @@ impl Run<'_> {
         });
         Ok(Observers { log, captures: captures.collect::<Result<_, _>>()?, ..Observers::default() })
     }
+}
+
+/// Returns the number of packets or cells in each capture, or an error if one of them is empty.
+fn packets(ended: Vec<Ended>) -> Result<Vec<u64>, String> {
+    ended.into_iter().map(Ended::packets).collect()
 }
 
 /// Returns the description of the run to be written into a capture.
@@ -444,8 +476,8 @@ impl Observers<'_> {
         hosting::observe(engine, (network, until), self, hosts, keep_going)
     }
 
-    /// Delivers the remaining output. Returns the number of packets or cells in each capture.
-    fn finish(self) -> Result<Vec<u64>, String> {
+    /// Delivers the remaining output. Returns the contents of each capture.
+    fn finish(self) -> Result<Vec<Ended>, String> {
         if let Some(mut log) = self.log {
             log.finish();
         }

@@ -498,3 +498,43 @@ fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
     assert!(said.starts_with("the capture would be empty: the chosen VCs carry requests"), "{said}");
     assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose from"));
 }
+
+#[test]
+fn a_capture_whose_window_is_empty_is_an_error_that_states_when_the_run_has_packets_there() {
+    let network = network(&lossy("ppd").replace("30ms\"\n", "6ms\"\n[flow.tcp1]\nstart = \"2ms\"\n"));
+    let ended = |(kind, at): (&str, &str), window: &str, engine: Engine| {
+        let flows = Some(vec!["tcp1".to_owned()]);
+        let choice = CaptureChoice::new(network.duration, (kind, Some(at)), [None, None, flows], Some(window))
+            .expect("the choice is valid");
+        let (mut sink, stopped) = (|_: &[u8]| true, false.into());
+        let tells_fates = engine == Engine::Reference;
+        let into = Destination { sink: &mut sink, about: About::default(), tells_fates, stopped: &stopped };
+        let mut watch = Watch::new(&choice, &network, into).expect("the choice is valid");
+        engine.run(&network, &mut watch, |_| true).expect("no test cancels a run");
+        watch.finish().expect("the traffic can be represented").packets()
+    };
+    for (kind, at, what) in [
+        ("ip", "sender", "packets at senders"),
+        ("aal5", "receiver", "packets at receivers"),
+        ("ip", "both", "packets at hosts"),
+        ("cells", "out", "cells at the chosen ports"),
+        ("wireshark_cells", "in", "cells at the chosen ports"),
+    ] {
+        // Only the reference engine reports cells.
+        let engines: &[_] =
+            if kind.ends_with("cells") { &[Engine::Reference] } else { &[Engine::Reference, Engine::Fast] };
+        for &engine in engines {
+            let problem = ended((kind, at), "1ms:2ms", engine).expect_err("the flow starts later");
+            let begin = format!("the capture would be empty: its window has no chosen {what}; the run has them from ");
+            let rest = problem.strip_prefix(&begin).unwrap_or_else(|| panic!("{problem}"));
+            let (first, last) = rest.split_once(" to ").expect("the error has two times");
+            let [first, last] = [first, last].map(|time| time.strip_suffix('s').unwrap().parse::<f64>().unwrap());
+            assert!((0.002..0.0022).contains(&first) && (first..=0.006).contains(&last), "{kind} {at}: {problem}");
+            // The error's times are those of a window with the first and the last of them.
+            let window = format!("{first}s:{:.9}s", first + 1e-6);
+            assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
+            let window = format!("{last}s:{:.9}s", (last + 1e-6).min(0.006));
+            assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::congestion::formula::table::Table;
 use super::{Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
@@ -34,7 +35,8 @@ struct Situation {
 fn situations() -> impl Strategy<Value = Situation> {
     let near_wrap = (1u64 << 32) / MSS;
     let starts = prop_oneof![Just(0), near_wrap - 40..near_wrap + 2];
-    let controls = prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp][..]);
+    let controls =
+        prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula][..]);
     (any::<u64>(), 1u64..60, 1u32..12, controls, any::<bool>(), 0u32..25, 0u32..25, starts).prop_map(
         |(seed, window, initial_window, congestion, ecn, losses, marks, start)| Situation {
             seed,
@@ -49,6 +51,17 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
+/// Returns formulas that halve the flight (RFC 5681, 3.1).
+fn formula() -> Table {
+    let decrease = "max(2, flight / 2)";
+    let formulas = serde_json::json!({
+        "on_ack": { "cwnd": "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd" },
+        "on_loss": { "ssthresh": decrease, "cwnd": decrease },
+        "on_timeout": { "ssthresh": decrease, "cwnd": "1" },
+    });
+    serde_json::from_value(formulas).expect("the formulas are valid")
+}
+
 impl Situation {
     fn options(&self) -> TcpOptions {
         TcpOptions {
@@ -57,6 +70,7 @@ impl Situation {
             maximum_rto: Duration::from_milliseconds(2_000),
             initial_rto: Duration::from_milliseconds(1_000),
             congestion: self.congestion,
+            formula: (self.congestion == Congestion::Formula).then(|| Box::new(formula())),
             ecn: if self.ecn { Ecn::On } else { Ecn::Off },
             ..TcpOptions::default()
         }
@@ -74,6 +88,7 @@ struct Observed {
     written: u64,
     max_flight: f64,
     initial_window: f64,
+    congestion: Congestion,
     ssthresh: f64,
     /// End of the data that had been sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
@@ -106,6 +121,7 @@ impl Observed {
             written: start * MSS,
             max_flight: 0.0,
             initial_window: config.options().initial_window.into(),
+            congestion: config.options().congestion,
             lowered_at: None,
             timer: (0, 0, 0),
             timeouts: 0,
@@ -168,7 +184,9 @@ impl Observed {
         let timeouts = self.sender.counters().timeouts;
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
-            let is_lower = ssthresh < self.ssthresh || ssthresh == 2.0;
+            // A formula's flight and cwnd may be as large as before.
+            let may_stay = ssthresh == 2.0 || self.congestion == Congestion::Formula;
+            let is_lower = ssthresh < self.ssthresh || may_stay;
             prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");
         }
         if timeouts > self.timeouts {
