@@ -153,6 +153,7 @@ from .model.types import OfferedWindow as OfferedWindow
 from .model.types import OnOff as OnOff
 from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
+from .model.types import PacketAdmission as PacketAdmission
 from .model.types import Pairs as Pairs
 from .model.types import PartialAcks as PartialAcks
 from .model.types import PartialAckTimer as PartialAckTimer

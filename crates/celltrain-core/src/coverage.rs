@@ -120,6 +120,18 @@ situations! {
     RestBeyondHeadroom,
     /// A packet starts at a port after the last cell of the previous packet was lost.
     PacketStartsUnannounced,
+    /// The stored cells of a packet whose last cell is missing are freed when the next packet starts.
+    UnfinishedPacketFreed,
+    /// The stored cells of a packet are freed because one of its cells finds no room.
+    StoredPacketCut,
+    /// The policy refuses a packet when its last cell arrives.
+    StoredPacketRefused,
+    /// A packet that is still arriving is pushed out.
+    ArrivingPacketRemoved,
+    /// A policy selects a queue all of whose packets have begun to leave.
+    NoPacketToRemove,
+    /// A packet has taken places for cells that never arrive.
+    PlacesNeverUsed,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
     /// A packet waits until its host has processed an earlier packet.
@@ -280,20 +292,23 @@ situations! {
 }
 
 const SITUATIONS: usize = NAMES.len();
-const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is stored in 128 bits");
+/// Number of words in a set of situations.
+const WORDS: usize = SITUATIONS.div_ceil(u64::BITS as usize);
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
 
 thread_local! {
     /// Bit set of the situations that this thread has reached.
-    static REACHED_HERE: Cell<u128> = const { Cell::new(0) };
+    static REACHED_HERE: Cell<[u64; WORDS]> = const { Cell::new([0; WORDS]) };
 }
 
 /// Counts a situation; [`reached!`] calls this function.
 pub(crate) fn count(situation: Situation) {
     let number = situation as usize;
     COUNTS[number].fetch_add(1, Ordering::Relaxed);
-    REACHED_HERE.set(REACHED_HERE.get() | 1 << number);
+    let mut reached = REACHED_HERE.get();
+    reached[number / 64] |= 1 << (number % 64);
+    REACHED_HERE.set(reached);
 }
 
 /// Returns each situation's name, and how often all threads together have reached it. In builds without debug
@@ -305,7 +320,12 @@ pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
 /// Returns the names of the situations that the calling thread has reached since the previous call.
 pub fn take_reached_here() -> Vec<&'static str> {
     let reached = REACHED_HERE.take();
-    NAMES.iter().enumerate().filter(|(number, _)| reached & 1 << number != 0).map(|(_, &name)| name).collect()
+    NAMES
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| reached[number / 64] & 1 << (number % 64) != 0)
+        .map(|(_, &name)| name)
+        .collect()
 }
 
 /// Marks a rare situation, optionally if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is

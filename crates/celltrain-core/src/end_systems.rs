@@ -628,8 +628,13 @@ impl EndSystems {
         self.vcs.release(vc, number);
     }
 
-    /// Returns the bytes of the flow that a frame carries, as a range; `None` if it carries no data. The frame must be
-    /// in flight on `vc`.
+    /// Returns the number of cells in a frame that is in flight on `vc`.
+    pub(crate) fn packet_cells(&self, vc: VcIndex, number: FrameNumber) -> u32 {
+        self.vcs.cells_of(vc, number)
+    }
+
+    /// Returns the range of its flow's bytes that a frame carries; `None` if the frame carries no data. The frame must
+    /// be in flight on `vc`.
     pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
         match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
             Body::Data { segment, .. } => Some(segment),

@@ -45,6 +45,7 @@ pub mod scheduler;
 #[cfg(test)]
 mod script;
 pub mod shaped_port;
+pub mod switching;
 pub mod tcp;
 pub mod threshold;
 pub mod tie;

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::Aal5Options;
+use crate::aal5::{Aal5Options, Framing};
 use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
@@ -24,6 +24,7 @@ use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
 use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
+use crate::switching::{PacketAdmission, Switching};
 use crate::tcp::timers::DELAYED_ACK_TICK;
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -60,6 +61,8 @@ pub struct Network {
     pub tie_order: TieOrder,
     /// Order of a departure and arrivals at a port in the same instant.
     pub service_order: ServiceOrder,
+    /// How switches forward packets that delimit themselves.
+    pub switching: Switching,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
     /// Framing.
@@ -284,6 +287,7 @@ impl Network {
             bottleneck: LinkIndex::default(),
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),
+            switching: Switching::default(),
             host: HostOptions::default(),
             aal5: Aal5Options::default(),
             file_size: None,
@@ -311,6 +315,15 @@ impl Network {
     /// Returns the fraction of data cells in a flow's rate. Only with ABR is it below 1.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
+    /// Returns whether the port of a link stores each packet whole before it sends it, and how it admits packets. Only
+    /// switches whose packets delimit themselves do.
+    pub fn stores(&self, link: LinkIndex) -> Option<PacketAdmission> {
+        let Switching { cut_through, admission } = self.switching;
+        let delimits = self.aal5.framing == Framing::Packets;
+        let is_switch = self.nodes[self.links[link].from].kind == NodeKind::Switch;
+        (delimits && is_switch && !cut_through).then_some(admission)
     }
 
     /// Creates the policy of a port.

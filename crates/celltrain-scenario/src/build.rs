@@ -151,6 +151,7 @@ impl<'a> ResolvedScenario<'a> {
             bottleneck,
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
+            switching: scenario.switching(),
             host: scenario.host.clone(),
             aal5: scenario.framing(),
             file_size: scenario.measure.file_size,

@@ -11,6 +11,7 @@ use celltrain_core::host::HostOptions;
 use celltrain_core::marking::MarkingConfig;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
@@ -346,6 +347,13 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Order in which a port sends a cell and admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
+    /// True if a packet that delimits itself may leave a port before its last cell has arrived there. When absent, ports
+    /// store each packet whole and then send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_through: Option<bool>,
+    /// When and with which cells policies decide about a packet that delimits itself. When absent, `start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<PacketAdmission>,
     /// Settings for individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
@@ -400,6 +408,12 @@ impl Scenario {
     /// Returns whether connections open during the run.
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty() || !self.incast.is_empty()
+    }
+
+    /// Returns how switches forward packets that delimit themselves.
+    pub fn switching(&self) -> Switching {
+        let SwitchOptions { cut_through, admission, .. } = &self.switch;
+        Switching { cut_through: cut_through.unwrap_or_default(), admission: admission.unwrap_or_default() }
     }
 
     /// Returns the framing of end systems, with the network's cells.

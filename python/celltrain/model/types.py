@@ -102,6 +102,7 @@ __all__ = [
     "OnOff",
     "OutOfOrder",
     "OwnSwitch",
+    "PacketAdmission",
     "Pairs",
     "PartialAckTimer",
     "PartialAcks",
@@ -2305,6 +2306,9 @@ class OwnSwitch(Model):
     )
 
 
+PacketAdmission: TypeAlias = Literal["start", "fits", "end"]
+"""When and with which cells the policies of ports and memories decide about a packet."""
+
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
 """Order in which a port sends a cell and admits the arrivals of the same instant."""
 
@@ -2317,6 +2321,17 @@ class SwitchOptions(Model):
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, OwnSwitch]
+    admission: PacketAdmission | None = Field(
+        default=None,
+        description="When and with which cells policies decide about a packet that delimits itself. When absent, `start`.",
+    )
+    cut_through: bool | None = Field(
+        default=None,
+        description=(
+            "True if a packet that delimits itself may leave a port before its last cell has arrived there. When "
+            "absent, ports store each packet whole and then send it."
+        ),
+    )
     service_order: ServiceOrder = Field(
         default="after_arrivals",
         description="Order in which a port sends a cell and admits the arrivals of the same instant.",

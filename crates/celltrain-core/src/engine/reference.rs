@@ -170,7 +170,11 @@ impl<'a> Engine<'a> {
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
-            Ok(port.merging(&routing.merging[index]).scheduled(queues).framed(network.aal5.framing))
+            Ok(port
+                .merging(&routing.merging[index])
+                .scheduled(queues)
+                .framed(network.aal5.framing)
+                .storing(network.stores(index)))
         };
         let times = LinkTimes::of(network, clock);
         let tie_breaker = |(index, link): (LinkIndex, &crate::network::Link)| {
@@ -478,12 +482,21 @@ impl<'a> Engine<'a> {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, transmitting, .. } = self;
         let mut event_sink =
             EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
+        let length = || end_systems.packet_cells(routing.vcs[link][cell.label()], cell.frame);
         if let Some(memory) = memories.of_port(link) {
-            memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            if ports[link].stores().is_some() {
+                memory.store(ports, link, cell, length, now, |event| event_sink.memory(cell, &event));
+            } else {
+                memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            }
             return;
         }
         let port = &mut ports[link];
         let occupancy = port.occupancy();
+        if port.stores().is_some() {
+            port.store_observed(cell, length, now, |event| event_sink.port(link, cell, occupancy, &event));
+            return;
+        }
         port.offer_observed(cell, now, |event| {
             reached!(FrameInServicePushedOut if is_of_frame_in_service(&event, transmitting[link]));
             event_sink.port(link, cell, occupancy, &event);

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
@@ -26,6 +26,27 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
+}
+
+impl MemoryConfig {
+    /// Returns the memory that holds the cells of a single port, which admits a cell while one of its `cells` places is
+    /// free (`None`: infinite).
+    pub(crate) fn of_port(link: LinkIndex, cells: Option<u32>) -> Self {
+        let cells = cells.unwrap_or(u32::MAX);
+        let (name, headroom, pool) = (String::new(), None, PoolIndex::default());
+        let policy = super::complete_sharing::Config::default().into();
+        let (priority, reserve, alpha, threshold, lossless) = Default::default();
+        Self {
+            name: String::new(),
+            cells,
+            ports: vec![link],
+            pools: ti_vec![PoolConfig { name, side: Side::Egress, cells, headroom, policy }],
+            queues: ti_vec![QueueConfig { link, priority, pool, reserve, alpha, threshold, lossless }],
+            frames: FrameAdmission::Cells,
+            policies_see: PolicyScope::Port,
+            pauses: Pauses::Counted,
+        }
+    }
 }
 
 /// The effect of pauses.

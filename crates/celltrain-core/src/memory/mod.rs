@@ -344,8 +344,14 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Records that the policy has had its turn at `now`, even if it was not due to act. Later changes at `now`, such
-    /// as cells removed by another pool's policy, come after this turn.
+    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets, it
+    /// removes a packet, and no cell if every packet of the queue has begun to leave.
+    fn removed(&mut self, cells: u32) {
+        let _ = cells;
+    }
+
+    /// Records that the policy has had its turn at `now`, even if it was not due. Later changes at `now`, such as cells
+    /// that another pool's policy removes, come after the actions of this instant.
     fn pass(&mut self, now: Time) {
         let _ = now;
     }

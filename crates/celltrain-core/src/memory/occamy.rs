@@ -129,6 +129,11 @@ impl MemoryPolicy for Occamy {
         Some(PushOut { queue, end: QueueEnd::Head })
     }
 
+    /// A packet takes a token for each of its cells.
+    fn removed(&mut self, cells: u32) {
+        self.full_at += self.per_cell * u64::from(cells.saturating_sub(1));
+    }
+
     fn hooks(&self) -> Hooks {
         Hooks { arrivals: false, ..Hooks::ALL }
     }

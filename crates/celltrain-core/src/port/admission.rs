@@ -121,12 +121,21 @@ impl Admission {
     /// methods for earlier cells of its VC.
     #[inline]
     pub(crate) fn delimit(&mut self, cell: Cell) {
+        self.starts_packet(cell);
+    }
+
+    /// Does the same as [`Admission::delimit`]. Returns whether the last cell of the VC's previous packet is missing.
+    #[inline]
+    pub(crate) fn starts_packet(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label()];
-        if vc.current != cell.frame && !cell.is_rm() {
-            reached!(PacketStartsUnannounced if !vc.under_way.is_at_start());
-            vc.current = cell.frame;
-            vc.under_way.set_at_start(true);
+        if vc.current == cell.frame || cell.is_rm() {
+            return false;
         }
+        let is_unfinished = !vc.under_way.is_at_start();
+        reached!(PacketStartsUnannounced if is_unfinished);
+        vc.current = cell.frame;
+        vc.under_way.set_at_start(true);
+        is_unfinished
     }
 
     pub(crate) fn assert_may_merge(&self) {

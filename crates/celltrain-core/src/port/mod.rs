@@ -9,6 +9,9 @@
 
 pub(crate) mod admission;
 mod queues;
+mod stored;
+
+pub(crate) use stored::Freed;
 mod under_way;
 
 pub use admission::FrameOutcome;
@@ -19,7 +22,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
-use crate::cell::Cell;
+use crate::cell::{Cell, FrameNumber};
 use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
@@ -28,6 +31,7 @@ use crate::policy::{BufferPolicy, View};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::Service;
+use crate::switching::PacketAdmission;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
@@ -146,8 +150,14 @@ pub struct Port {
     fifo: VecDeque<Cell>,
     /// The queues that other schedulers use instead of `fifo`.
     queues: Option<CellQueues>,
-    /// Cells of each VC's incomplete frame, by label; `None` for VCs that do not merge.
+    /// Cells of each VC's incomplete frame, by label; `None` for a VC whose cells need not wait for the others.
     held: TiVec<Label, Option<Vec<Cell>>>,
+    /// How packets are admitted that wait until they are whole; `None` if cells leave as they come.
+    stores: Option<PacketAdmission>,
+    /// Places that each VC's arriving packet has taken for cells that have not arrived, by label.
+    places: TiVec<Label, u32>,
+    /// The packet of each VC that has begun to leave, by label.
+    leaving: TiVec<Label, Option<FrameNumber>>,
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC passed to the transmitter, by label.
     forwarded: TiVec<Label, u64>,
@@ -164,6 +174,9 @@ impl Port {
             fifo: VecDeque::new(),
             queues: None,
             held: ti_vec![None; vcs],
+            stores: None,
+            places: ti_vec![0; vcs],
+            leaving: ti_vec![None; vcs],
             per_vc: ti_vec![0; vcs],
             forwarded: ti_vec![0; vcs],
             admission: Admission::new(vcs, policy, rng),
@@ -283,19 +296,31 @@ impl Port {
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
         self.per_vc[label] += 1;
+        self.places[label] = self.places[label].saturating_sub(1);
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(label, 1);
         }
-        if let Some(queues) = &mut self.queues {
-            queues.push(cell);
-        } else if let Some(held) = &mut self.held[label] {
-            held.push(cell);
-            if cell.last_cell() {
-                self.fifo.extend(held.drain(..));
+        let Some(held) = &mut self.held[label] else { return self.make_ready(cell) };
+        held.push(cell);
+        if cell.last_cell() {
+            for cell in std::mem::take(held) {
+                self.make_ready(cell);
             }
-        } else {
-            self.fifo.push_back(cell);
         }
+    }
+
+    /// Puts a waiting cell into the queue from which it can be sent.
+    fn make_ready(&mut self, cell: Cell) {
+        match &mut self.queues {
+            Some(queues) => queues.push(cell),
+            None => self.fifo.push_back(cell),
+        }
+    }
+
+    /// Returns whether a cell can be sent.
+    fn is_ready(&self) -> bool {
+        let held: usize = self.held.iter().flatten().map(Vec::len).sum();
+        self.occupancy as usize > held
     }
 
     /// Discards the waiting cells of a frame that can no longer be completed.
@@ -306,7 +331,10 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
-            // The arriving cell has damaged the frame, not the cell considered here.
+            if let Some(follower) = self.admission.follower() {
+                follower.on_leave(1);
+            }
+            // The arriving cell damaged the frame, not this one.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
@@ -355,11 +383,15 @@ impl Port {
 
     /// Passes the next cell to the transmitter.
     pub fn take(&mut self) -> Option<Cell> {
+        if !self.is_ready() {
+            return None;
+        }
         let cell = match &mut self.queues {
-            Some(queues) => (self.occupancy > 0).then(|| queues.pop()),
+            Some(queues) => Some(queues.pop()),
             None => self.fifo.pop_front(),
         }?;
         let label = cell.label();
+        self.leaving[label] = (!cell.last_cell()).then_some(cell.frame);
         self.occupancy -= 1;
         self.tracker.fall(self.occupancy);
         self.per_vc[label] -= 1;

@@ -14,6 +14,15 @@ pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
     /// Cells sent but not yet retrieved, in order.
     pub(crate) sent: VecDeque<Cell>,
+    /// For each queue, turns that its latest packet has used in advance; empty if queues send single cells.
+    pub(crate) used_turns: Vec<u32>,
+}
+
+impl WaitingCells {
+    /// Returns the number of cells for which a queue still has turns: the waiting cells and the turns used in advance.
+    pub(crate) fn turns(&self, queue: usize) -> usize {
+        self.queues[queue].len() + self.used_turns.get(queue).map_or(0, |&used| used as usize)
+    }
 }
 
 impl Waiting for WaitingCells {
@@ -22,12 +31,25 @@ impl Waiting for WaitingCells {
     }
 
     fn cells(&self, queue: usize) -> u32 {
-        u32::try_from(self.queues[queue].len()).expect("the size of a buffer in cells fits in 32 bits")
+        u32::try_from(self.turns(queue)).expect("the size of a buffer in cells fits in 32 bits")
     }
 
+    /// With whole packets, the turn of a packet's first cell sends the packet, and the turns of its other cells send
+    /// nothing.
     fn send_one(&mut self, queue: usize) -> bool {
-        self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
-        !self.queues[queue].is_empty()
+        match self.used_turns.get_mut(queue) {
+            Some(used) if *used > 0 => *used -= 1,
+            whole => {
+                let cells = &mut self.queues[queue];
+                let last = whole.as_ref().and_then(|_| cells.iter().position(|cell| cell.last_cell())).unwrap_or(0);
+                assert!(last < cells.len(), "a scheduler chooses a queue with a cell");
+                self.sent.extend(cells.drain(..=last));
+                if let Some(used) = whole {
+                    *used = u32::try_from(last).expect("the number of cells in a packet fits in 32 bits");
+                }
+            }
+        }
+        self.turns(queue) > 0
     }
 }
 

@@ -983,7 +983,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     // One number for all VCs, or a table with a number for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
-        let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a fraction of the link rate"));
+        let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
         return Some(match (is_in_cells, is_share) {
             (true, _) => Range::CellsOfAVc,
             (_, true) => Range::ShareOfAVc,

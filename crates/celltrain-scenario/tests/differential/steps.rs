@@ -75,7 +75,7 @@ pub(super) fn follow_until<P: Probe>(simulation: &mut Simulation<'_, P>, actions
 fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) -> Option<(Vec<Delivered>, RunResult)> {
     match action {
         Action::Advance(until) => {
-            simulation.advance(until).expect("the simulation cannot advance to a time in the past")
+            simulation.advance(until).expect("the simulation cannot advance to a time in the past");
         }
         Action::Snapshot => {
             let snapshot = simulation.snapshot().expect("nothing cancels this run");

@@ -120,6 +120,10 @@ trials! {
         1/3, watch::adds_up, draw::any_network, packets::delimit_and_lose_in_memories;
     both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports:
         1/4, compare, draw::crowded, packets::delimit_and_lose;
+    both_engines_agree_where_packets_wait_in_memories_and_requests_open:
+        1/2, compare, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
+    any_steps_and_injections_are_the_same_run_where_packets_delimit_themselves:
+        1/8, steps::agree, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
     both_engines_agree_where_packets_delimit_themselves_in_a_mesh:
         1/10, compare, draw::meshes::meshes, packets::delimit_and_lose_in_memories;
 }

@@ -172,3 +172,8 @@ fn loss_rules_that_select_the_same_packets_give_the_same_run() {
 fn with_packets_of_one_cell_both_framings_give_the_same_run() {
     check(18, packets::of_one_cell);
 }
+
+#[test]
+fn no_queue_exceeds_its_threshold_by_more_than_the_packets_that_arrive() {
+    check(19, packets::thresholds);
+}

@@ -60,7 +60,9 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
-                if port.fifo.delimits() {
+                if port.fifo.stores() {
+                    port.work_whole(until, batch, downstream);
+                } else if port.fifo.delimits() {
                     port.work::<true>(until, batch, downstream);
                 } else {
                     port.work::<false>(until, batch, downstream);
@@ -75,10 +77,12 @@ impl ContendedPort {
             }
             ContendedPort::Memory(ports) => {
                 let until = ports.ingress.reach(until, downstream.links, |first| first);
-                if ports.delimits() {
-                    ports.work::<true>(until, batch, downstream);
+                if ports.stores() {
+                    ports.work::<true, true>(until, batch, downstream);
+                } else if ports.delimits() {
+                    ports.work::<true, false>(until, batch, downstream);
                 } else {
-                    ports.work::<false>(until, batch, downstream);
+                    ports.work::<false, false>(until, batch, downstream);
                 }
                 (until, Time::default(), ports.ingress.next_to_matter, ports.effect_of_waiting())
             }
@@ -239,6 +243,21 @@ impl StreamPort {
             }
             if let Some(start) = fifo.enter(now, cell) {
                 egress.send(cell, start, downstream);
+            }
+        });
+        fifo.forget(until);
+    }
+
+    /// Settles everything before `until`, at a port that stores packets whole.
+    #[inline(never)]
+    pub(super) fn work_whole(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+        let Self { ingress, fifo, egress, .. } = self;
+        ingress.take_batch(until, downstream.links, batch);
+        ingress.hand_over(batch, |now, cell, _| {
+            let Some(mut start) = fifo.store(now, cell) else { return };
+            for &cell in fifo.whole() {
+                egress.send(cell, start, downstream);
+                start += egress.to_hosts.cell_time;
             }
         });
         fifo.forget(until);

@@ -68,8 +68,8 @@ impl PartialFrames {
 /// The component of a port for single cells that sends cells to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
-    cell_time: Span,
-    /// Longest time from the start of a cell to its arrival at the end of its stage.
+    pub(super) cell_time: Span,
+    /// Longest time from the start of a cell to the end of its stage.
     longest_lead: Span,
     /// Latest start at which a cell arrives by the horizon on every path.
     latest_start: Time,

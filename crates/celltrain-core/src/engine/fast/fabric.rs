@@ -11,7 +11,7 @@ use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
 use super::plan::{Plan, PortIndex, StageEnd};
 use super::train::Train;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::delay_line::DelayLine;
 use crate::end_systems::EndSystems;
@@ -155,6 +155,11 @@ impl Fabric {
     fn take(&mut self, number: LossyIndex, cell: Cell) -> Fate {
         let vc = self.lossy_vcs[number][cell.label()];
         self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+    }
+
+    /// Returns the number of cells in a packet that is in flight on `vc`.
+    pub(super) fn packet_cells(&self, vc: VcIndex, packet: FrameNumber) -> u32 {
+        self.end_systems.packet_cells(vc, packet)
     }
 
     fn police(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Cell {

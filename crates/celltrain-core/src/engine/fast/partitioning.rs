@@ -15,6 +15,7 @@ use crate::index::{LinkIndex, NodeIndex};
 use crate::link_loss::{LossPattern, LossRule};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
+use crate::switching::PacketAdmission;
 use crate::units::Span;
 
 /// Number of threads for a run.
@@ -81,8 +82,10 @@ impl Partitioning {
         // Delay lines access the records of the end systems, and so do loss rules that select a packet by a byte.
         let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
         let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
-        // Both ends of a flow are needed to measure its delays.
-        let needs_all = predicts || opens || hosts || follows || network.delays != DelayChoice::None;
+        // A policy that decides with a packet's length reads it from the record of the packet's sender.
+        let reads_lengths = network.links.keys().any(|link| network.stores(link) == Some(PacketAdmission::Fits));
+        // The ends of a flow measure delays together.
+        let needs_all = predicts || opens || hosts || follows || reads_lengths || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }

@@ -4,7 +4,7 @@
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
 //! that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
-//! admits every frame if the buffer is empty. All other ports are hosts' own ports, whose queues are calculated instead
+//! admits every frame if the buffer is empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are calculated instead
 //! of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
 //! ([`super::contended_port`]).
 //!
@@ -243,6 +243,7 @@ impl Plan {
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 Role::Host(plan.hosts.push_and_get_key(link))
             } else if !routing.merging[link].contains(&true)
+                && network.stores(link).is_none()
                 && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
                 && plan.in_memory(link).is_none()

@@ -2,6 +2,7 @@
 
 use super::ingress::MOST_INPUTS;
 use super::output::Timing;
+use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
 
 /// Rule by which the implementation of contended ports is selected.
@@ -45,6 +46,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) tie_order: TieOrder,
     /// True if no probe reads the port, and this partition simulates the ports that feed it.
     pub(super) may_run_ahead: bool,
+    /// How the port admits packets, if it stores them whole.
+    pub(super) stores: Option<PacketAdmission>,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -58,7 +61,16 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead } = port;
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores } =
+            port;
+        if let Some(admission) = stores {
+            return match admission {
+                PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
+                    (Self::Stream, "the port stores packets whole, first in, first out".into())
+                }
+                _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
+            };
+        }
         let can_gain = timing.every_cell_matters || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = !timing.every_cell_matters && inputs == 1;

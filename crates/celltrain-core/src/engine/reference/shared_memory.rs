@@ -60,6 +60,8 @@ pub(super) fn deadlock(
     }
 }
 
+mod stored;
+
 pub(super) struct SharedMemories<'a> {
     of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
@@ -318,6 +320,10 @@ impl<'a> SharedMemory<'a> {
         emit: &mut impl FnMut(AtMemory<'_>),
     ) {
         let link = self.config.queues[queue].link;
+        if ports[link].stores().is_some() {
+            let cells = self.remove_packet(ports, Removal { queue, end }, arriving, now, emit);
+            return self.memory.removed(queue, cells);
+        }
         let occupancy = ports[link].occupancy();
         let is_in = |label| self.classes.get(link, label).egress == Some(queue);
         let cell = ports[link].remove(end, is_in);
@@ -351,6 +357,9 @@ impl<'a> SharedMemory<'a> {
         self.memory.leave(class, now);
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
+            if cell.last_cell() {
+                recorder.end_packet(class.egress, cell, false);
+            }
         }
         if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
             // Cells of a VC leave in order.

@@ -7,6 +7,7 @@
 
 mod calendar;
 mod port;
+mod stored;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -41,6 +42,7 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
             .memories
             .iter()
             .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
+        && network.links.iter_enumerated().all(|(number, link)| network.stores(number).is_none() || has_room(link.from))
 }
 
 pub(super) struct MemoryPorts {
@@ -89,10 +91,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(config: &MemoryConfig, serve_first: bool) -> Self {
+    /// Returns the rules of a memory. `whole` is true if its ports store packets whole.
+    pub(super) fn of(config: &MemoryConfig, serve_first: bool, whole: bool) -> Self {
         Self {
             serve_first,
-            refuses_whole_frames: config.frames == FrameAdmission::Whole,
+            refuses_whole_frames: config.frames == FrameAdmission::Whole || whole,
             policies_see_memory: config.policies_see == PolicyScope::Memory,
         }
     }
@@ -144,9 +147,15 @@ impl MemoryPorts {
         self.switch.ports.first().is_some_and(|port| port.admission.delimits())
     }
 
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
+    /// Returns whether the ports store packets whole.
+    pub(super) fn stores(&self) -> bool {
+        self.switch.stores()
+    }
+
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, and `STORES` whether the ports
+    /// store them whole.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool>(
+    pub(super) fn work<const DELIMITS: bool, const STORES: bool>(
         &mut self,
         until: Time,
         batch: &mut Batch,
@@ -161,7 +170,11 @@ impl MemoryPorts {
                     switch.serve(now, downstream);
                 }
             }
-            switch.arrive::<DELIMITS>(now, cell);
+            if STORES {
+                switch.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
+            } else {
+                switch.arrive::<DELIMITS>(now, cell);
+            }
             if is_last {
                 switch.end_instant(now, downstream);
             }
@@ -174,7 +187,7 @@ impl MemoryPorts {
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
-        Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
+        Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
     }
 
     /// Reports the arrivals recorded since the previous call to the ports' allocators.
@@ -217,6 +230,11 @@ impl MemoryPorts {
 }
 
 impl Switch {
+    /// Returns whether the ports store packets whole.
+    fn stores(&self) -> bool {
+        self.ports.first().is_some_and(|port| port.stored.is_some())
+    }
+
     /// Settles the instants without arrivals before `until`.
     #[inline]
     fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
@@ -236,7 +254,12 @@ impl Switch {
         self.serve(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
-                self.remove(removal, None, now);
+                if self.stores() {
+                    let cells = self.remove_packet(removal, None, now);
+                    self.memory.removed(removal.queue, cells);
+                } else {
+                    self.remove(removal, None, now);
+                }
             }
         }
     }
@@ -270,6 +293,9 @@ impl Switch {
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
+            if cell.last_cell() {
+                recorder.end_packet(class.egress, cell, false);
+            }
         }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
@@ -18,6 +18,9 @@ use crate::queue_range::QueueTracker;
 use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
+use crate::switching::PacketAdmission;
+
+use super::stored::Stored;
 
 /// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
 /// that arrives up to that instant is known.
@@ -30,12 +33,14 @@ pub(in crate::engine::fast) struct MemoryPort {
     /// needed.
     pub(super) counts_vcs: bool,
     pub(super) marker: Option<Marker>,
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
+    /// Packets that are still arriving, if the port stores packets whole.
+    pub(super) stored: Option<Box<Stored>>,
     tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
     /// For each label, the queues in which the memory counts the VC's cells.
-    classes: TiVec<Label, CellClass>,
+    pub(super) classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
     /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
@@ -44,7 +49,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) egress: Egress,
 }
 
-enum Waiting {
+pub(super) enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
     /// Cells leave in the order that a scheduler decides.
@@ -71,6 +76,7 @@ impl MemoryPort {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
                 None => Waiting::Fifo(VecDeque::new()),
             },
+            stored: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
             admission: Admission::new(vcs, policy, rng).framed(framing),
@@ -80,6 +86,23 @@ impl MemoryPort {
             capacity: capacity.unwrap_or(u32::MAX),
             egress,
         }
+    }
+
+    /// Makes packets wait until they are whole, if `stores` is given.
+    #[must_use]
+    pub(in crate::engine::fast) fn storing(
+        mut self,
+        stores: Option<PacketAdmission>,
+        vcs: &TiSlice<Label, VcIndex>,
+    ) -> Self {
+        if let Some(admission) = stores {
+            self.stored = Some(Box::new(Stored::new(vcs, admission)));
+            self.waiting = match self.waiting {
+                Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
+                fifo @ Waiting::Fifo(_) => fifo,
+            };
+        }
+        self
     }
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
@@ -111,14 +134,17 @@ impl MemoryPort {
     /// Takes the next cell to be sent.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Cell> {
-        if self.occupancy == 0 {
-            return None;
-        }
         let cell = match &mut self.waiting {
-            Waiting::Fifo(cells) => cells.pop_front().expect("waiting cells are in the queue"),
+            Waiting::Fifo(cells) => cells.pop_front()?,
+            Waiting::Scheduled(_) if self.occupancy == self.stored.as_ref().map_or(0, |stored| stored.cells) => {
+                return None;
+            }
             Waiting::Scheduled(queues) => queues.pop(),
         };
         self.count_out(cell);
+        if let Some(stored) = &mut self.stored {
+            stored.leave(cell);
+        }
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
@@ -127,6 +153,28 @@ impl MemoryPort {
             self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
         }
         Some(cell)
+    }
+
+    /// Returns whether a cell can be sent.
+    pub(super) fn is_ready(&self) -> bool {
+        self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells)
+    }
+
+    #[inline]
+    pub(super) fn count_one_in(&mut self, label: Label) {
+        self.occupancy += 1;
+        self.tracker.rise(self.occupancy);
+        if self.counts_vcs {
+            self.counts.put(label, 1);
+        }
+    }
+
+    pub(super) fn count_one_out(&mut self, label: Label) {
+        self.occupancy -= 1;
+        self.tracker.fall(self.occupancy);
+        if self.counts_vcs {
+            self.counts.take(label, 1);
+        }
     }
 
     #[inline]
@@ -204,6 +252,8 @@ impl MemoryPort {
             Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
             Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
         }
+        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
+        stored.for_each(|cell| self.counts.put(cell.label(), 1));
     }
 }
 
