@@ -233,6 +233,30 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
         assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
+@needs_tshark
+@pytest.mark.parametrize("flows", [None, ["tcp2"]])
+def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
+    flows: list[str] | None, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "packets.toml"
+    scenario.write_text(f'{SMALL}\n[cell]\nsize = "250B"\n')
+    capture = tmp_path / "run.pcapng"
+    result = ct.run(scenario, pcap=ct.Capture(capture, flows=flows))
+    seen = tshark(capture)
+    assert (seen.malformed, seen.bad_checksums) == (0, 0)
+    resent = {flow["name"]: flow["retransmitted_segments"] for flow in result.flows.to_pylist()}
+    assert {name: flow.resent for name, flow in seen.flows.items()} == {name: resent[name] for name in seen.flows}
+    fields = ("frame.time_epoch", "frame.len", "eth.src", "eth.dst", "ip.src", "ip.dst", "ip.len")
+    command = ["tshark", "-n", "-r", str(capture), "-T", "fields", *(one for field in fields for one in ("-e", field))]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    for line in printed.splitlines():
+        time, length, *addresses, ip_length = line.split("\t")
+        assert re.fullmatch(r"\d+\.\d{9}", time), "times are nanoseconds"
+        assert int(length) == max(int(ip_length) + 14, 60)
+        macs = ["02:00:" + ":".join(f"{int(part):02x}" for part in address.split(".")) for address in addresses[2:]]
+        assert addresses[:2] == macs
+
+
 @pytest.mark.slow
 @needs_tshark
 @needs_tcptrace

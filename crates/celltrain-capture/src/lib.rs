@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`CaptureKind::Ip`], one host | an IPv4 packet | RAW (101) |
 //! | [`CaptureKind::Ip`], several hosts | the same after four bytes that say IPv4 | NULL (0) |
+//! | [`CaptureKind::Ip`], packets that delimit themselves | an Ethernet frame without its checksum | ETHERNET (1) |
 //! | [`CaptureKind::Aal5`], LLC/SNAP | an AAL5 frame with its pad and trailer | ERF (197), records of AAL5 |
 //! | [`CaptureKind::Aal5`], VC multiplexing | the same | SUNATM (123) |
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
@@ -50,6 +51,7 @@ mod cells;
 pub mod choice;
 pub mod codec;
 mod connections;
+mod ethernet;
 mod outcomes;
 mod own_packet;
 mod pcapng;
@@ -62,7 +64,7 @@ mod wire;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
-use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::aal5::{Aal5Options, Encapsulation, Framing};
 use celltrain_core::abr;
 use etherparse::TcpHeader;
 
@@ -80,7 +82,7 @@ pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 /// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureKind {
-    /// IPv4 packets at hosts.
+    /// IPv4 packets at hosts, in Ethernet frames if packets delimit themselves.
     Ip,
     /// IPv4 packets in AAL5 frames.
     Aal5,
@@ -501,6 +503,9 @@ impl<W: Write> Capture<W> {
     /// Writes a packet seen at a host in the format of the link type.
     fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
         match (self.kind, self.wire.framing.encapsulation) {
+            (CaptureKind::Ip, _) if self.wire.framing.framing == Framing::Packets => {
+                ethernet::put(&packet, &mut self.bytes);
+            }
             (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
                 // The cell header is taken from the frame's last cell.
                 let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
@@ -554,6 +559,7 @@ impl<W: Write> Capture<W> {
 
 fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16 {
     match (kind, framing.encapsulation) {
+        (CaptureKind::Ip, _) if framing.framing == Framing::Packets => LINKTYPE_ETHERNET,
         (CaptureKind::Ip, _) if interfaces > 1 => LINKTYPE_NULL,
         (CaptureKind::Ip, _) => LINKTYPE_RAW,
         (CaptureKind::Aal5, Encapsulation::LlcSnap) | (CaptureKind::ErfCells, _) => LINKTYPE_ERF,
@@ -589,6 +595,7 @@ fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEAD
 }
 
 const LINKTYPE_NULL: u16 = 0;
+const LINKTYPE_ETHERNET: u16 = 1;
 const LINKTYPE_RAW: u16 = 101;
 const LINKTYPE_SUNATM: u16 = 123;
 const LINKTYPE_USER0: u16 = 147;

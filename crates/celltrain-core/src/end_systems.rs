@@ -136,11 +136,16 @@ pub(crate) enum Body {
     SynAck {
         flow: FlowIndex,
     },
-    /// A segment with a bit error: all its cells arrive, but AAL5 discards them because of the CRC.
-    Damaged,
+    /// A segment with a bit error in transit: all its cells arrive, and AAL5 discards them because of the CRC.
+    Damaged {
+        /// The segment's bytes of data.
+        len: u32,
+    },
     /// A frame of an end system outside the simulation, identified by its tag.
     Outside {
         tag: u64,
+        /// Length of its packet.
+        bytes: u64,
     },
 }
 
@@ -368,11 +373,11 @@ impl EndSystems {
                 }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
-            Body::Damaged => {
+            Body::Damaged { .. } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
-            Body::Outside { tag } => {
+            Body::Outside { tag, .. } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
                 let outside = self.outside.as_mut().expect("only injected frames belong to external end systems");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
@@ -560,7 +565,11 @@ impl EndSystems {
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
             let capable = connection.sender.sends_capable();
-            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, sent: now, reduced, capable } };
+            let body = if lost {
+                Body::Damaged { len: segment.len }
+            } else {
+                Body::Data { flow, segment, sent: now, reduced, capable }
+            };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
             if let Some(delays) = &mut self.delays {
                 delays.on_segment(flow, segment, now);
@@ -642,8 +651,26 @@ impl EndSystems {
                 let bytes = self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes);
                 Some(emit::place_of(number, bytes))
             }
-            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } | Body::Damaged | Body::Outside { .. } => None,
+            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } | Body::Damaged { .. } | Body::Outside { .. } => {
+                None
+            }
         }
+    }
+
+    /// Returns the length of an IP packet in bytes, and in cells.
+    pub(crate) fn length(&self, vc: VcIndex, number: FrameNumber) -> (u64, u32) {
+        let Frame { cells, body, .. } = self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number);
+        let bytes = match body {
+            Body::Data { segment: Segment { len, .. }, .. } | Body::Damaged { len } => {
+                self.aal5.segment_sdu(u64::from(len))
+            }
+            Body::Packet { flow, .. } => {
+                self.aal5.packet_sdu(self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes))
+            }
+            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } => self.aal5.segment_sdu(0),
+            Body::Outside { bytes, .. } => bytes,
+        };
+        (bytes, cells)
     }
 
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.

@@ -54,3 +54,4 @@ pub mod traffic;
 pub mod units;
 pub mod until;
 mod upstream;
+pub mod wire;

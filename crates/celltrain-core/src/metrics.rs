@@ -29,6 +29,7 @@ use crate::requests::{GroupIndex, GroupResult, RequestGroup};
 use crate::scheduler::Class;
 use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
+use crate::wire::Wire;
 
 /// All results of a run. Rates are averages over the whole run, including its start, unless [`RunResult::over`] limits
 /// the measurement.
@@ -163,7 +164,9 @@ pub struct PortResult {
     pub counters: PortCounters,
     /// Results of the formulas of the port's policy that were replaced because they were not finite numbers.
     pub replaced_results: u64,
-    /// Fraction of the run during which the port transmitted.
+    /// Time during which the port transmitted Ethernet frames, in units of the clock; 0 if its link carries cells.
+    pub(crate) on_ethernet: u64,
+    /// Share of the run during which the port transmitted.
     pub utilisation: f64,
     /// Delays of the packets at the port; `None` if not measured.
     pub delays: Option<DelayTimes>,
@@ -341,6 +344,8 @@ pub struct FinalState<'a> {
     /// Time at which groups paused each other forever, with the links and priorities of their cycle; `None` if this did
     /// not happen.
     pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
+    /// Time for which each link with Ethernet frames has sent packets; `None` if no link has them.
+    pub(crate) on_ethernet: Option<&'a TiVec<LinkIndex, u64>>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
@@ -559,7 +564,11 @@ impl FinalState<'_> {
     fn ports(&self) -> TiVec<LinkIndex, PortResult> {
         let one = |((index, link), port): ((LinkIndex, &crate::network::Link), &PortState)| {
             let counters = PortCounters::sum(port.counters.iter().copied());
-            let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
+            let on_ethernet = self.on_ethernet.map_or(0, |times| times[index]);
+            let busy = match link.wire {
+                Wire::Cells => counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64,
+                Wire::Ethernet => on_ethernet as f64,
+            };
             PortResult {
                 name: link.name.clone(),
                 buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
@@ -573,7 +582,8 @@ impl FinalState<'_> {
                 queue_cells: port.waiting.iter().sum(),
                 counters,
                 replaced_results: port.replaced_results,
-                // The last cell may still be in service at the end, so the result may exceed 1.
+                // The last cell may still be in service at the end, so the quotient may exceed 1.
+                on_ethernet,
                 utilisation: (busy / self.end.0.max(1) as f64).min(1.0),
                 delays: self.delays.as_ref().map(|times| times[index].all(self.clock)),
                 queues: self.delays.as_ref().map_or_else(Vec::new, |times| self.queues(index, &times[index])),

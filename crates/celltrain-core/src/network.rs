@@ -19,7 +19,7 @@ use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::link_loss::{DelayRule, LossRule};
 use crate::marking::{Marker, MarkingConfig};
-use crate::memory::MemoryConfig;
+use crate::memory::{MemoryConfig, PauseResponse, Pauses};
 use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
 use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
@@ -31,6 +31,10 @@ use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
 use crate::until::Until;
+use crate::wire::Wire;
+
+/// Bits of a pause frame: 64 bytes (IEEE 802.3 annex 31A), one pause quantum.
+pub(crate) const PAUSE_FRAME_BITS: u64 = 512;
 
 /// The complete input of a run.
 #[derive(Clone, Debug)]
@@ -134,6 +138,8 @@ pub struct Link {
     pub losses: Vec<LossRule>,
     /// Rules by which the link delays packets.
     pub late: Vec<DelayRule>,
+    /// The unit in which the link carries packets.
+    pub wire: Wire,
 }
 
 impl Link {
@@ -417,9 +423,44 @@ impl Network {
             _ => None,
         });
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        let clock = Clock::covering(self.aal5.cell.bits(), rates, times.chain(intervals).chain([self.duration]));
+        let cell_bits = self.aal5.cell.bits();
+        let (frames, responses): (Vec<_>, Vec<_>) = self.pause_frames().unzip();
+        let times = times.chain(responses.into_iter().flatten());
+        let clock = Clock::covering_bits(
+            cell_bits,
+            rates.map(|rate| (cell_bits, rate)).chain(frames).chain(self.ethernet_bytes()),
+            times.chain(intervals).chain([self.duration]),
+        );
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
+    }
+
+    /// Returns whether pause frames travel as on a wire: they need packets that delimit themselves.
+    pub(crate) fn has_pause_frames(&self) -> bool {
+        self.aal5.framing == Framing::Packets && self.memories.iter().any(|memory| memory.pauses == Pauses::Links)
+    }
+
+    /// Returns the bits of a byte with the rate of each link that carries Ethernet frames, whose times are multiples of it.
+    fn ethernet_bytes(&self) -> impl Iterator<Item = (u64, BitRate)> {
+        let ethernet = self.links.iter().filter(|link| link.wire == Wire::Ethernet);
+        ethernet.map(|link| (link.wire.unit_bits(self.aal5.cell.bits()), link.rate))
+    }
+
+    /// Returns the length of pause frames in bits with the rate of each link that may carry them, and the response time of
+    /// its port, if it is not a number of bits.
+    fn pause_frames(&self) -> impl Iterator<Item = ((u64, BitRate), Option<Duration>)> {
+        let pausing = self.memories.iter().filter(|memory| self.has_pause_frames() && memory.pauses == Pauses::Links);
+        let of_memory = |memory: &MemoryConfig| {
+            let response = memory.pause_response;
+            self.links.iter().map(move |link| {
+                let time = match response.unwrap_or_else(|| PauseResponse::limit(link.rate)) {
+                    PauseResponse::Time(time) => Some(time),
+                    PauseResponse::Quanta(_) => None,
+                };
+                ((PAUSE_FRAME_BITS, link.rate), time)
+            })
+        };
+        pausing.flat_map(of_memory)
     }
 
     /// Assigns every VC a label on each of its links.
@@ -549,6 +590,7 @@ impl Graph {
                 edge,
                 losses: Vec::new(),
                 late: Vec::new(),
+                wire: Wire::default(),
             });
         }
         first

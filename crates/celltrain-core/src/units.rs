@@ -93,19 +93,28 @@ impl Clock {
     /// Returns the coarsest clock on which the time of a cell of `cell_bits` at each of `rates` and each of `times` is
     /// a whole number of units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a picosecond clock that
     /// rounds (`exact` is false).
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "divisors are positive, and a product of 41 and 64 bits fits in 128 bits"
-    )]
     pub fn covering(
         cell_bits: u64,
         rates: impl IntoIterator<Item = BitRate>,
         times: impl IntoIterator<Item = Duration>,
     ) -> Clock {
-        let cell_times = rates.into_iter().map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, cell_bits));
+        Self::covering_bits(cell_bits, rates.into_iter().map(|rate| (cell_bits, rate)), times)
+    }
+
+    /// Does the same as [`covering`](Clock::covering), for the times of numbers of bits at rates.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "divisors are positive, and a product of 41 and 64 bits fits in 128 bits"
+    )]
+    pub fn covering_bits(
+        cell_bits: u64,
+        sent: impl IntoIterator<Item = (u64, BitRate)>,
+        times: impl IntoIterator<Item = Duration>,
+    ) -> Clock {
+        let sending_times = sent.into_iter().map(|(bits, rate)| rate.bits_per_second / gcd(rate.bits_per_second, bits));
         let spans = times.into_iter().map(|time| PS_PER_SECOND / gcd(time.picoseconds, PS_PER_SECOND));
         let mut units: u128 = 1;
-        for denominator in cell_times.chain(spans) {
+        for denominator in sending_times.chain(spans) {
             let denominator = u128::from(denominator);
             units = units / gcd(units, denominator) * denominator;
             if units > u128::from(MAX_UNITS_PER_SECOND) {
@@ -134,9 +143,14 @@ impl Clock {
     }
 
     /// Returns the transmission time of one cell on a link with this rate: its bits over the rate, at least one unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
-        Span(div_round(u128::from(self.cell_bits) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
+        self.sending_time(self.cell_bits, rate).max(Span(1))
+    }
+
+    /// Returns the transmission time of a number of bits on a link with this rate.
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
+    pub fn sending_time(&self, bits: u64, rate: BitRate) -> Span {
+        Span(div_round(u128::from(bits) * u128::from(self.units_per_second), rate.bits_per_second))
     }
 
     /// Converts a duration to this clock.

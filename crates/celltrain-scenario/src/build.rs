@@ -100,8 +100,9 @@ impl<'a> ResolvedScenario<'a> {
             }
         }
         for (link, rules) in losses {
-            let LinkRules { losses, late } = rules;
-            (graph.links[link].losses, graph.links[link].late) = (losses, late);
+            let LinkRules { losses, late, wire } = rules;
+            let link = &mut graph.links[link];
+            (link.losses, link.late, link.wire) = (losses, late, wire);
         }
         for memory in &memories {
             for &port in &memory.ports {

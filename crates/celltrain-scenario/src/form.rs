@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use celltrain_core::aal5::CELL_BYTES;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::memory::PauseResponse;
 use celltrain_core::threshold::Threshold;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde::Deserialize;
@@ -231,6 +232,7 @@ impl<'a> Form<'a> {
         let error = match quantity {
             "rate" => text.parse::<BitRate>().err(),
             "time" => text.parse::<Duration>().err(),
+            PauseResponse::KIND => text.parse::<PauseResponse>().err(),
             _ => text.parse::<Bytes>().err(),
         };
         let Some(error) = error else {

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::link_loss::{DelayRule, GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::network::NodeKind;
 use celltrain_core::units::Duration;
+use celltrain_core::wire::Wire;
 
 use crate::channels::Channels;
 use crate::hints::closest;
 use crate::requests::Table;
-use crate::scenario::{DelayOptions, GilbertElliottOptions, LossOptions, LossUnitOption, Scenario};
+use crate::scenario::{DelayOptions, GilbertElliottOptions, LinkOptions, LossOptions, LossUnitOption, Scenario};
 use crate::scope::Scope;
+use crate::tables::matches;
 use crate::topology::Layout;
 
 /// The rules of a link.
@@ -20,6 +23,7 @@ use crate::topology::Layout;
 pub(crate) struct LinkRules {
     pub(crate) losses: Vec<LossRule>,
     pub(crate) late: Vec<DelayRule>,
+    pub(crate) wire: Wire,
 }
 
 /// Returns the rules of each link with rules, and reports the faults in their tables. `root` is the scope of the
@@ -35,6 +39,20 @@ pub(crate) fn resolve(
     let mut tables = root.at("link");
     for (name, options) in &scenario.link {
         let mut scope = tables.at(name);
+        if options.wire == Wire::Ethernet {
+            ethernet(scenario, options, &mut scope);
+            for (link, _) in graph.links.iter_enumerated().filter(|(_, link)| matches(name, &link.name)) {
+                rules.entry(link).or_default().wire = Wire::Ethernet;
+            }
+        }
+        if name.contains('*') && graph.links.iter().any(|link| matches(name, &link.name)) {
+            for (key, is_empty) in [("lose", options.lose.is_empty()), ("delay", options.delay.is_empty())] {
+                if !is_empty {
+                    scope.at(key).refuse("needs the name of one link instead of a pattern");
+                }
+            }
+            continue;
+        }
         let Some(link) = graph.links.position(|link| link.name == *name) else {
             let names = graph.links.iter().map(|link| link.name.as_str());
             let hint = hint(closest(name, names, scope.token()));
@@ -81,6 +99,18 @@ pub(crate) fn resolve(
         }
     }
     rules
+}
+
+/// Checks that links may carry Ethernet frames.
+fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
+    let problem = if scenario.framing().framing == Framing::Aal5 {
+        "carries packets that delimit themselves, but AAL5 fills whole cells; set framing = \"packets\", or leave it out"
+    } else if !options.delay.is_empty() {
+        "cannot be combined with delay, which delivers cells at equal distances; leave one of them out"
+    } else {
+        return;
+    };
+    scope.at("wire").refuse_text("ethernet", problem);
 }
 
 /// A longer delay is probably an error in the unit.

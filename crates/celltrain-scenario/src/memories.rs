@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::index::{LinkIndex, MemoryIndex, NodeIndex};
 use celltrain_core::memory::{
-    Lossless, MemoryConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
+    Lossless, MemoryConfig, PauseResponse, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
 };
 use celltrain_core::network::NodeKind;
 use celltrain_core::scheduler::SchedulerConfig;
@@ -55,7 +56,8 @@ pub(crate) fn resolve(
         let single = own.memory.iter().map(|memory| (None, memory));
         for (part, options) in single.chain(own.memories.iter().map(|(name, memory)| (Some(name), memory))) {
             let name = part.map_or(node.name.clone(), |part| format!("{}.{part}", node.name));
-            let resolver = Resolver { layout, channels, tables, switch: number, options };
+            let resolver =
+                Resolver { layout, channels, tables, switch: number, framing: scenario.framing().framing, options };
             let mut table = scope.at(if part.is_some() { "memories" } else { "memory" });
             let mut inner;
             let scope = match part {
@@ -114,12 +116,13 @@ struct Resolver<'a> {
     channels: &'a Channels,
     tables: &'a Tables<'a>,
     switch: NodeIndex,
+    framing: Framing,
     options: &'a MemoryOptions,
 }
 
 impl<'a> Resolver<'a> {
     fn memory(&self, name: String, scope: &mut Scope<'_>) -> MemoryConfig {
-        let MemoryOptions { cells, frames, policies_see, pauses, .. } = *self.options;
+        let MemoryOptions { cells, frames, policies_see, pauses, pause_response, .. } = *self.options;
         let links = &self.layout.graph.links;
         let outputs = links.iter_enumerated().filter(|(_, link)| link.from == self.switch);
         let outputs: Vec<LinkIndex> = outputs.map(|(number, _)| number).collect();
@@ -187,7 +190,10 @@ impl<'a> Resolver<'a> {
         if pauses == Pauses::Links {
             self.pausing(&queues, scope);
         }
-        MemoryConfig { name, cells, ports, pools, queues, frames, policies_see, pauses }
+        if let Some(response) = pause_response {
+            self.pause_response(response, scope);
+        }
+        MemoryConfig { name, cells, ports, pools, queues, frames, policies_see, pauses, pause_response }
     }
 
     fn matching(&self, links: &[LinkIndex], patterns: &[String], kind: &str, scope: &mut Scope<'_>) -> Vec<LinkIndex> {
@@ -380,7 +386,20 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Checks that a port can belong to the memory.
+    /// Checks that the memory sends pause frames as on a wire.
+    fn pause_response(&self, response: PauseResponse, scope: &mut Scope<'_>) {
+        let problem = if self.options.pauses == Pauses::Counted {
+            "has no effect, because pauses stop no port; set pauses = \"links\", or leave it out"
+        } else if self.framing == Framing::Aal5 {
+            "needs packets that delimit themselves: with AAL5, a port stops between two cells as soon as a pause frame \
+             arrives; set framing = \"packets\", or leave it out"
+        } else {
+            return;
+        };
+        scope.at("pause_response").refuse_text(response, problem);
+    }
+
+    /// Checks that a port can be in the memory.
     fn port(
         &self,
         port: LinkIndex,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::memory::{FrameAdmission, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, Side};
+use celltrain_core::memory::{FrameAdmission, MemoryPolicyConfig, PauseAt, PauseResponse, Pauses, PolicyScope, Side};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,10 @@ pub struct MemoryOptions {
     /// Effect of the pauses of lossless groups.
     #[serde(default)]
     pub pauses: Pauses,
+    /// Time that a port takes to obey a pause frame, such as `2us`, or pause quanta of 512 bit times, such as
+    /// `394 quanta`. By default, the limit of IEEE 802.3 annex 31B.3.7 for the port's rate.
+    #[serde(default)]
+    pub pause_response: Option<PauseResponse>,
 }
 
 /// A part of a memory, shared by queues of one side.

@@ -17,6 +17,7 @@ use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_core::until::Until;
+use celltrain_core::wire::Wire;
 use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,9 @@ pub struct LinkOptions {
     pub lose: Vec<LossOptions>,
     /// Rules by which the link delays packets. Later packets overtake the delayed ones.
     pub delay: Vec<DelayOptions>,
+    /// The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. NAME may be a
+    /// pattern such as `*`.
+    pub wire: Wire,
 }
 
 /// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`,

@@ -35,6 +35,8 @@ def thresholds(
     queue: Annotated[int | None, {"parser": options.whole(0, 19)}] = None,
     in_turn: Annotated[int | None, {"parser": options.whole(1, 10_000)}] = None,
     in_bytes: Annotated[bool, {"names": ["--bytes"]}] = False,
+    mtu: Annotated[int, {"parser": options.whole(64, 65_535)}] = 9216,
+    response: Annotated[int | None, {"parser": options.whole(0, 65_535)}] = None,
     simulate: bool = False,
     check: Path | None = None,
     section: str | None = None,
@@ -50,6 +52,10 @@ def thresholds(
         queue (N): Only this queue.
         in_turn (N): Also fill N groups one after the other.
         in_bytes: Also print bytes and, in brackets, packets of 1500 bytes. A packet takes whole cells.
+
+    Headroom needed:
+        mtu (BYTES): Longest packet, with its Ethernet header.
+        response (QUANTA): Time that a sender takes to obey a pause frame. [default: the limit of IEEE 802.3]
 
     Comparison:
         simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
@@ -80,7 +86,9 @@ def thresholds(
             shell.say("\n".join(compared.lines()))
         output.wrote()
         return shell.NO if compared.wrong else shell.DONE
-    found = calculated(loaded, generation=chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
+    found = calculated(
+        loaded, generation=chip, port=port, group=group, queue=queue, in_turn=in_turn or 0, mtu=mtu, response=response
+    )
     if simulate:
         return _simulate(found, output)
     turns = found.in_turn_grid()

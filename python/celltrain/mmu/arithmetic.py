@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from celltrain.errors import InputError
-from celltrain.mmu import generations
+from celltrain.mmu import generations, headroom
 from celltrain.mmu.configuration import Loaded, Pool, Profile, load, names_of
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.reading import refuse
@@ -131,6 +131,8 @@ class Row:
     queue: str | None
     limits: Limits
     in_turn: tuple[int, ...] = ()
+    needed: headroom.Needed | None = None
+    """Headroom that the group needs; None for queues, and without a speed or a cable length."""
 
     @property
     def kind(self) -> str:
@@ -164,6 +166,8 @@ class Row:
             "headroom_cells": limits.headroom,
             "headroom_partial_cells": limits.partial,
             "headroom_groups": limits.filling,
+            "headroom_needed_cells": None if self.needed is None else self.needed.cells,
+            "headroom_needed": None if self.needed is None else {**asdict(self.needed), "bytes": self.needed.bytes},
             "in_turn_cells": list(self.in_turn),
         }
 
@@ -200,10 +204,11 @@ class Thresholds(Carded):
 
     def grid(self) -> Grid:
         """Returns the table to print."""
-        heads = ["ports", "group or queue", "pause", "ingress drop", "egress drop", "headroom", "partial"]
+        heads = ["ports", "group or queue", "pause", "ingress drop", "egress drop", "headroom", "needed", "partial"]
         grid = Grid(heads=heads, left=(0, 1), keys=2)
         for row in self.rows:
-            made, cells = row.to_dict(), ("pause", "ingress_drop", "egress_drop", "headroom", "headroom_partial")
+            made = row.to_dict()
+            cells = ("pause", "ingress_drop", "egress_drop", "headroom", "headroom_needed", "headroom_partial")
             numbers = [made[f"{name}_cells"] for name in cells]
             grid.add_row(row.port, row.kind, *("-" if one is None else str(one) for one in numbers))
         return grid
@@ -259,6 +264,16 @@ class Thresholds(Carded):
                 f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
                 f" {limits.headroom:,} plus one more"
             )
+        if row.needed is not None:
+            need = row.needed
+            yield (
+                f"  {need.cells:>9,}  headroom needed for {need.delay_bytes:,} bytes in twice the delay,"
+                f" {need.own_packet_bytes:,} during a packet of the switch,"
+            )
+            yield (
+                f"             {need.pause_bytes} during the pause frame, {need.response_bytes:,} in the response time, and"
+                f" a packet of {need.peer_packet_bytes:,}"
+            )
 
     def _static_in_words(self, row: Row) -> Iterator[str]:
         limits = row.limits
@@ -304,6 +319,8 @@ def thresholds(
     group: int | None = None,
     queue: int | None = None,
     in_turn: int = 0,
+    mtu: int = headroom.MTU,
+    response: int | None = None,
 ) -> Thresholds:
     """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
 
@@ -315,6 +332,9 @@ def thresholds(
         group: Only the priority group of this priority.
         queue: Only this queue.
         in_turn: Number of groups that are filled one after the other.
+        mtu: Longest packet in bytes, with its Ethernet header, for the headroom that groups need.
+        response: Response time of the senders to a pause frame, in quanta of 512 bit times, for the same. By default the
+            limit of IEEE 802.3 for the speed.
 
     Raises:
         InputError: If the configuration cannot be used; lists every fault.
@@ -323,6 +343,7 @@ def thresholds(
     chip = loaded.generation(generation)
     if not 0 <= in_turn <= MOST_IN_TURN:
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
+    headroom.check(mtu, response)
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
         hint = f"the first port is {known[0]}" if known else "it has none"
@@ -333,7 +354,7 @@ def thresholds(
         of_queue = queue is not None and queue in (numbers(row.queue or "", MOST_QUEUE) or ())
         return (port is None or port in row.ports) and (of_group or of_queue or (group is None and queue is None))
 
-    rows = tuple(filter(is_wanted, _rows(Division(loaded, chip), in_turn)))
+    rows = tuple(filter(is_wanted, _rows(Division(loaded, chip), in_turn, mtu, response)))
     if not rows:
         problem = "has no such priority group or queue; leave out --group and --queue to see all"
         raise InputError.of_file(loaded.source.file, problem)
@@ -449,7 +470,7 @@ class Division:
             yield Step(cells=-ports_in_memory * rule.port_cells, words=words)
 
 
-def _rows(division: Division, in_turn: int) -> Iterator[Row]:
+def _rows(division: Division, in_turn: int, mtu: int, response: int | None) -> Iterator[Row]:
     """Yields the rows of all groups and queues."""
     profiles = division.switch.profile
     of_group = cache(lambda name: division.of_group(name, profiles[name]))
@@ -459,7 +480,10 @@ def _rows(division: Division, in_turn: int) -> Iterator[Row]:
         for key, name in _in_order(ports.groups):
             limits = of_group(name)
             turns = tuple(limits.in_turn(in_turn)) if limits.pause is not None else ()
-            yield Row(**about, group=key, queue=None, limits=limits, in_turn=turns)
+            need = None
+            if limits.headroom is not None:
+                need = headroom.of_ports(ports.speed, ports.cable, division.chip.memory.cell_bytes, mtu, response)
+            yield Row(**about, group=key, queue=None, limits=limits, in_turn=turns, needed=need)
         for key, name in _in_order(ports.queues):
             yield Row(**about, group=None, queue=key, limits=of_queue(name))
 

@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 from pydantic import Field
 
-from celltrain.errors import Fault, InputError
+from celltrain.errors import Fault, InputError, warn
 from celltrain.mmu import sonic
 from celltrain.mmu.generations import Count, Generation, Positive, generation, of_switch
+from celltrain.mmu.headroom import metres_of
 from celltrain.mmu.reading import Source, Table, read_toml, refuse, table_of
 from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
@@ -26,6 +27,9 @@ from celltrain.model.scenario import toml_key, toml_value
 from celltrain.text import among, nearest, shown
 
 _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1,6}) by (?P<step>\d{1,4})")
+
+#: Speed and cable in the name of a profile, such as pg_lossless_100000_5m_profile.
+_PROFILE = re.compile(r"(?:^|_)(?P<speed>\d{2,7})_(?P<cable>\d{1,7}(?:\.\d{1,3})?k?m)(?=_|$)")
 
 
 class Pool(Table):
@@ -186,7 +190,9 @@ def of_table(table: Mapping[str, Any], source: Source) -> Loaded:
     """Checks the tables of a configuration; raises `InputError`."""
     switch = table_of(Switch, table, source)
     refuse([*_of_pools(switch, source), *_of_ports(switch, source)])
-    return Loaded(switch=switch, source=source)
+    loaded = Loaded(switch=switch, source=source)
+    warn(_mismatches(loaded))
+    return loaded
 
 
 def names_of(ports: Ports) -> Iterator[str]:
@@ -304,3 +310,30 @@ def _toml(switch: Switch, head: str) -> Iterator[str]:
     if table["headroom"]:
         yield "\n[headroom]\n"
         yield from (f"{toml_key(key)} = {toml_value(one)}\n" for key, one in table["headroom"].items())
+
+
+def _mismatches(loaded: Loaded) -> Iterator[str]:
+    """Yields a warning for each profile whose name has another speed or cable length than its ports."""
+    for index, ports in enumerate(loaded.switch.port):
+        for key, name in ports.groups.items():
+            made = _PROFILE.search(name)
+            if made is None or loaded.switch.profile[name].xoff is None:
+                continue
+            if not (differs := list(_differences(made["speed"], made["cable"], ports))):
+                continue
+            speed, cable = ports.speed or made["speed"], ports.cable or made["cable"]
+            others = len(list(names_of(ports))) - 1
+            who = f"{next(names_of(ports))}{f' and {others} more' if others else ''}"
+            problem = (
+                f"is a profile for {' and '.join(of for of, _ in differs)}, but {who} {'have' if others else 'has'}"
+                f" {' and '.join(own for _, own in differs)}; use the headroom of {speed}_{cable}"
+            )
+            yield loaded.source.fault(f"port.{index}.groups.{key}", problem, name).message
+
+
+def _differences(speed: str, cable: str, ports: Ports) -> Iterator[tuple[str, str]]:
+    """Yields what a profile's name and its ports say differently."""
+    if ports.speed is not None and int(speed) != ports.speed:
+        yield f"{speed} Mb/s", f"{ports.speed} Mb/s"
+    if ports.cable is not None and metres_of(cable) != metres_of(ports.cable):
+        yield f"cables of {cable}", f"cables of {ports.cable}"

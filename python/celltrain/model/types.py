@@ -2276,6 +2276,14 @@ class MemoryOptions(Model):
     frames: FrameAdmission = Field(
         default="cells", description="What happens to a frame whose first cell finds no room."
     )
+    pause_response: str | None = Field(
+        default=None,
+        description=(
+            "Time that a port takes to obey a pause frame, such as `2us`, or pause quanta of 512 bit times, such "
+            "as `394 quanta`. By default, the limit of IEEE 802.3 annex 31B.3.7 for the port's rate."
+        ),
+        examples=["394 quanta"],
+    )
     pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Pools of the memory, by name; at least one.")

@@ -121,6 +121,33 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
 }
 
 #[test]
+fn packets_that_delimit_themselves_are_captured_in_ethernet_frames() {
+    let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
+    setting.framing.framing = Framing::Packets;
+    let mut ethernet = Capture::new(Vec::new(), &About::default(), setting).expect("the settings are valid");
+    let mut plain = ip();
+    for capture in [&mut ethernet, &mut plain] {
+        capture.frame(&seen(1_001, Place::Sender, data(1, 0, 512))).expect("the frame fits");
+        capture.frame(&seen(2_002, Place::Sender, ack(2, 512, &[]))).expect("the frame fits");
+    }
+    let file = read(&ethernet.finish().expect("writing to memory cannot fail"));
+    assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 1));
+    let frames = file.packets.iter().filter(|packet| packet.time_ns > 2);
+    let [from, to] = [[2, 0, 10, 0, 0, 1], [2, 0, 10, 0, 0, 2]];
+    let ways = [[to, from], [from, to]];
+    let packets = written(plain);
+    assert_eq!(packets.len(), 2);
+    for ((frame, packet), addresses) in frames.zip(&packets).zip(ways) {
+        let packet_bytes = &packet.bytes;
+        assert_eq!(frame.time_ns, packet.time_ns);
+        assert_eq!(frame.bytes[..14], [&addresses.concat()[..], &[8, 0]].concat());
+        assert_eq!(frame.bytes[14..14 + packet_bytes.len()], *packet_bytes);
+        // A frame without its checksum has at least 60 bytes; an acknowledgement is padded.
+        assert_eq!(frame.bytes.len(), (14 + packet_bytes.len()).max(60));
+    }
+}
+
+#[test]
 fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
     let about = About { application: "c".to_owned(), comment: "abcd".to_owned() };
     let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];

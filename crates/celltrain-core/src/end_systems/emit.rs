@@ -216,7 +216,7 @@ pub(super) fn ack_expired<P: Observer>(flow: FlowIndex, now: Time, observer: &mu
 pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, observer: &mut P) {
     if P::OBSERVES {
         let step = match body {
-            Body::Damaged => FrameStep::Failed(Failure::Damaged),
+            Body::Damaged { .. } => FrameStep::Failed(Failure::Damaged),
             Body::Data { .. }
             | Body::Ack { .. }
             | Body::Syn { .. }

@@ -83,7 +83,9 @@ impl OutsideCounters {
 pub(crate) struct InjectedFrame {
     pub(crate) vc: VcIndex,
     pub(crate) cells: u32,
-    /// The tag by which the caller recognises the frame when it arrives.
+    /// Length of the packet.
+    pub(crate) bytes: u64,
+    /// The tag that identifies the frame when it arrives.
     pub(crate) tag: u64,
 }
 
@@ -107,9 +109,9 @@ impl Outside {
 impl EndSystems {
     /// Injects a frame. Its host sends it like its own frames.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
-        let InjectedFrame { vc, cells, tag } = frame;
+        let InjectedFrame { vc, cells, bytes, tag } = frame;
         self.outside.get_or_insert_default();
-        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag }), None);
+        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag, bytes }), None);
         leave(&mut self.processing, departure, now, out);
     }
 

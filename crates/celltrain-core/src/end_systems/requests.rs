@@ -248,7 +248,7 @@ impl EndSystems {
             Body::Data { flow, .. } | Body::Ack { flow, .. } | Body::Syn { flow } | Body::SynAck { flow } => {
                 !self.connections.has_closed(flow)
             }
-            Body::Packet { .. } | Body::Damaged | Body::Outside { .. } => true,
+            Body::Packet { .. } | Body::Damaged { .. } | Body::Outside { .. } => true,
         }
     }
 

@@ -7,6 +7,7 @@
 //! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
+mod pause_frames;
 mod shared_memory;
 
 use std::cmp::Reverse;
@@ -30,7 +31,7 @@ use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
-use crate::network::{LinkTimes, Network, Next, Routing};
+use crate::network::{Graph, Link, LinkTimes, Network, Next, PAUSE_FRAME_BITS, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::admission::is_of_frame;
 use crate::port::{Port, PortEvent};
@@ -41,7 +42,9 @@ use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
+use crate::wire::Wire;
 use event_sink::{EventSink, ReportedLosses};
+use pause_frames::{PauseFrames, PauseOrder};
 use shared_memory::{AtMemory, PausedGroup, SharedMemories, deadlock};
 
 pub(super) struct Engine<'a> {
@@ -57,6 +60,10 @@ pub(super) struct Engine<'a> {
     transmitting: TiVec<LinkIndex, Option<Cell>>,
     /// For each link, the priorities that pause frames have stopped, one bit each.
     stopped: TiVec<LinkIndex, u8>,
+    /// Pause frames as on a wire, if the network has them.
+    pause_frames: Option<PauseFrames>,
+    /// Time for which each link with Ethernet frames has sent packets, in units of the clock.
+    on_ethernet: TiVec<LinkIndex, u64>,
     /// The first deadlock found, if any.
     deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
@@ -202,6 +209,8 @@ impl<'a> Engine<'a> {
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
+            pause_frames: network.has_pause_frames().then(|| PauseFrames::new(network.links.len())),
+            on_ethernet: ti_vec![0; network.links.len()],
             deadlock: None,
             rate_control,
             looked_after: ti_vec![None; network.links.len()],
@@ -522,6 +531,9 @@ impl<'a> Engine<'a> {
             memory.on_time(ports, now, |event| event_sink.memory(Cell::NONE, &event));
         }
         self.send_pauses(now);
+        if self.pause_frames.is_some() {
+            self.serve(now, probe);
+        }
         if std::mem::take(&mut self.now.pauses_arrived) && self.deadlock.is_none() {
             self.look_for_deadlock(now, probe);
         }
@@ -531,6 +543,14 @@ impl<'a> Engine<'a> {
     fn send_pauses(&mut self, now: Time) {
         for memory in &mut self.memories.memories {
             for (link, priority, stops) in memory.take_pause_frames() {
+                if let Some(frames) = &mut self.pause_frames {
+                    let rate = self.network.links[link].rate;
+                    let response = memory.pause_response(rate).span(rate, self.clock);
+                    let by = Graph::way_back(link);
+                    frames.push(by, PauseOrder { link, priority, stops, response });
+                    self.now.to_serve.push(by);
+                    continue;
+                }
                 // A pause frame is as long as a cell, and takes the link's delay to travel back.
                 let LinkTimes { cell_time, delay } = self.times[link];
                 let what = What::Pause { link, priority, stops };
@@ -545,9 +565,10 @@ impl<'a> Engine<'a> {
         for memory in &self.memories.memories {
             groups.extend(memory.paused_groups(&self.ports));
         }
-        let Some(cycle) = deadlock(groups, |(link, priority)| self.stopped[link] & (1 << priority) != 0) else {
-            return;
-        };
+        let finishes =
+            |link| self.pause_frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &self.ports[link]));
+        let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
+        let Some(cycle) = deadlock(groups, is_stopped) else { return };
         for &group in &cycle {
             let events = self.memories.memories.iter().find_map(|memory| memory.deadlocked(group, now));
             if let Some(event) = events {
@@ -639,14 +660,13 @@ impl<'a> Engine<'a> {
         }
         for link in to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link];
-            let sent = now + cell_time;
             if self.rate_control.port(link).is_some() {
                 if let Some(cell) = self.shape(link, now, probe) {
                     if let Some(delays) = &mut self.delays {
                         delays.on_departure(link, cell, now);
                     }
                     self.events.push(Reverse(Event {
-                        time: sent + delay,
+                        time: now + cell_time + delay,
                         what: What::AtEnd(link, AtEnd::Arrival),
                         cell,
                     }));
@@ -664,15 +684,11 @@ impl<'a> Engine<'a> {
             if self.transmitting[link].is_some() {
                 continue;
             }
-            let port = &mut self.ports[link];
-            let stopped = self.stopped[link];
-            let cell = if stopped == 0 {
-                port.take()
-            } else {
-                let vcs = &self.routing.vcs[link];
-                port.take_unpaused(|label| stopped & (1 << self.network.vcs[vcs[label]].priority) == 0)
-            };
-            let Some(cell) = cell else { continue };
+            if self.send_pause_frame(link, now) {
+                continue;
+            }
+            let Some(cell) = self.take_cell(link) else { continue };
+            let port = &self.ports[link];
             let Self { memories, routing, end_systems, rate_control, reported_losses, .. } = self;
             if let Some(memory) = memories.of_port(link) {
                 let mut event_sink =
@@ -701,10 +717,64 @@ impl<'a> Engine<'a> {
             }
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = Some(cell);
+            let sent = now + self.sending_time(link, cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::AtEnd(link, AtEnd::Arrival), cell }));
         }
         self.now.to_serve = to_serve;
+    }
+
+    /// Passes the next cell of a port that is not shaped to the transmitter.
+    fn take_cell(&mut self, link: LinkIndex) -> Option<Cell> {
+        let Self { network, routing, ports, stopped, pause_frames, now, .. } = self;
+        let (port, stopped) = (&mut ports[link], stopped[link]);
+        let may_go = (stopped != 0).then_some(|label| {
+            let vc: VcIndex = routing.vcs[link][label];
+            stopped & (1 << network.vcs[vc].priority) == 0
+        });
+        match (pause_frames, may_go) {
+            (Some(frames), may_go) => {
+                let cell = frames.take_cell(link, port, may_go)?;
+                // The end of a packet at a stopped port may complete a deadlock.
+                now.pauses_arrived |= stopped != 0 && cell.last_cell();
+                Some(cell)
+            }
+            (None, Some(may_go)) => port.take_unpaused(may_go),
+            (None, None) => port.take(),
+        }
+    }
+
+    /// Returns the time that a cell takes on a link.
+    fn sending_time(&mut self, link: LinkIndex, cell: Cell) -> Span {
+        let LinkTimes { cell_time, .. } = self.times[link];
+        let Link { wire: wire @ Wire::Ethernet, rate, .. } = self.network.links[link] else { return cell_time };
+        let time = if cell.last_cell() {
+            let (bytes, cells) = self.end_systems.length(self.routing.vcs[link][cell.label()], cell.frame);
+            self.clock.sending_time(wire.last_cell_bits(bytes, cells, self.clock.cell_bits), rate)
+        } else {
+            cell_time
+        };
+        self.on_ethernet[link] += time.0;
+        time
+    }
+
+    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
+    fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
+        let Some(frames) = &mut self.pause_frames else { return false };
+        let orders = frames.take(link, &self.ports[link]);
+        if orders.is_empty() {
+            return false;
+        }
+        let Link { wire, rate, .. } = self.network.links[link];
+        let sent = now + self.clock.sending_time(wire.frame_bits(PAUSE_FRAME_BITS / 8), rate);
+        self.transmitting[link] = Some(Cell::NONE);
+        self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell: Cell::NONE }));
+        for PauseOrder { link: stopped, priority, stops, response } in orders {
+            let what = What::Pause { link: stopped, priority, stops };
+            let time = sent + self.times[link].delay + response;
+            self.events.push(Reverse(Event { time, what, cell: Cell::NONE }));
+        }
+        true
     }
 
     /// Removes the cell that a shaped port sends now, if it may send one.
@@ -772,6 +842,7 @@ impl<'a> Engine<'a> {
             ports,
             memories,
             deadlock: self.deadlock.as_ref(),
+            on_ethernet: Some(&self.on_ethernet),
             end_systems,
             on_links,
             losses,

@@ -214,7 +214,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if bytes > most {
             return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
         }
-        Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), tag })
+        Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), bytes, tag })
     }
 
     /// Passes a frame to its host's port now.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
+use super::{MemoryPolicyConfig, PauseResponse, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
 
 /// A memory that output ports of one switch share.
@@ -26,6 +26,9 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
+    /// The time after which a port obeys a pause frame, where packets delimit themselves; `None` for the
+    /// [limit](PauseResponse::limit) of the standard.
+    pub pause_response: Option<PauseResponse>,
 }
 
 impl MemoryConfig {
@@ -45,6 +48,7 @@ impl MemoryConfig {
             frames: FrameAdmission::Cells,
             policies_see: PolicyScope::Port,
             pauses: Pauses::Counted,
+            pause_response: None,
         }
     }
 }
@@ -56,8 +60,9 @@ pub enum Pauses {
     /// Pauses are only counted and reported.
     #[default]
     Counted,
-    /// A pause stops the port that feeds the group from sending cells of the group's priority. It takes effect after
-    /// the propagation delay of the link and one cell time.
+    /// Pauses stop the port that feeds the group for its priority. If packets delimit themselves, pause frames travel as
+    /// on a wire and ports finish their packets. Otherwise ports stop between cells, after the propagation delay of the
+    /// link and one cell time.
     Links,
 }
 

@@ -16,6 +16,7 @@ mod config;
 mod drain_rate;
 mod interval;
 mod occupancy;
+mod pause_response;
 
 pub mod abm;
 pub mod abm_occamy;
@@ -37,6 +38,7 @@ pub use accounting::{
 };
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
 pub use occupancy::OccupancyTimes;
+pub use pause_response::{PauseResponse, QUANTUM_BITS};
 
 use std::any::Any;
 use std::sync::Arc;

@@ -130,6 +130,7 @@ fn memory_config(pause_at: PauseAt, policy: &MemoryPolicyConfig) -> MemoryConfig
         frames: FrameAdmission::default(),
         policies_see: PolicyScope::default(),
         pauses: Pauses::default(),
+        pause_response: None,
     }
 }
 

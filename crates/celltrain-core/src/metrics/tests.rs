@@ -54,6 +54,7 @@ impl Stage {
             ports: &self.ports,
             memories: (&[] as &[_]).as_ref(),
             deadlock: None,
+            on_ethernet: None,
             end_systems: &self.end_systems,
             on_links: TiSlice::from_ref(&[0; 4]),
             losses: (&[] as &[_]).as_ref(),

@@ -3,6 +3,7 @@
 use super::{AbrResult, CellTotals, ContractResult, FlowResult, LossResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
 use crate::requests::GroupResult;
+use crate::wire::Wire;
 
 impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations, occupancies of memories and counters to the time after the
@@ -14,7 +15,7 @@ impl RunResult {
     pub fn over(mut self, before: Option<&RunResult>, until: &RunResult, network: &Network) -> Self {
         self.measured_from_s = before.map_or(0.0, |before| before.measured_to_s);
         self.measured_to_s = until.measured_to_s;
-        let seconds = self.measured_to_s - self.measured_from_s;
+        let (seconds, clock) = (self.measured_to_s - self.measured_from_s, network.clock());
         for (index, own) in self.flows.iter_mut_enumerated() {
             own.count_between(before.map(|before| &before.flows[index]), &until.flows[index]);
             own.goodput_mbps = super::mbps(own.delivered_bytes, seconds);
@@ -26,7 +27,10 @@ impl RunResult {
         for (index, own) in self.ports.iter_mut_enumerated() {
             let cell_s = network.aal5.cell.bits() as f64 / network.links[index].rate.bits_per_second as f64;
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
-            let busy = own.counters.forwarded as f64 * (cell_s / seconds);
+            let busy = match network.links[index].wire {
+                Wire::Cells => own.counters.forwarded as f64 * (cell_s / seconds),
+                Wire::Ethernet => own.on_ethernet as f64 / clock.units_per_second as f64 / seconds,
+            };
             own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };
         }
         for (index, own) in self.memories.iter_mut_enumerated() {
@@ -158,6 +162,7 @@ counters!(
     counters.discarded_remainder,
     counters.discarded_frames,
     counters.cut_frames,
+    on_ethernet,
 );
 counters!(GroupResult: delivered_bytes, bottleneck_bytes);
 counters!(QueueResult: counters.entered, counters.refused, counters.pushed_out, counters.pauses);

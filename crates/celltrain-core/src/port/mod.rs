@@ -418,6 +418,17 @@ impl Port {
         self.take()
     }
 
+    /// Returns whether the port has a single queue.
+    pub(crate) fn is_fifo(&self) -> bool {
+        self.queues.is_none()
+    }
+
+    /// Returns whether cells of the packet of a sent cell wait. Cells of a VC wait in order.
+    pub(crate) fn has_rest_of(&self, sent: Cell) -> bool {
+        let next = || self.waiting().find(|cell| cell.label() == sent.label());
+        self.per_vc[sent.label()] > 0 && next().is_some_and(|cell| is_of_frame(cell, sent))
+    }
+
     /// Returns X, the number of waiting cells.
     pub fn occupancy(&self) -> u32 {
         self.occupancy

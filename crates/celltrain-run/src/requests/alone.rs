@@ -314,17 +314,30 @@ impl<'a> Describer<'a> {
     }
 
     fn describe_link(&self, text: &mut String, link: LinkIndex, before: Option<LinkIndex>, priority: u8) {
-        let Link { name, from, rate, delay, buffer, policy, scheduler, marking, .. } = &self.network.links[link];
-        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?}")
+        let Link { name, from, rate, delay, buffer, policy, scheduler, marking, wire, .. } = &self.network.links[link];
+        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?} {wire:?}")
             .expect("writing to a string cannot fail");
         if (self.hosts_differ && self.network.nodes[*from].kind == NodeKind::Host) || self.depends_on_names(link) {
             write!(text, " {name}").expect("writing to a string cannot fail");
         }
         let Some(memory) = self.memories[link].map(|memory| &self.network.memories[memory]) else { return };
-        let celltrain_core::memory::MemoryConfig { cells, ports, pools, queues, frames, policies_see, pauses, .. } =
-            memory;
-        write!(text, " {cells} {} {} {pools:?} {frames:?} {policies_see:?} {pauses:?}", ports.len(), queues.len())
-            .expect("writing to a string cannot fail");
+        let celltrain_core::memory::MemoryConfig {
+            cells,
+            ports,
+            pools,
+            queues,
+            frames,
+            policies_see,
+            pauses,
+            pause_response,
+            ..
+        } = memory;
+        let (ports, queues_held) = (ports.len(), queues.len());
+        write!(
+            text,
+            " {cells} {ports} {queues_held} {pools:?} {frames:?} {policies_see:?} {pauses:?} {pause_response:?}"
+        )
+        .expect("writing to a string cannot fail");
         for queue in queues.iter().filter(|queue| queue.priority == priority) {
             if queue.link == link || Some(queue.link) == before {
                 let own = (queue.pool, queue.reserve, queue.alpha, queue.threshold, queue.lossless);

@@ -220,6 +220,7 @@ fn config(policy: &MemoryPolicyConfig, cells: u32) -> MemoryConfig {
         frames: FrameAdmission::Cells,
         policies_see: PolicyScope::Port,
         pauses: Pauses::Counted,
+        pause_response: None,
     }
 }
 

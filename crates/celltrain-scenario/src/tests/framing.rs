@@ -198,3 +198,66 @@ fn answers_to_an_incast_in_a_memory_that_is_five_percent_too_small_wait_for_one_
         assert!((1..=32).contains(&refused) && (10.0..11.1).contains(&longest), "{settings}: {refused}, {longest} ms");
     }
 }
+
+/// Two hosts at a switch; one sends packets of `payload` bytes of UDP at line rate.
+fn saturated(payload: u64, cell: &str, rest: &str) -> String {
+    format!(
+        r#"duration = "2ms"
+framing = "packets"
+cell = {{ size = "{cell}" }}
+[topology.network]
+hosts = ["a", "b"]
+switches = ["sw"]
+links = [
+    {{ between = ["a", "sw"], rate = "10Gbps", delay = "1us" }},
+    {{ between = ["b", "sw"], rate = "1Gbps", delay = "1us" }},
+]
+flows = [{{ from = "a", to = "b" }}]
+[flow.tcp1.traffic.constant_rate]
+rate = "5Gbps"
+packet = "{payload}B"
+[port.default]
+buffer = "infinite"
+policy.tail_drop = {{}}
+[measure]
+from = "1ms"
+{rest}"#
+    )
+}
+
+#[test]
+fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_their_times_allow() {
+    // The payload follows 28 bytes of UDP and IP; 18 more are Ethernet's, and 20 are between the frames.
+    for (payload, cell) in [(1, "250B"), (18, "250B"), (19, "250B"), (474, "250B"), (1472, "208B"), (8972, "1024B")] {
+        let reading = read(&saturated(payload, cell, "[link.\"*\"]\nwire = \"ethernet\"\n"));
+        assert_eq!(reading.faults, []);
+        let network = reading.network.unwrap();
+        assert!(network.clock().exact);
+        let [fast, reference] = Engine::ALL.map(|engine| engine.run_to_end(&network));
+        assert_eq!(fast, reference);
+        let on_the_wire = (payload + 28 + 18).max(64) + 20;
+        let packets = 1e-3 * 1e9 / (8 * on_the_wire) as f64;
+        let delivered = reference.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>() as f64;
+        assert!((delivered - packets).abs() <= 1.0, "{payload} bytes: {delivered} packets, {packets} fit");
+        let port = reference.ports.iter().find(|port| port.name == "sw->b").unwrap();
+        // A cell takes at most 8 us of the measured millisecond.
+        assert!(port.utilisation > 0.99, "{}", port.utilisation);
+    }
+}
+
+#[test]
+fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
+    let ethernet = |text: &str, problem: &str| {
+        let faults = messages(text);
+        assert!(faults.len() == 1 && faults[0].contains(problem), "{faults:?}");
+    };
+    let text = saturated(100, "250B", "[link.\"*\"]\nwire = \"ethernet\"\n");
+    ethernet(&text.replace("\"packets\"", "\"aal5\""), "wire = \"ethernet\" carries packets that delimit themselves");
+    let late = "delay = [{ vc = \"tcp1\", packets = [1], by = \"1ms\" }]\n";
+    let named = text.replace("[link.\"*\"]\n", &format!("[link.\"sw->b\"]\n{late}"));
+    ethernet(&named, "wire = \"ethernet\" cannot be combined with delay");
+    let lost = text.replace("wire", "lose = [{ vc = \"tcp1\", packets = [1] }]\nwire");
+    ethernet(&lost, "lose needs the name of one link instead of a pattern");
+    ethernet(&text.replace("link.\"*\"", "link.\"x*\""), "is not a link");
+    ethernet(&text.replace("\"ethernet\"", "\"ethernot\""), "wire");
+}

@@ -3,7 +3,7 @@
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{LinkIndex, MemoryIndex};
-use celltrain_core::memory::{Lossless, MemoryConfig, PauseAt, PolicyScope, Side};
+use celltrain_core::memory::{Lossless, MemoryConfig, PauseAt, PauseResponse, PolicyScope, Side};
 use celltrain_core::network::Network;
 use celltrain_core::units::Time;
 
@@ -231,4 +231,22 @@ fn a_message_about_an_invalid_cell_size_names_valid_values() {
     refused(&with("[cell]\nsize = 254\n"), &["cell.size = 254 is not a"]);
     let gfr = "[cell]\nsize = \"64B\"\n[vc.tcp1.gfr]\nmcr = \"1Mbps\"\nmfs = 12\n";
     refused(&with(gfr), &["cell.size = \"64B\" is not possible with a guaranteed frame rate"]);
+}
+
+#[test]
+fn a_response_time_to_pause_frames_is_refused_where_no_pause_frame_travels_as_on_a_wire() {
+    let lossless = "[switch.sw.memory]\ncells = 100\nqueue = [{ lossless = true, headroom = 20 }]\n\
+                    pool.p = { side = \"ingress\", policy.dynamic_threshold = {} }\n";
+    let with =
+        |cell: &str, keys: &str| format!("{cell}{}", lossless.replace("cells = 100", &format!("cells = 100\n{keys}")));
+    let (own, atm) = ("[cell]\nsize = \"250B\"\n", "");
+    let links = "pauses = \"links\"\npause_response = \"394 quanta\"";
+    let found = network(&with(own, links));
+    assert_eq!(memory(&found).pause_response, Some(PauseResponse::Quanta(394)));
+    assert!(found.clock().exact);
+    refused(&with(atm, links), &["pause_response = \"394 quanta\" needs packets that delimit themselves", "framing ="]);
+    refused(&with(own, "pause_response = \"2us\""), &["pause_response = \"2us\" has no effect", "pauses = \"links\""]);
+    for text in ["\"2\"", "\"half a quantum\"", "2"] {
+        refused(&with(own, &format!("pauses = \"links\"\npause_response = {text}")), &["pause_response", "is not a"]);
+    }
 }

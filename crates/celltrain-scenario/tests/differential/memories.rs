@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
-    self, FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig,
-    PoolIndex, QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
+    self, FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PauseResponse, Pauses, PolicyScope,
+    PoolConfig, PoolIndex, QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy,
+    static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
@@ -144,6 +145,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         queues,
         frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
         pauses,
+        pause_response: [None, Some(PauseResponse::Quanta(0)), Some(PauseResponse::Quanta(40))][cells as usize % 3],
         policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
     }
 }

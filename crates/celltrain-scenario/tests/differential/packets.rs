@@ -6,6 +6,7 @@ use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
 use celltrain_core::switching::{PacketAdmission, Switching};
+use celltrain_core::wire::Wire;
 
 use super::{losses, marks, memories, requests};
 
@@ -35,11 +36,17 @@ pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Makes packets delimit themselves if possible, and links lose cells.
+/// Makes packets delimit themselves if possible, and links lose cells. Some networks carry Ethernet frames.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
-    delimit(network);
+    let delimits = delimit(network);
     switch(network, rng);
     losses::add(network, rng);
+    // Without a draw from the stream, the other networks stay the same.
+    if delimits && network.seed % 16 == 3 {
+        for link in network.links.iter_mut().filter(|link| link.late.is_empty()) {
+            link.wire = Wire::Ethernet;
+        }
+    }
 }
 
 /// Makes packets delimit themselves if possible, both in memories and where links lose cells.

@@ -140,6 +140,7 @@ fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Dur
     let second = Link {
         losses: Vec::new(),
         late: Vec::new(),
+        wire: first.wire,
         name: ADDED.into(),
         from: switch,
         to: end,

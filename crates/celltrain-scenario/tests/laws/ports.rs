@@ -199,5 +199,6 @@ fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<Link
         frames: FrameAdmission::Cells,
         policies_see: PolicyScope::Port,
         pauses: Pauses::Counted,
+        pause_response: None,
     }
 }

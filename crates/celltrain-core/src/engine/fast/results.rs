@@ -151,6 +151,7 @@ impl Engine<'_> {
             ports,
             memories,
             deadlock: None,
+            on_ethernet: None,
             end_systems,
             on_links,
             losses,

@@ -11,8 +11,8 @@ use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Counted;
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig,
-    QueueIndex, Refusal, Removal, Side,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PauseResponse, Pauses, PolicyScope,
+    QueueConfig, QueueIndex, Refusal, Removal, Side,
 };
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Decision;
@@ -20,7 +20,7 @@ use crate::port::admission::Verdict;
 use crate::port::{Buffer, Port, PortEvent};
 use crate::rng::Stream;
 use crate::tie::TieBreaker;
-use crate::units::Time;
+use crate::units::{BitRate, Time};
 
 /// An event at a memory, or at one of its ports.
 pub(super) enum AtMemory<'a> {
@@ -373,6 +373,11 @@ impl<'a> SharedMemory<'a> {
         let queues = &self.config.queues;
         let frame = |PauseChange { queue, paused }| (queues[queue].link, queues[queue].priority, paused);
         self.pause_frames.drain(..).map(frame).collect()
+    }
+
+    /// Returns the time that a port with a link of this rate takes to obey the pause frames of the memory.
+    pub(super) fn pause_response(&self, rate: BitRate) -> PauseResponse {
+        self.config.pause_response.unwrap_or_else(|| PauseResponse::limit(rate))
     }
 
     /// Returns the paused groups that have cells, as links and priorities, each with the output ports at which its

@@ -28,16 +28,19 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
+use crate::wire::Wire;
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of
-/// all inputs of each switch with a memory, or with an order of simultaneous cells that depends on earlier arrivals.
+/// Returns whether the fast engine supports a network. No link may be paused or carry Ethernet frames. A batch must have
+/// room for the cells of all inputs of each switch with a memory, or with an order of simultaneous cells that depends on
+/// earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+    network.links.iter().all(|link| link.wire == Wire::Cells)
+        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories
             .iter()

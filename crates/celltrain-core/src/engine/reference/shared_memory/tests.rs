@@ -1,4 +1,7 @@
+mod headroom;
+
 use super::*;
+use crate::aal5::Framing;
 use crate::cancellation::CancellationToken;
 use crate::engine::{Engine, explain_plan};
 use crate::events::{Event, Observer};
@@ -91,6 +94,7 @@ fn share(network: &mut Network, ports: Vec<LinkIndex>, cells: u32, policy: impl 
         frames: FrameAdmission::default(),
         policies_see: PolicyScope::default(),
         pauses: Pauses::default(),
+        pause_response: None,
     });
 }
 
@@ -386,32 +390,35 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
 }
 
 #[test]
-fn a_pause_frame_stops_only_cells_of_the_priority_that_it_names() {
-    let mut network = star(&[0, 1], "50Mbps", "20ms");
-    // Both flows come from the first host. The second flow has a different priority and output, and enough room.
-    let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
-    let data_vc = network.flows[FlowIndex::new(1)].data_vc;
-    network.vcs[data_vc].path[0] = first;
-    network.vcs[data_vc].priority = 1;
-    for flow in &mut network.flows {
-        let rate = "49Mbps".parse().unwrap();
-        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } });
+fn a_pause_frame_stops_only_the_priority_that_it_names() {
+    for framing in [Framing::Aal5, Framing::Packets] {
+        let mut network = star(&[0, 1], "50Mbps", "20ms");
+        network.aal5.framing = framing;
+        // Both flows come from the first host. The second has a different priority and output, and enough room.
+        let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
+        let data_vc = network.flows[FlowIndex::new(1)].data_vc;
+        network.vcs[data_vc].path[0] = first;
+        network.vcs[data_vc].priority = 1;
+        for flow in &mut network.flows {
+            let rate = "49Mbps".parse().unwrap();
+            flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } });
+        }
+        let outputs = outputs_of(&network);
+        network.links[outputs[0]].rate = "10Mbps".parse().unwrap();
+        share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+        add_lossless_group(&mut network, 10, PauseAt::Headroom);
+        let memory = &mut network.memories[MemoryIndex::new(0)];
+        memory.pauses = Pauses::Links;
+        let queue = memory.queues[QueueIndex::new(2)].clone();
+        memory.queues.push(QueueConfig { link: outputs[1], priority: 1, ..memory.queues[QueueIndex::new(0)].clone() });
+        memory.queues.push(QueueConfig { link: first, priority: 1, lossless: None, ..queue });
+        let result = run(&network);
+        assert_eq!(result.cells.lost, 0);
+        let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
+        // 20 ms at 49 Mb/s are 2311 cells.
+        assert!(fast > 2250, "{fast} cells of the other priority arrive");
+        assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
     }
-    let outputs = outputs_of(&network);
-    network.links[outputs[0]].rate = "10Mbps".parse().unwrap();
-    share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
-    add_lossless_group(&mut network, 10, PauseAt::Headroom);
-    let memory = &mut network.memories[MemoryIndex::new(0)];
-    memory.pauses = Pauses::Links;
-    let queue = memory.queues[QueueIndex::new(2)].clone();
-    memory.queues.push(QueueConfig { link: outputs[1], priority: 1, ..memory.queues[QueueIndex::new(0)].clone() });
-    memory.queues.push(QueueConfig { link: first, priority: 1, lossless: None, ..queue });
-    let result = run(&network);
-    assert_eq!(result.cells.lost, 0);
-    let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
-    // 20 ms at 49 Mb/s are 2311 cells.
-    assert!(fast > 2250, "{fast} cells of the other priority arrive");
-    assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
 }
 
 /// Three switches form a ring, and each has a host. Flow i goes from switch i over the next switch to the third.
@@ -453,6 +460,22 @@ fn ring(duration: &str) -> Network {
 
 #[test]
 fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named() {
+    for (framing, bytes) in [(Framing::Aal5, 1), (Framing::Packets, 1), (Framing::Packets, 100)] {
+        the_ring_locks_up(framing, bytes);
+    }
+}
+
+/// Checks the deadlock of three ports that send packets of `bytes`.
+fn the_ring_locks_up(framing: Framing, bytes: u64) {
+    let ring = |duration: &str| {
+        let mut network = ring(duration);
+        network.aal5.framing = framing;
+        for flow in &mut network.flows {
+            let rate = "100Mbps".parse().unwrap();
+            flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes } });
+        }
+        network
+    };
     let mut network = ring("20ms");
     let result = run(&network);
     assert_eq!(result.cells.lost, 0);

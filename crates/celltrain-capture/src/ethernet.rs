@@ -1,0 +1,22 @@
+//! Ethernet frames around IPv4 packets, without the checksum, as cards pass them to programs (IEEE 802.3, 3.1 and 3.2.7).
+//!
+//! The address of a host is `02:00` followed by its IPv4 address: `02` marks addresses that a network assigns itself.
+
+/// Shortest frame, without the checksum of 4 bytes.
+const SHORTEST: usize = 60;
+const LOCALLY_ADMINISTERED: [u8; 2] = [0x02, 0];
+const TYPE_IPV4: [u8; 2] = [0x08, 0];
+
+/// Puts the frame around an IPv4 packet into `frame`.
+pub(crate) fn put(packet: &[u8], frame: &mut Vec<u8>) {
+    // The header of a packet from outside the simulation might be cut.
+    let address = |from: usize| packet.get(from..from + 4).unwrap_or(&[0; 4]);
+    frame.clear();
+    for address in [address(16), address(12)] {
+        frame.extend_from_slice(&LOCALLY_ADMINISTERED);
+        frame.extend_from_slice(address);
+    }
+    frame.extend_from_slice(&TYPE_IPV4);
+    frame.extend_from_slice(packet);
+    frame.resize(frame.len().max(SHORTEST), 0);
+}

@@ -1,0 +1,73 @@
+//! Pauses as on a wire, where packets delimit themselves (IEEE 802.3 annex 31B).
+//!
+//! Ports send packets whole: neither a pause nor a pause frame interrupts one. A pause frame waits for the packet that its
+//! port is sending, takes 64 bytes of the link, and takes effect a response time after it arrives.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::cell::Cell;
+use crate::index::{Label, LinkIndex};
+use crate::port::Port;
+use crate::units::Span;
+
+/// A pause frame's order to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PauseOrder {
+    /// The link of the port.
+    pub(super) link: LinkIndex,
+    pub(super) priority: u8,
+    /// True if the pause begins, false if it ends.
+    pub(super) stops: bool,
+    /// The time that the port takes to obey.
+    pub(super) response: Span,
+}
+
+/// The packets and pause frames that ports send, by link.
+pub(super) struct PauseFrames {
+    /// Orders that wait for a port to send them.
+    waiting: TiVec<LinkIndex, Vec<PauseOrder>>,
+    /// The latest cell on each link, if it does not end its packet.
+    under_way: TiVec<LinkIndex, Option<Cell>>,
+}
+
+impl PauseFrames {
+    pub(super) fn new(links: usize) -> Self {
+        Self { waiting: ti_vec![Vec::new(); links], under_way: ti_vec![None; links] }
+    }
+
+    /// Gives a port an order to send over `by`. An older order for the same priority is not sent any more.
+    pub(super) fn push(&mut self, by: LinkIndex, order: PauseOrder) {
+        self.waiting[by].retain(|old| old.priority != order.priority);
+        self.waiting[by].push(order);
+    }
+
+    /// Returns the orders of a pause frame that a free port sends now. It sends none while a packet is under way.
+    pub(super) fn take(&mut self, link: LinkIndex, port: &Port) -> Vec<PauseOrder> {
+        if self.waiting[link].is_empty() || self.is_in_packet(link, port) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.waiting[link])
+    }
+
+    /// Returns whether the port of a link has sent a part of a packet, and can send more of it.
+    pub(super) fn is_in_packet(&self, link: LinkIndex, port: &Port) -> bool {
+        self.under_way[link].is_some_and(|sent| port.has_rest_of(sent))
+    }
+
+    /// Passes the next cell of a port to the transmitter: of the packet under way, or else of a VC that may send.
+    pub(super) fn take_cell(
+        &mut self,
+        link: LinkIndex,
+        port: &mut Port,
+        may_go: Option<impl Fn(Label) -> bool>,
+    ) -> Option<Cell> {
+        let sent = self.under_way[link].filter(|&sent| port.is_fifo() && port.has_rest_of(sent));
+        let cell = match (sent, may_go) {
+            (Some(sent), _) => port.take_unpaused(|label| label == sent.label()),
+            (None, Some(may_go)) => port.take_unpaused(may_go),
+            (None, None) => port.take(),
+        }?;
+        self.under_way[link] = (!cell.last_cell()).then_some(cell);
+        Some(cell)
+    }
+}
