@@ -11,7 +11,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
 TEST_LOCK := requirements/test.lock
 DEV_LOCK := requirements/dev.lock
-# The package, and the packages that its tests require: for a push, or for all tests.
+# The built package, and the packages required by its tests: those for each push, or all.
 TEST := .make/built .make/test
 DEV := .make/built .make/dev
 WHEEL_LOCK := requirements/wheel.lock

@@ -97,7 +97,7 @@ def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, fl
             },
             "tcp": {"newreno": tcp},
             "port": {
-                # Leave room for the remaining cells of every frame that has started.
+                # Leave room for the remaining cells of every frame whose first cell has been admitted.
                 "bottleneck": {
                     "buffer": threshold + CELLS * sources,
                     "policy": {"epd": {"threshold": f"{threshold - CELLS} cells"}},
@@ -149,7 +149,7 @@ def ns2_version() -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A network in both programs: first in celltrain, then in ns-2."""
+    """A network described for both programs: first for celltrain, then for ns-2."""
 
     network: str
     sources: int

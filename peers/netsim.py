@@ -37,10 +37,10 @@ CELL_BYTES = 78
 SEGMENT_CELLS = 20
 LINK_RATE = "208Mbps"
 ACCESS_RATE = "1040Gbps"
-"""Rate at which a window arrives at the bottleneck almost at once."""
+"""Rate at which a whole window arrives at the bottleneck almost at once."""
 THRESHOLD_CELLS = 853
 FILE_BYTES = 2 * 1024 * 1024
-"""smoltcp's run ends when each of several flows has delivered this amount."""
+"""If there are several flows, smoltcp's run ends when each has delivered this number of bytes."""
 STACK = {"congestion": "none", "mss": "1460B", "receive_window": f"{256 * 1024}B"}
 SEEDS = 24
 TOLERANCE = 0.1

@@ -37,7 +37,7 @@ PACKETS_PER_SECOND = 2000
 LINK_BPS = 8 * PACKET_BYTES * PACKETS_PER_SECOND
 ACCESS_BPS = 10 * LINK_BPS
 DELAY_MS = 5
-"""Delay of each of the three links, one way: the network holds 60 packets per round trip."""
+"""Delay of each of the three links, one way. The network holds 60 packets per round trip."""
 BUFFER_PACKETS = 60
 WINDOW_PACKETS = 1000
 SSTHRESH_PACKETS = 20

@@ -41,7 +41,7 @@ def entering(rows: list[Row], lost: list[Row]) -> list[Packet]:
         else:
             packets.append((time, value, False))
             waiting.append(value)
-    # Other packets were lost in front of the queue.
+    # Packets that never enter were lost in front of the queue.
     packets += [(time, value, True) for time, value in dropped]
     return sorted(packets, key=lambda packet: packet[0])
 
@@ -58,7 +58,7 @@ def by_flow(packets: list[Packet]) -> dict[int, list[tuple[float, int, bool]]]:
 def of_full_tcp(packets: list[Packet], *, acks: bool) -> list[tuple[float, int, bool]]:
     """Returns the numbers of packets of full TCP: 0 for the SYN, 1 for the first data."""
     if not acks:
-        # Acknowledgements of the answer to a SYN have no counterpart in the other traces.
+        # Acknowledgements of a SYN-ACK have no counterpart in the other traces.
         packets = packets[:1] + packets[2:]
     numbered = []
     before = 0
@@ -76,7 +76,7 @@ def of_full_tcp(packets: list[Packet], *, acks: bool) -> list[tuple[float, int, 
 
 
 def words(packets: list[tuple[float, int, bool]]) -> str:
-    """Returns a word `STEP@NUMBER!*TIMES` for each sequence of equal packets."""
+    """Returns a word `STEP@NUMBER!*TIMES` for each sequence of equal packets in a trace."""
     found: list[tuple[str, int]] = []
     before, expected = 0, 0
     for time, number, lost in packets:
@@ -91,7 +91,7 @@ def words(packets: list[tuple[float, int, bool]]) -> str:
 
 
 def described() -> dict[tuple[str, str], tuple[str, bool]]:
-    """Returns for each test its TCP, and whether it loses acknowledgements."""
+    """For each test, returns its TCP and whether it loses acknowledgements."""
     with (FOLDER / "tests.csv").open(encoding="utf-8") as rows:
         return {
             (row["suite"], row["test"]): (row["tcp"], "lost_acks" in row["settings"]) for row in csv.DictReader(rows)

@@ -13,8 +13,8 @@ Each flow is a TCP connection of its own with a given start, path and size. In n
 celltrain its data starts later by the time of a handshake on empty links. The completion time is the time from the
 start of the handshake to the last acknowledgement.
 
-The program for ns-3 is peers/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, in which
-logs are compiled in but switched off). Without them, the script compares nothing and succeeds.
+The program for ns-3 is peers/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, built with logs
+that are switched off). If they are missing, the script compares nothing and succeeds.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ INITIAL_WINDOW = 10
 MINIMUM_RTO_MS = 10
 VARIANTS = ("dctcp", "newreno")
 
-# Cumulative distribution of the sizes of flows in a web search cluster, in bytes: Alizadeh and others, "Data Center
-# TCP (DCTCP)", SIGCOMM 2010, Figure 4, as their later simulations read it (pFabric, SIGCOMM 2013).
+# Cumulative distribution of the sizes of flows in a web search cluster, in bytes: Alizadeh and others, "Data Center TCP
+# (DCTCP)", SIGCOMM 2010, Figure 4, as interpreted in their later simulations (pFabric, SIGCOMM 2013).
 WEB_SEARCH = (
     (1, 0.0),
     (10_000, 0.15),
@@ -129,7 +129,7 @@ class Run:
     packets: int
     """Data packets delivered to hosts, including unnecessary retransmissions."""
     hops: int
-    """Packets in ns-3, or cells in celltrain, sent on all links. Acknowledgements count too."""
+    """Number of packets in ns-3, or cells in celltrain, sent on all links, including acknowledgements."""
     cpu_seconds: float
     """CPU time of the whole process in user mode."""
 
@@ -169,7 +169,7 @@ def draw_flows(load: float, seconds: float, seed: int) -> list[Flow]:
 
 
 def offered_load(flows: Sequence[Flow], seconds: float) -> float:
-    """Returns the mean fraction of each host's link that data packets occupy if they all arrive in this time."""
+    """Returns the mean fraction of each host's link that data packets occupy, if all of them arrive in this time."""
     packets = sum(flow.bytes for flow in flows) / SEGMENT_BYTES
     return packets * 8 * CELL_BYTES * PACKET_CELLS / (HOST_BPS * LEAVES * HOSTS * seconds)
 
@@ -352,7 +352,7 @@ class Comparison:
 
     @property
     def completions(self) -> list[tuple[float, float]]:
-        """Completion times in both simulators of the flows that completed in both, in seconds."""
+        """Completion times in both simulators, in seconds, of the flows that completed in both."""
         pairs = zip(self.ours.completions, self.theirs.completions, strict=True)
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 
@@ -399,7 +399,7 @@ def compare_few(program: Path) -> list[Comparison]:
     alone = {"1 flow of 1 segment": [flow(0, 1, far, 1)]}
     alone |= {f"1 flow of {n:,} segments": [flow(0, 1, far, n)] for n in (10, 100, 1000, 10_000)}
     alone["1 flow of 100 segments at one leaf"] = [flow(0, 1, 2, 100)]
-    # No packet is lost in these cases, because one additional loss would make a large difference.
+    # No packet is lost in these cases, because a single additional loss would make a large difference.
     several = {
         "8 flows of 200 segments from one host": [flow(20 * i, 1, far + i, 200, i % SPINES + 1) for i in range(8)],
         "8 flows of 200 segments to one host": [flow(20 * i, 1 + i, far, 200, i % SPINES + 1) for i in range(8)],
@@ -454,7 +454,7 @@ class Benchmark:
 
     @property
     def ratio(self) -> float | None:
-        """CPU time of ns-3 divided by that of celltrain, or None if the run is too short to tell."""
+        """CPU time of ns-3 divided by that of celltrain; None if the run is too short for a measurement."""
         return self.their_seconds / self.our_seconds if self.our_seconds >= SHORTEST_SECONDS else None
 
 

@@ -1,6 +1,7 @@
 """Regenerates every derived file, and prints what changed, grouped by cause: `make bless`.
 
-It refuses to run in CI, and with a debug build of celltrain. With uncommitted changes it goes on only with `FORCE=1`.
+It refuses to run in CI, and with a debug build of celltrain. If there are uncommitted changes, it continues only with
+`FORCE=1`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Step:
     cause: str
     command: list[str]
     may_fail: bool = False
-    """True for tests, which fail when they write files. `make test` reports what is still wrong."""
+    """True for tests, which fail when they write files. `make test` then reports the remaining problems."""
     environment: dict[str, str] = field(default_factory=lambda: {"CELLTRAIN_BLESS": "1"})
 
 
 def cargo(target: str, name: str) -> list[str]:
-    """Returns the command for the Rust tests of this name. `make test` runs the same programs, compiled once."""
+    """Returns the command for the Rust tests with this name. `make test` runs the same test programs, compiled once."""
     return ["cargo", "test", "--workspace", "--quiet", *target.split(), name]
 
 

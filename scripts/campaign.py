@@ -78,7 +78,7 @@ def fuzz(count: int, _: int) -> Iterable[str]:
 
 
 def mutants(count: int, seed: int) -> Iterable[str]:
-    """Tests every n-th mutant of the core, about COUNT of them, and exits with 1 if the tests miss too many."""
+    """Tests every n-th mutant of the core, about COUNT in total, and exits with 1 if the tests miss too many."""
     listed = ["cargo", "mutants", "--package", "celltrain-core", "--list"]
     names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     shards = max(1, len(names) // count)
@@ -126,7 +126,7 @@ CAMPAIGNS = {
         count=2000,
     ),
     "faults": Campaign(
-        "plants faults in the core; the differential campaign or a law must find each of them",
+        "plants faults in the core: the differential campaign or a law must find each of them",
         "1 h",
         "python scripts/faults.py --seed {seed}",
     ),
@@ -153,13 +153,13 @@ CAMPAIGNS = {
         count=200,
     ),
     "emulate-kills": Campaign(
-        "kills emulations at random moments: no process, namespace or device may be left (needs root)",
+        "kills emulations at random moments: no process, namespace or device may remain (needs root)",
         "30 min",
         "python scripts/emulate_kills.py --count {count} --seed {seed}",
         count=500,
     ),
     "memory": Campaign(
-        "random large networks with little memory: no process dies, and no valid network is refused",
+        "runs random large networks with little memory: no process may die, and no valid network may be refused",
         "15 min",
         "python scripts/memory_campaign.py --networks {count} --seed {seed}",
         count=50,
@@ -168,13 +168,13 @@ CAMPAIGNS = {
         "tests random changes of the core (cargo-mutants), into out/mutants.out", "4 h", mutants, count=100
     ),
     "mutated-files": Campaign(
-        "gives changed files to the command line, which must answer in words and lose nothing",
+        "gives changed files to the command line, which must report the damage and lose no data",
         "30 min",
         "python scripts/mutated_files.py --count {count} --seed {seed}",
         count=5000,
     ),
     "times": Campaign(
-        "every time parameter from 1 ps to the length of the run: every run can be stopped within 0.1 s",
+        "sets every time parameter from 1 ps to the length of the run: it must be possible to stop every run within 0.1 s",
         "10 min",
         f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER={ROOT}/out/times {RUN_TESTS} "
         "--test adversary times -- --nocapture",
@@ -193,7 +193,7 @@ CAMPAIGNS = {
         "runs every study with COUNT seeds, and writes the pages and figures", "35 min", studies, count=10
     ),
     "linux-cells": Campaign(
-        "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
+        "runs Linux's TCPs over cells in real time with COUNT repetitions, and writes the page (needs root and an idle machine)",
         "50 min",
         "python peers/linux_cells.py --count {count}",
         count=10,
@@ -214,12 +214,12 @@ CAMPAIGNS = {
         "python papers/search/paper_choices.py",
     ),
     "efci-search": Campaign(
-        "the control of EFCI in draft-jagan: every combination of five settings",
+        "searches the control of EFCI in draft-jagan: every combination of five settings",
         "10 min",
         "python papers/draft-jagan/search/efci_search.py",
     ),
     "formula-search": Campaign(
-        "searches for the best one-line policy for the configurations of 96-1269",
+        "searches for the best one-line policy for all configurations of 96-1269",
         "6 min",
         "python papers/af-96-1269/search/formula_search.py --seed {seed}",
     ),

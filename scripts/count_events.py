@@ -62,7 +62,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
     parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="scenarios to run; all by default")
     parser.add_argument(
-        "--port-mode", default="planned", choices=["planned", "trains", "streams"], help="the code of contended ports"
+        "--port-mode",
+        default="planned",
+        choices=["planned", "trains", "streams"],
+        help="the variant of the code for contended ports to use",
     )
     parser.add_argument("--page", action="store_true", help="fill the table of docs/performance.md")
     arguments = parser.parse_args()

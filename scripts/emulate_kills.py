@@ -27,9 +27,9 @@ link_delay = "1ms"
 buffer = 100
 [port.bottleneck.policy.tail_drop]
 """
-#: Environment variable that marks an emulation and everything that it starts.
+#: Environment variable that marks an emulation and all processes that it starts.
 MARK = "CELLTRAIN_KILLS"
-#: Typical start-up time of an emulation. The kill comes within twice this time.
+#: Typical start-up time of an emulation. The kill happens within twice this time.
 START_SECONDS = 1.5
 PATIENCE_SECONDS = 5.0
 

@@ -153,7 +153,7 @@ def _options() -> argparse.Namespace:
 
 
 def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
-    """Interrupts runs at random instants, as Ctrl-C does. Returns 1 if one continues for longer than 0.1 s."""
+    """Interrupts runs at random instants, as Ctrl-C does. Returns 1 if some run continues for longer than 0.1 s."""
     paths = sorted(folder.glob("*.json"))
     late: list[tuple[float, Path]] = []
     while len(late) < count:
@@ -173,7 +173,7 @@ def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
             except subprocess.TimeoutExpired:
                 process.kill()
                 told = ["interrupted", str(interrupted + 60)]
-        # A run may end, or be refused for lack of memory, before it is interrupted.
+        # A run may end, or be refused for lack of memory, before the interrupt.
         if told[:1] == ["interrupted"]:
             late.append((float(told[1]) - interrupted, path))
     late.sort()

@@ -1,4 +1,4 @@
-"""Plants faults in a copy of the core, one at a time, and checks that the tests of networks find each of them.
+"""Plants faults in a copy of the core, one at a time, and checks that the tests of networks find each fault.
 
     python scripts/faults.py --seed 2
     python scripts/faults.py --only campaign
@@ -39,7 +39,7 @@ mod planted {
 
 
 def read(table: Path) -> list[dict[str, str]]:
-    """Returns the faults of a table. Each removes one statement from a function of the core, or replaces it."""
+    """Returns the faults of a table. Each fault removes or replaces one statement in a function of the core."""
     with table.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
@@ -56,14 +56,14 @@ def plant(files: dict[str, str], faults: Iterable[Mapping[str, str]]) -> None:
 
 
 def build(folder: Path) -> Path:
-    """Writes the copy and builds its integration tests. Returns the path of the program."""
+    """Writes the copy of the project and builds its integration tests. Returns the path of the program."""
     copied = [path for name in COPIED for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in copied if path.suffix != ".pyc"}
     texts = {name: text.decode() for name, text in files.items() if name.startswith(CORE) and name.endswith(".rs")}
     plant(texts, read(FAULTS))
     for name, text in (files | {name: text.encode() for name, text in texts.items()}).items():
         path = folder / name
-        # Cargo recompiles files that are newer.
+        # Cargo recompiles only files that are newer than its output.
         if not path.exists() or path.read_bytes() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
@@ -121,7 +121,7 @@ def found(output: str, found_by: str) -> str | None:
 
 
 def main() -> int:
-    """Runs a test for each fault. Returns 1 if one of them is not found."""
+    """Runs a test for each fault. Returns 1 if some fault is not found."""
     parser = argparse.ArgumentParser(description="Plant faults in a copy of the core.", allow_abbrev=False)
     parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default: 1)")
     parser.add_argument("--only", default="", help="faults whose description or test contains this text")

@@ -66,7 +66,7 @@ WIDTH = 110
 
 
 class Writer:
-    """Writes each definition once, after the definitions it needs."""
+    """Writes each definition once, after all definitions on which it depends."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -75,7 +75,7 @@ class Writer:
         self.code: list[str] = []
         keyed = [d for d in self.definitions.values() if is_keyed(d)]
         tables = (next(iter(choice["properties"].values())) for d in keyed for choice in d["oneOf"])
-        # If several keys share a table, the table becomes one class and each key a subclass.
+        # If several keys share a table, the table becomes a class, and each key a subclass of it.
         self.shared = {name for name, uses in Counter(t["$ref"] for t in tables if "$ref" in t).items() if uses > 1}
 
     def module(self) -> str:
@@ -135,7 +135,7 @@ class Writer:
         properties = schema.get("properties", {})
         named = []
         if isinstance(others, dict):
-            # Tables whose names the user chooses, in addition to the known keys.
+            # Tables whose names the user chooses, in addition to the known keys of a table.
             named = [f"    __pydantic_extra__: dict[str, {self.type_of(others)}]"]
             named = ['    model_config = ConfigDict(extra="allow")', *named]
         fields = named + [self.field(key, s, key in required) for key, s in properties.items()]
@@ -339,7 +339,7 @@ def exported(names: list[str], module: str) -> str:
 
 
 def main() -> None:
-    """Writes the files or, with `--check`, compares them with the existing ones."""
+    """Writes the files. With `--check`, only compares them with the existing files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the file is stale")
     parser.add_argument("--schema", type=Path, help="read the schema from this file instead of from the built core")

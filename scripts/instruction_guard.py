@@ -138,7 +138,7 @@ def cases(program: Path, group: str) -> dict[str, str]:
 
 
 def run(program: Path, scenario: str, engine: str, *, under: list[str] | None = None) -> dict[str, Any]:
-    """Returns the result of one run. If `under` is given, the run is started by this program."""
+    """Returns the result of one run. If `under` is given, that program starts the run."""
     answer: dict[str, Any] = json.loads(
         output([*(under or []), str(program), "--scenario", scenario, "--engine", engine, "--json"])
     )

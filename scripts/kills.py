@@ -109,14 +109,14 @@ int ftruncate(int h, off_t n) { if (last("truncate", path_of(h))) die(); return 
 int ftruncate64(int h, off64_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate64)(h, n); }
 int unlink(const char *p) { if (last("unlink", p)) die(); return REAL(unlink)(p); }
 """
-#: Files at which a driver is killed, identified by part of their path.
+#: Files at whose use a driver is killed, identified by a part of their path.
 FILES = {"database": "store.sqlite", "log": "store.sqlite-wal", "journal": "store.sqlite-journal"}
 #: Seconds to wait for progress in a sweep: machines may be busy.
 PATIENCE = 300.0
 
 
 class WrongError(Exception):
-    """Raised if a killed sweep left a result that differs from an undisturbed one."""
+    """Raised if a killed sweep leaves a result that differs from that of an undisturbed sweep."""
 
 
 @dataclass
@@ -195,13 +195,13 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         process = campaign.driver(store, "--jobs", 2, LD_PRELOAD=str(library), KILL_FILE=text, KILL_LOG=str(log))
         campaign.finish(store, process)
         calls = log.read_text().split()
-        # Include the first call of each kind, and choose the others at random.
+        # Include the first call of each kind, and choose other calls at random.
         first = [calls.index(kind) + 1 for kind in dict.fromkeys(calls)]
         others = [place for place in range(1, len(calls) + 1) if place not in first]
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Runs are also written after a certain time, so another sweep may make fewer calls.
+            # Runs are also written after a certain time, so another sweep may make fewer calls on files.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)
@@ -240,7 +240,7 @@ class Machines:
         self.client.wait_for_workers(2, timeout=PATIENCE)
 
     def kill(self, chance: random.Random) -> int:
-        """Kills one of the workers that respond; the nanny starts another."""
+        """Kills one of the workers that respond. The nanny then starts another."""
         found: dict[str, int] = {}
         self._wait(lambda: found.update(self.client.run(os.getpid, on_error="ignore")) or found)
         os.kill(chance.choice(sorted(found.values())), signal.SIGKILL)

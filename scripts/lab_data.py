@@ -56,7 +56,7 @@ STACKS = {type(None), ct.Smoltcp}
 
 
 def scenarios() -> dict[str, ct.Scenario]:
-    """Returns the shipped scenarios by name, without those whose stacks the page does not have."""
+    """Returns the shipped scenarios by name, except those with stacks that the page does not contain."""
     loaded = {name: ct.load(name) for name in shipped.names("scenario")}
     return {name: one for name, one in loaded.items() if stacks(one) <= STACKS}
 

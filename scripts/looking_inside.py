@@ -76,7 +76,7 @@ def first_rows(cell: bytes) -> list[Row]:
 
 
 def last_rows(cell: bytes, cells: int) -> list[Row]:
-    """Describes the last cell of a frame: the end of its data, padding and trailer."""
+    """Describes the last cell of a frame: the end of its data, the padding and the trailer."""
     length = number(cell, 47, 2)
     data = length - (cells - 1) * PAYLOAD_BYTES
     pad = PAYLOAD_BYTES - TRAILER_BYTES - data
@@ -112,7 +112,7 @@ def draw_cells(first: bytes, last: bytes, cells: int, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(4.8, 5.1), layout="constrained")
     y = 0.0
     for place, cell, rows in ((1, first, first_rows(first)), (cells, last, last_rows(last, cells))):
-        assert sum(sum(row.fields) for row in rows) == len(cell) == CELL_BYTES, "the rows contain the whole cell"
+        assert sum(sum(row.fields) for row in rows) == len(cell) == CELL_BYTES, "the rows contain all of the cell"
         axes.text(0, y + 0.6, f"cell {place} of {cells}", fontsize=11, fontweight="bold", va="center")
         y, at = y + 1.2, 0
         for row in rows:

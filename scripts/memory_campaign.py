@@ -1,4 +1,4 @@
-"""Checks that runs refused for lack of memory would indeed not fit, and that all other runs complete.
+"""Checks that runs refused for lack of memory would really not fit, and that all other runs complete.
 
     python scripts/memory_campaign.py                       50 random large networks
     python scripts/memory_campaign.py --networks 20 --seed 7 --limit 100
@@ -43,7 +43,7 @@ VARIANTS = ("vanilla", "reno", "sack", "tahoe")
 
 
 def main() -> int:
-    """Draws networks, runs them and compares."""
+    """Draws networks, runs them, and compares the memory they used with the estimates."""
     parser = argparse.ArgumentParser(description="Check that refused runs would not fit and that others end.")
     parser.add_argument("--networks", type=int, default=50, help="number of random networks to check")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")

@@ -54,7 +54,7 @@ def report(base: str) -> list[str]:
 
 
 def fingerprints(old: str, new: str) -> list[str]:
-    """Returns a line for each run whose fingerprint differs, is new or is gone."""
+    """Returns a line for each run whose fingerprint has changed, is new or is missing."""
     olds, news = (
         {(row["scenario"], row["seed"]): row["fingerprint"] for row in csv.DictReader(io.StringIO(text))}
         for text in (old, new)
@@ -79,7 +79,7 @@ def numbers_moved(old: str, new: str, suffix: str) -> list[str]:
 
 
 def change(old: float, new: float) -> str:
-    """Returns the difference, and its share of the old value."""
+    """Returns the difference, and the difference as a fraction of the old value."""
     share = f" ({(new - old) / abs(old):+.2%})" if old else ""
     return f"{new - old:+.4g}{share}"
 
@@ -96,7 +96,7 @@ def numbers(text: str, suffix: str) -> Numbers:
 
 
 def of_csv(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the numbers of a CSV file with their column, and the words and whole numbers of their row."""
+    """Yields the numbers of a CSV file, each with its column and with the words and whole numbers of its row."""
     for row in csv.DictReader(io.StringIO(text)):
         cells = {column: cell for column, cell in row.items() if column and isinstance(cell, str)}
         words = [cell for cell in cells.values() if cell and not re.fullmatch(r"-?[\d.]*\.\d+(e-?\d+)?", cell)]
@@ -132,12 +132,12 @@ def of_page(text: str) -> Iterator[tuple[str, str]]:
 
 
 def before(base: str, name: str) -> str:
-    """Returns the text of a file in a commit, or nothing if it is not there."""
+    """Returns the text of a file in a commit; empty if the commit does not contain it."""
     return git("show", f"{base}:{name}", check=False)
 
 
 def now(name: str) -> str:
-    """Returns the text of a file in the checkout, or nothing if it is not there."""
+    """Returns the text of a file in the checkout; empty if there is no such file."""
     path = ROOT / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

@@ -1,4 +1,4 @@
-"""Gives every command damaged files, and checks that it reports them and loses no data.
+"""Gives every command damaged files, and checks that it reports the damage and loses no data.
 
     python scripts/mutated_files.py --count 5000
     python scripts/mutated_files.py --case 17
@@ -12,7 +12,7 @@ traceback, a signal or a timeout. If the store can be read afterwards, its rows 
 Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that
 dies or hangs costs one case and is reported. The script exits with 1 if anything was wrong.
 
-Nothing connects to the network: every address in a scheduler file is reported as unreachable.
+No case connects to the network: every address in a scheduler file is treated as unreachable.
 """
 
 from __future__ import annotations
@@ -378,7 +378,7 @@ def run(command: Sequence[object]) -> tuple[int, str]:
             app([str(word) for word in command], prog_name="celltrain")
         except SystemExit as end:
             return int(end.code or 0), out.getvalue()
-    raise AssertionError("a command ends with its exit code")
+    raise AssertionError("a command ends by raising its exit code")
 
 
 def calm() -> None:

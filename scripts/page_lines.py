@@ -17,7 +17,7 @@ INCLUDE = re.compile(r"^```\{literalinclude\} (\S+)$((?:\n:.*)*)", re.MULTILINE)
 
 
 def page_lines(output: str, root: Path = ROOT) -> list[str]:
-    """Returns one message for each place in an example that the output names, in order."""
+    """For each place in an example that the output names, returns a message, in the order of the output."""
     return list(dict.fromkeys(_message(root, name, int(line)) for name, line in PLACE.findall(output)))
 
 

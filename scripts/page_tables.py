@@ -59,7 +59,7 @@ def parameters(page: str) -> str:
 
 
 def default(parameter: Parameter) -> str:
-    """Returns the default of a parameter as TOML, or why there is none."""
+    """Returns the default of a parameter as TOML, or the reason why there is none."""
     if parameter.required:
         return "required"
     return "absent" if parameter.default is None else f"`{json.dumps(parameter.default, ensure_ascii=False)}`"
@@ -88,5 +88,4 @@ TABLES: dict[str, Callable[[], str]] = {
     "events": lambda: columns(EVENTS, "kind"),
     "models": site_pages.models,
     "api": site_pages.api,
-    "standards": standards.index,
 }

@@ -102,7 +102,7 @@ def kept(answer: dict[str, Any], paper: Paper) -> dict[str, list[dict[str, Any]]
 
 
 def number_row(number: dict[str, Any], digits: int, paper: Paper) -> dict[str, Any]:
-    """Returns the row of a number: our values, and the verdicts if it is printed in the paper."""
+    """Returns the row of a number: the simulated values and, if the paper prints the number, the verdicts."""
     row = {"table": number["table"], **number["row"], "quantity": number["quantity"]}
     mean, low, high, spread = (figure(number[value], digits) for value in ("mean", "low", "high", "interval"))
     if not paper.has_print:
@@ -147,13 +147,13 @@ def save(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def results(paper: str, name: str) -> list[Row]:
-    """Returns the rows of a CSV file of a paper or study; none if there is no such file."""
+    """Returns the rows of a CSV file of a paper or study; empty if there is no such file."""
     return read(RESULTS / paper / f"{name}.csv")
 
 
 @cache
 def read(path: Path) -> list[Row]:
-    """Returns the rows of a CSV file; none if there is no such file."""
+    """Returns the rows of a CSV file; empty if there is no such file."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as handle:
@@ -245,7 +245,7 @@ def replaced(text: str, block: str, content: str) -> str:
 
 
 def numbers(name: str) -> str:
-    """Returns every table of a paper or study with every number, below its heading."""
+    """Returns all tables of a paper or study, with all numbers, each below its heading."""
     paper = loaded(name)
     return in_print(paper) if paper.has_print else own_numbers(paper)
 
@@ -272,7 +272,9 @@ def in_print(paper: Paper) -> str:
 
 
 def number_table(table: Table, numbers: Sequence[Row]) -> str:
-    """Returns one line per row of a table: for each quantity the printed value, ours, and the three verdicts.
+    """Returns one line per row of a table.
+
+    For each quantity it has the printed value, the simulated value, and the three verdicts.
 
     Tables without tolerances for the mean have no column for that verdict.
     """
@@ -379,7 +381,7 @@ def claim_text(claim: Mapping[str, Any], row: Row, paper: Paper) -> str:
 
 
 def verdict(head: str, word: str, evidence: str) -> str:
-    """Returns whether a claim holds, and the numbers that show it."""
+    """Returns whether a claim holds, and the numbers that show this."""
     return f"**{head}: {word}**{f' ({evidence})' if evidence else ''}."
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
 
-#: Three connections through a port of 100 cells: a run takes milliseconds.
+#: Three connections through a port of 100 cells, so that a run takes milliseconds.
 SCENARIO = """
 [scenario]
 duration = "5ms"
@@ -29,7 +29,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 7
 #: Number of runs that `driver` writes at once, and number of runs per chunk on a cluster. Both are small, so that the
 #: first runs are stored early and kills happen between writes.
 WRITE_RUNS, CHUNK_RUNS = 40, 20
-#: Runs the command line with these numbers.
+#: Runs the command line with this number of runs per write and per chunk.
 PROGRAM = f"""
 import sys
 import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.sweeps as coordinator

@@ -4,7 +4,8 @@ Each table `docs/standards/NAME.toml` lists the rules of one document in our own
 which text they were compared; without it, the document was not at hand. A rule has `at` (section), `level` (MUST,
 SHOULD, MAY, ..., or RULE for a sentence or a numbered step without a key word) and `rule`, and one of: `tests` (names of
 tests or of timed scripts), `differs` (what the model does instead, and why) or `not_modelled` (the reason). `note` adds a
-sentence to a tested rule. `page_tables.py` builds the pages from them.
+sentence to a tested rule. `page_tables.py` builds the pages from them, and `--write` puts the
+table of all documents into their index.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ FOLDER = ROOT / "docs/standards"
 LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RECOMMENDED", "RULE"}
 KEYS = {"at", "level", "rule", "tests", "differs", "not_modelled", "note"}
 DEFINITION = re.compile(r"^\s*(?:pub(?:\(crate\))? )?(?:fn|def) (\w+)", re.M)
+BEGIN, END = "<!-- table of scripts/standards.py -->", "<!-- end -->"
 WORDS = {"tested": "tested", "differs": "differ", "not modelled": "not modelled"}
 
 
@@ -117,8 +119,19 @@ def index() -> str:
     )
 
 
+def with_table(text: str) -> str:
+    """Returns the text of the index with the table of all documents."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{index()}\n\n{END}{rest.split(END)[1]}"
+
+
 def main() -> int:
-    """Prints the errors; returns 1 if there are any."""
+    """Writes the table into the index if `--write` is given. Prints the errors; returns 1 if there are any."""
+    page = FOLDER / "index.md"
+    text = page.read_text(encoding="utf-8")
+    if sys.argv[1:] == ["--write"]:
+        text = with_table(text)
+        page.write_text(text, encoding="utf-8")
     known = definitions()
     wrong = [
         fault
@@ -126,6 +139,8 @@ def main() -> int:
         for rule in document["rule"]
         for fault in faults(name, rule, known)
     ]
+    if text != with_table(text):
+        wrong.append("docs/standards/index.md: the table is outdated; run: python scripts/standards.py --write")
     print(*wrong, sep="\n", file=sys.stderr, end="\n" if wrong else "")
     return bool(wrong)
 

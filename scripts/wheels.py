@@ -5,8 +5,8 @@
 the wheel of this machine.
 
 One wheel serves every Python from 3.10 on (abi3). On Linux, zig links against the C library of manylinux2014, whatever
-this machine has. There is a wheel for each installed Rust target: `rustup target add aarch64-unknown-linux-gnu` adds
-the second. Each wheel is built from the unpacked sdist, which shows that the sdist is complete.
+library this machine has. There is a wheel for each installed Rust target: `rustup target add aarch64-unknown-linux-gnu`
+adds the second. Each wheel is built from the unpacked sdist, which shows that the sdist is complete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = DIST / "lab.html"
 IN_PACKAGE = ROOT / "python" / "celltrain" / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: If Rust has both targets, there is one universal wheel.
+#: If Rust has both targets, the result is one universal wheel.
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 #: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
@@ -51,7 +51,7 @@ def main() -> int:
     if PAGE.is_file():
         shutil.copyfile(PAGE, IN_PACKAGE)
     else:
-        # Remove an outdated page: it would be included without notice.
+        # Remove an outdated page, because it would be included without notice.
         IN_PACKAGE.unlink(missing_ok=True)
     for target in targets():
         build(target)
@@ -83,13 +83,13 @@ def build(target: str | None) -> None:
     if target in LINUX:
         command += ["--zig", "--compatibility", MANYLINUX]
     paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    # The sdist is unpacked in another folder; use what has been compiled here.
+    # The sdist is unpacked in another folder, but cargo uses the output compiled here.
     settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **settings})
 
 
 def fine(wheel: Path) -> bool:
-    """Returns whether a wheel is small and needs no newer C library than its name promises."""
+    """Returns whether a wheel is small and needs no newer C library than its name allows."""
     faults = []
     if wheel.stat().st_size > LARGEST_BYTES:
         faults.append(f"larger than {LARGEST_BYTES / 1e6:.0f} MB")

@@ -17,7 +17,7 @@ fn main() {
     }
 }
 
-/// Returns the commit of this checkout. In a source archive, or without git, there is none.
+/// Returns the commit of this checkout; `None` in a source archive or without git.
 ///
 /// An archive may be unpacked inside another repository, so only a repository at the root of the project counts.
 fn commit() -> Option<String> {
@@ -30,7 +30,7 @@ fn commit() -> Option<String> {
         let text = String::from_utf8(output.stdout).ok()?;
         (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
     };
-    // Committing appends to the log of HEAD; so does switching branches.
+    // Both commits and switches of branches append to the log of HEAD.
     for file in ["logs/HEAD", "HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;
         let path = if Path::new(&path).is_absolute() { path } else { format!("../../{path}") };

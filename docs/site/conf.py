@@ -39,7 +39,7 @@ exclude_patterns = [
 ]
 
 myst_enable_extensions = ["colon_fence"]
-# Headings have the same anchors as on GitHub, so that links to headings work in both places.
+# Headings have the same anchors as on GitHub, so links to headings work on both sites.
 myst_heading_anchors = 6
 # The notebooks in docs/notebooks have no saved outputs; other pages have no code cells.
 nb_execution_mode = "force"
@@ -50,7 +50,7 @@ nb_merge_streams = True
 suppress_warnings = [
     # Console blocks also contain output, and some scenarios are shown with their faults.
     "misc.highlighting_failure",
-    # Some settings, such as a burst's `bytes`, have the same names as Python types.
+    # Some settings, such as `bytes` of a burst, have the same names as Python types.
     "ref.python",
     # Pages may start with a heading of any level.
     "myst.header",
@@ -77,7 +77,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def with_tables(app: Any, page: str, source: list[str]) -> None:
-    """Builds the tables of a page whose data are elsewhere."""
+    """Builds the tables of pages whose data are in other files."""
     path = Path(app.srcdir) / f"{page}.md"
     if path.exists():
         source[0] = page_tables.filled(path, source[0])

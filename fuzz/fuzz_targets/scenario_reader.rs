@@ -1,4 +1,4 @@
-//! Checks that no text makes the reader panic, and that an accepted scenario can be built.
+//! Checks that no text makes the reader panic, and that a network can be built from every accepted scenario.
 #![no_main]
 
 use celltrain_core::cancellation::CancellationToken;

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def main() -> None:
-    """Fuzzes one reader; arguments after the corpus go to libFuzzer."""
+    """Fuzzes one reader. Arguments after the corpus are passed to libFuzzer."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("reader", choices=sorted(READERS))
     arguments.add_argument("corpus", type=Path)
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
-    """Returns the function that reads one input."""
+    """Returns the function that reads one fuzz input."""
     from celltrain.errors import CelltrainError
 
     read = READERS[reader]
@@ -87,7 +87,7 @@ def read_graph_json(data: bytes, folder: Path) -> None:
 
 
 def read_manifest(data: bytes, folder: Path) -> None:
-    """Reads the manifest of a store that is otherwise empty."""
+    """Reads the manifest of a store that has no other content."""
     from celltrain import Store
 
     store = folder / "store"

@@ -11,7 +11,7 @@ const SECONDS = 10;
 
 declare global {
   interface Window {
-    /** Moves the view in every frame for this duration. Returns the milliseconds between frames. */
+    /** Moves the view in every frame for this long. Returns the milliseconds between frames. */
     pan: (seconds: number) => Promise<number[]>;
     /** Duration of each repaint in milliseconds. */
     painted: number[];

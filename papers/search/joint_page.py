@@ -40,7 +40,7 @@ def report(space: Space, store: Path) -> int:
 
 
 def lines(space: Space, runs: Runs) -> list[Row]:
-    """Returns a line for each configuration, in the order of the search, with the defaults first."""
+    """Returns a line for each configuration, in the order of the search. The first line is for the defaults."""
     search = Search(runs, "all", None, 1)
     scores = Scores(runs, REFERENCE)
     defaults, _ = search.examine(space.default, run=False)
@@ -147,14 +147,14 @@ def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
 
 
 def gain(space: Space, alone: Row) -> tuple[str, str]:
-    """Returns the stage a configuration reached, and its gain over the defaults there."""
+    """Returns the last stage that a configuration reached, and its gain over the defaults in that stage."""
     if not alone["gain"]:
         return alone["stages"], "no result"
     return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
 
 
 def total(space: Space, row: Row, groups: Sequence[str]) -> float:
-    """Returns the score that the search maximises."""
+    """Returns the score that the search tries to maximise."""
     if space.measure == "likelihood":
         return sum(float(row[group]) for group in groups)
     return sum((2 if group.startswith("goodput") else 1) * float(row[group]) for group in groups)

@@ -59,7 +59,7 @@ class Stage:
     keep: float
     seeds: int
     numbers: tuple[int, ...]
-    """Indices into `Space.numbers`, including those of earlier stages."""
+    """Indices into `Space.numbers` of the numbers of this stage and of earlier stages."""
 
 
 class Space:
@@ -110,7 +110,7 @@ class Space:
         ]
 
     def overrides(self, configuration: str, network: str | None, *, whole: bool = False) -> dict[str, Any]:
-        """Returns a configuration's values for a network's scenarios; `whole` runs have the paper's duration."""
+        """Returns a configuration's values for a network's scenarios. If `whole`, runs have the paper's duration."""
         values: dict[str, Any] = {} if whole or self.duration is None else {"duration": self.duration}
         for question, answer in self.answers(configuration):
             declared = question.answers[answer]
@@ -118,7 +118,7 @@ class Space:
         return values
 
     def measured_from(self, configuration: str, network: str | None) -> float | None:
-        """Returns the time in seconds at which measurement begins, if not at the start."""
+        """Returns the time in seconds at which measurement begins; None if it begins at the start."""
         froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
         return next((begin[str(network)] for begin in froms if begin is not None), None)
 
@@ -201,7 +201,7 @@ class Runs:
         scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing), whole=whole)
         begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
         found: dict[tuple[int, int], dict[str, float] | None] = {}
-        # Runs that measure from a later time record series, so they run separately.
+        # Runs that measure from a later time record series, so they are run separately.
         for begin in dict.fromkeys(begins.values()):
             some = [run for run in missing if begins[run[0]] == begin]
             found |= self._run({run[0]: scenarios[run[0]] for run in some}, some, rows, begin, threads)
@@ -257,7 +257,7 @@ class Runs:
         return found
 
     def values(self, configuration: str, number: int, seeds: Sequence[int]) -> list[float] | None:
-        """Returns a number's value for each seed; None unless all runs have a result."""
+        """Returns a number's value for each seed; None unless every run has a result."""
         one = self.space.numbers[number]
         figures = [self.figures.get((configuration, one.configuration, seed)) for seed in seeds]
         return None if any(f is None for f in figures) else [f[one.quantity.name] for f in figures if f is not None]
@@ -288,7 +288,8 @@ class Scores:
         self.runs = runs
         self.space = runs.space
         self.reference = reference
-        """Seeds of the default configuration, whose spread is used for all configurations while there are few seeds."""
+        """Seeds of the default configuration. While there are few seeds, their spread is used for all
+        configurations."""
 
     @cached_property
     def spread(self) -> dict[int, float]:
@@ -309,7 +310,7 @@ class Scores:
     def final(
         self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None
     ) -> dict[str, float] | None:
-        """Returns the score with the spread of these seeds, by default on all rows."""
+        """Returns the score, using the spread of these seeds, by default on all rows."""
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
@@ -331,7 +332,7 @@ class Scores:
         for place, number in enumerate(self.space.numbers):
             values = self.runs.values(configuration, place, seeds)
             assert values is not None, "they were run"
-            assert number.published is not None, "only printed numbers are scored"
+            assert number.published is not None, "only printed numbers get a score"
             group = " ".join(map(str, [number.network, number.quantity.name, *(number.keys[key] for key in keys)]))
             count, of = found.get(group, (0, 0))
             found[group] = (count + (abs(float(np.mean(values)) - number.published) <= most + SLACK), of + 1)
@@ -346,7 +347,7 @@ class Scores:
             values = self.runs.values(configuration, place, seeds)
             if values is None:
                 return None
-            assert number.published is not None, "only printed numbers are scored"
+            assert number.published is not None, "only printed numbers get a score"
             if self.space.measure == "likelihood":
                 group = str(number.network)
                 spread = float(np.std(values, ddof=1)) if own else self.spread[place] * math.sqrt(1 + 1 / len(values))

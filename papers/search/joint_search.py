@@ -41,15 +41,15 @@ from paper_page import ROOT
 #: Seeds for the spread of each number with the defaults, for the selection of the best, and for their confirmation.
 REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
 SELECTED, CONFIRMED = 30, 10
-#: Fraction of proposals that modify the defaults or one of the best configurations; number of best configurations;
-#: maximum number of changes.
+#: Fraction of proposals that modify the defaults or one of the best configurations, number of those best
+#: configurations, and maximum number of changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
 #: Number of configurations that a stage examines before it rejects any.
 PATIENCE = 4
 
 
 class Search:
-    """A search: its store, the scores of its stages so far, and the sampler."""
+    """A search: its store, the scores of its stages so far, and the sampler of configurations."""
 
     def __init__(self, runs: Runs, focus: str, threads: int | None, seed: int) -> None:
         self.runs, self.space, self.focus, self.threads = runs, runs.space, focus, threads
@@ -67,7 +67,7 @@ class Search:
         self.seen: list[list[float]] = [[] for _ in self.space.stages]
 
     def jobs(self) -> int:
-        """Returns the number of threads: as requested, otherwise two if the machine is idle enough and one if not."""
+        """Returns the number of threads: the requested number, or two if the machine is idle enough and one if not."""
         return self.threads or (2 if os.getloadavg()[0] < 2 else 1)
 
     def value(self, parts: dict[str, float] | None) -> float:
@@ -172,7 +172,10 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best of the last stage; of equal scores, the one with the fewest changes."""
+        """Returns the best configuration of the last stage.
+
+        Of those with equal scores, returns the one with the fewest changes.
+        """
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:

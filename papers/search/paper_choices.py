@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def measures(numbers: list[Scored]) -> dict[str, str]:
-    """Returns our mean for each network and quantity, and the mean distance between our values and the printed ones."""
+    """Returns the mean for each network and quantity, and the mean distance between simulated and printed values."""
     groups: dict[str, list[Scored]] = {}
     for number in numbers:
         groups.setdefault(f"{number.number.network or ''} {number.number.quantity.name}".strip(), []).append(number)

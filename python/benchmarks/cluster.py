@@ -22,7 +22,7 @@ from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster
 
-#: The speedup that the documentation promises.
+#: The speedup that the documentation states.
 LEAST = 1.8
 POINTS = 12
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def on_cluster(plan: Plan, workers: int) -> float:
-    """Returns the seconds that the plan takes on this number of single-threaded workers."""
+    """Returns the seconds that the plan takes with this number of single-threaded workers."""
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as machines,
         Client(machines, set_as_default=False) as client,
@@ -67,7 +67,7 @@ def on_cluster(plan: Plan, workers: int) -> float:
 
 
 def timed(plan: Plan, worker: Worker) -> float:
-    """Returns the seconds that the sweep takes, including its store."""
+    """Returns the seconds that the sweep takes, including the time for its store."""
     with tempfile.TemporaryDirectory(prefix="celltrain-") as folder:
         return run_plan(plan, Path(folder) / "store", worker).elapsed_seconds
 

@@ -86,8 +86,8 @@ def compared(times: int) -> None:
     for sources in (5, 15):
         least: dict[str, float] = {}
         prints = set()
-        # Run the variants in turn, so that other load on the machine affects them equally. One run of the slow Python
-        # class is precise enough.
+        # Run the variants in turn, so that other load on the machine affects all of them equally. For the slow Python
+        # class, one run is precise enough.
         for turn in range(times):
             for name, policy in policies.items():
                 if turn > 0 and name == "Python class":

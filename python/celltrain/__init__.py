@@ -29,7 +29,7 @@ _attribute, _, _stubbed = lazy_loader.attach_stub(__name__, __file__)
 
 #: Submodules: the classes of a scenario (by subject, and all of them in `models`), errors, and thresholds of switches.
 _SUBMODULES = ("abr", "errors", "mmu", "models", "policies", "tcp", "topologies")
-#: The classes that completion lists under `celltrain`; the others are listed in the submodules.
+#: The classes that completion lists under `celltrain`. Other classes are listed in the submodules.
 _LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")
 #: Deprecated aliases.
 _ALIASES = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> object:
 
 
 def _advice(name: str) -> str:
-    """Suggests a class for a name that does not exist."""
+    """If a name does not exist, suggests a class with a similar name."""
     import difflib
 
     if not name[:1].isupper():

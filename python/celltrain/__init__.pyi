@@ -38,6 +38,7 @@ from .model.cancel import Cancel as Cancel
 from .model.graph import import_graph as import_graph
 from .model.network import max_min_shares as max_min_shares
 from .model.policy_files import Policy as Policy
+from .model.python_memory import PythonMemoryPolicy as PythonMemoryPolicy
 from .model.python_policy import PolicyPort as PolicyPort
 from .model.python_policy import PythonPolicy as PythonPolicy
 from .model.python_policy import compiled as compiled
@@ -127,6 +128,7 @@ from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
 from .model.types import LeafSpine as LeafSpine
+from .model.types import Length as Length
 from .model.types import LimitedTransmit as LimitedTransmit
 from .model.types import Link as Link
 from .model.types import LinkOptions as LinkOptions
@@ -151,6 +153,7 @@ from .model.types import OfferedWindow as OfferedWindow
 from .model.types import OnOff as OnOff
 from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
+from .model.types import PacketAdmission as PacketAdmission
 from .model.types import Pairs as Pairs
 from .model.types import PartialAcks as PartialAcks
 from .model.types import PartialAckTimer as PartialAckTimer
@@ -166,8 +169,10 @@ from .model.types import Port as Port
 from .model.types import Ppd as Ppd
 from .model.types import ProcessingTimes as ProcessingTimes
 from .model.types import Python as Python
+from .model.types import PythonMemory as PythonMemory
 from .model.types import PythonSetting as PythonSetting
 from .model.types import PythonStack as PythonStack
+from .model.types import QueueEnd as QueueEnd
 from .model.types import QueueOptions as QueueOptions
 from .model.types import Quic as Quic
 from .model.types import QuicCongestion as QuicCongestion
@@ -215,6 +220,7 @@ from .model.types import TimerRestart as TimerRestart
 from .model.types import Times as Times
 from .model.types import Topology as Topology
 from .model.types import Traffic as Traffic
+from .model.types import Until as Until
 from .model.types import UnusedWindow as UnusedWindow
 from .model.types import Vanilla as Vanilla
 from .model.types import VcMerge as VcMerge

@@ -35,9 +35,9 @@ class CelltrainError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A refused setting, and how to correct it.
+    """A setting that was refused, and how to correct it.
 
-    Invisible characters in its texts, such as terminal escape sequences, are escaped.
+    Invisible characters in the texts of a fault, such as terminal escape sequences, are escaped.
     """
 
     file: str
@@ -51,7 +51,7 @@ class Fault:
     problem: str
     """The problem and its correction, as a clause that follows the value."""
     message: str
-    """The complete message in one line."""
+    """The complete message of a fault in one line."""
     excerpt: tuple[str, ...] = ()
     """The faulty line of a text, and a line that marks the position."""
 
@@ -62,7 +62,7 @@ class Fault:
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
-        """Creates a fault from its parts, and shortens long parts."""
+        """Creates a fault from its parts. Shortens long parts."""
         file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
         value = shortened(_text(value))
         place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
@@ -183,7 +183,7 @@ class PlanError(InputError):
 
 
 class PaperError(InputError):
-    """A request about a paper or a study, or its folder, is invalid; the message has the correction."""
+    """A request about a paper or study is invalid, or its folder is. The message contains the correction."""
 
 
 class StoreError(InputError):
@@ -203,7 +203,7 @@ class OutputError(InputError, OSError):
 
 
 class CancelledError(CelltrainError):
-    """A call was ended by its `celltrain.Cancel`."""
+    """A call was ended by its handle `celltrain.Cancel`."""
 
 
 class NotTracedError(CelltrainError, KeyError):

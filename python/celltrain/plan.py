@@ -1,4 +1,4 @@
-"""Deprecated: use `celltrain.Plan`, or `celltrain.ensemble.plan` for other names."""
+"""Deprecated: use `celltrain.Plan`. For other names, use `celltrain.ensemble.plan`."""
 
 from __future__ import annotations
 

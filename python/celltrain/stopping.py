@@ -40,10 +40,10 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """Yields a list to which the first Ctrl-C is only added; a second one raises `KeyboardInterrupt` at once.
+    """Yields a list to which the first Ctrl-C is only added. A second Ctrl-C raises `KeyboardInterrupt` at once.
 
-    Python drops a `KeyboardInterrupt` that a destructor raises, with a traceback. Look into the list between calls of
-    libraries that have destructors.
+    If a destructor raises `KeyboardInterrupt`, Python drops it and prints a traceback. So check the list between calls
+    of libraries that have destructors.
     """
     noted: list[int] = []
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():

@@ -20,7 +20,7 @@ MOST_CLAUSE = 1000
 #: Maximum length of a CSV cell that Excel accepts. A series repeats the name of its port in every row.
 MOST_CELL = 32_767
 
-#: Problem reported for a text that cannot be encoded.
+#: Problem reported for a text that cannot be encoded in UTF-8.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
 # Characters that begin a formula in a spreadsheet, the mark that prevents that, and numbers, which may begin with such
@@ -52,7 +52,7 @@ def lines(text: str) -> str:
 
 
 def shortened(text: str, most: int = MOST_VALUE) -> str:
-    """Returns a text; if it is long, only its beginning and end, with its length.
+    """Returns a text. If it is long, returns only its beginning and end, with its length.
 
     >>> shortened("9" * 1000000 + "Mbps", 40)
     '9999999... (1,000,004 in all) ...999Mbps'
@@ -119,7 +119,7 @@ def described(value: object) -> str:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Returns the known name that was probably meant; empty if none is similar.
+    """Returns the known name that was probably meant; empty if no name is similar.
 
     >>> nearest("lan-6", ["lan-5", "wan-5"]), nearest("mesh", ["lan-5"]), nearest("LQD", ["longest_queue_drop"])
     ('lan-5', '', 'longest_queue_drop')
@@ -134,7 +134,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def among(name: str, known: Iterable[str]) -> str:
-    """Returns a clause about an unknown name: a similar name, if any, and all known ones.
+    """Returns a clause about an unknown name: a similar name, if there is one, and all known names.
 
     >>> among("lan-6", ["lan-5", "wan-5"]), among("mesh", ["lan-5"])
     ('did you mean lan-5? Choose from lan-5, wan-5', 'choose from lan-5')

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 os.environ["MPLBACKEND"] = "Agg"
 # Use the default width for pipes, not the width of the terminal that runs the tests.
 os.environ.pop("COLUMNS", None)
-# Background jobs ignore Ctrl-C, and so would the processes that tests interrupt.
+# Background jobs ignore Ctrl-C, and so would the processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -92,7 +92,7 @@ def is_refused(answer: Answer, words: list[str]) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs only a sample of the cases of a `sampled` test; the nightly job runs all cases.
 
-    Runs the tests of the lab first: they take longest, and at the end would run alone.
+    Runs the tests of the lab first, because they take longest and would otherwise run alone at the end.
     """
     cases: Counter[str] = Counter()
     for item in items:
@@ -107,7 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def import_or_skip(name: str) -> Any:
     """Imports a package that only the nightly job installs. Skips the test or its module without the package.
 
-    The nightly job installs everything in requirements/dev.lock, so a missing package of the file fails there.
+    The nightly job installs everything in requirements/dev.lock. If a package of that file is missing, the test fails
+    there.
     """
     if NIGHTLY:
         return importlib.import_module(name)
@@ -163,7 +164,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def fail_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Makes the runs of some seeds fail; returns these seeds."""
+    """Makes the runs of some seeds fail. Returns these seeds."""
     from celltrain import _core
 
     seeds, before = [4], _core.run_many
@@ -196,14 +197,16 @@ def replace_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes figures without the content of their PDF files."""
+    """Writes figures, but PDF files without their content."""
     replace_pdf(monkeypatch)
 
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes no layout and writes empty figures, for tests of other parts of a report, because these steps take most
-    of the time."""
+    """Computes no layout and writes empty figures, for tests of other parts of a report.
+
+    Those steps take most of the time.
+    """
     from matplotlib.figure import Figure
 
     from celltrain.drawing.figure import Drawing

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Python calls whose strings users see, matched by the last part of the name.
+#: Python calls whose strings users see. They match by the last part of the name.
 CALLS = re.compile(r"^(Fault|of_\w+|\w*Error|\w*Warning|warn|refused?|fault)$")
 
 #: Rust calls and attributes of error types whose strings users see.

@@ -1,6 +1,6 @@
 """A copy of the project with the additions from the tutorial pages and the planted faults.
 
-One build of the copy serves the tests of all these pages and the test of the planted faults.
+One build of the copy of the project serves the tests of all these pages and the test of the planted faults.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def page_of(kind: str) -> Path:
 
 @functools.cache
 def build() -> Programs:
-    """Writes the copy and builds its test programs; skips without cargo."""
+    """Writes the copy of the project and builds its test programs; skips without cargo."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is needed")
     with alone():
         _write(_files())
-        # Building the whole workspace gives dependencies the features with which `cargo test` has already compiled
-        # them.
+        # The whole workspace is built, so that dependencies have the features with which `cargo test` has already
+        # compiled them.
         built = cargo("test", "--workspace", "--no-run", "--message-format=json")
     messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
     return Programs(
@@ -105,7 +105,7 @@ def cargo(*arguments: str) -> str:
 
 
 def added(kind: str) -> dict[str, str]:
-    """Returns the files that a page adds or changes, keyed by path, with their new text and without planted faults."""
+    """Returns the files that a page adds or changes, keyed by path, with their new text but without planted faults."""
     found: dict[str, str] = {}
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):
@@ -146,9 +146,9 @@ def _files() -> dict[str, str]:
         files[f"{ADDING}/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
     files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
     faults.plant(files, FAULTS)
-    # The examples compile in the project, and join their crates here.
+    # The examples compile in the project, and are added to their crates here.
     files["Cargo.toml"] = re.sub(r',(?:\s*#.*)?\s*"examples/[^]]*', "", files["Cargo.toml"])
-    # In the project itself, these tests draw more cases.
+    # In the project itself, the same tests draw more cases.
     tests = [f"{faults.CORE}/{name}/conformance.rs" for name in ("policy", "tcp/congestion")]
     for name in [*tests, "crates/celltrain-run/src/vetting/tests.rs"]:
         files[name] = re.sub(r"cases: \d+", "cases: 20", files[name])

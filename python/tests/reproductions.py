@@ -11,7 +11,10 @@ from celltrain.papers.paper import Number
 def filled(
     paper: Paper, seeds: Mapping[str, int], values: Callable[[Number], Mapping[int, float]], **more: object
 ) -> Reproduction:
-    """Returns a reproduction with given values. Each run has the values of the last number that needs the run."""
+    """Returns a reproduction filled with given values.
+
+    Each run has the values of the last number that needs the run.
+    """
     numbers = paper.numbers()
     by_run = {(number.configuration, number.result): values(number) for number in numbers}
     scored = [

@@ -20,7 +20,7 @@ __all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "w
 
 
 def rows(store: Path) -> bytes:
-    """Returns all rows as bytes, to compare sweeps of the same plan."""
+    """Returns all rows of a store as bytes, to compare sweeps of the same plan."""
     import pyarrow as pa
 
     table = Store.open(store).table()
@@ -41,7 +41,10 @@ def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> No
 
 
 def interrupted(command: Sequence[object], folder: Path, stores: str, more_than: int = 0) -> str:
-    """Sends Ctrl-C to a command once a store contains that many runs. Checks that runs are kept; returns the output."""
+    """Sends Ctrl-C to a command when its store contains this number of runs.
+
+    Checks that runs are kept. Returns the output.
+    """
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while max(map(stored, folder.glob(stores)), default=0) <= more_than and time.monotonic() < deadline:

@@ -13,7 +13,7 @@ PAGE = page_of("congestion_control")
 
 
 @pytest.mark.nightly
-def test_the_congestion_control_on_the_page_compiles_and_passes_all_tests_of_congestion_controls():
+def test_the_congestion_control_in_the_tutorial_compiles_and_passes_all_tests_of_congestion_controls():
     output = build().run(
         "celltrain-core", "celltrain_core", "tcp::congestion::scalable::", "tcp::congestion::conformance::"
     )
@@ -26,18 +26,18 @@ def test_the_congestion_control_on_the_page_compiles_and_passes_all_tests_of_con
 
 
 @pytest.mark.nightly
-def test_a_scenario_can_name_the_congestion_control_on_the_page():
+def test_a_scenario_can_name_the_congestion_control_of_the_tutorial():
     output = build().run("celltrain-run", "adding", "congestion_control::")
     assert "test congestion_control::a_scenario_chooses_the_example_congestion_control_by_its_name ... ok" in output
 
 
-def test_the_example_page_of_a_congestion_control_has_the_required_headings(tmp_path: Path):
+def test_the_example_page_for_a_new_congestion_control_has_the_required_headings(tmp_path: Path):
     page = tmp_path / "scalable.md"
     page.write_text(added("congestion_control")["docs/models/scalable.md"])
     assert headings(prose(page)) == MODEL_HEADINGS
 
 
-def test_the_page_lists_every_method_that_a_congestion_control_may_define():
+def test_the_tutorial_lists_every_method_that_a_congestion_control_may_define():
     trait = (ROOT / "crates/celltrain-core/src/tcp/congestion/mod.rs").read_text()
     trait = trait.split("pub trait CongestionControl")[1].split("\n}\n")[0]
     calls = re.findall(r"^    fn (\w+)\(", trait, re.MULTILINE)

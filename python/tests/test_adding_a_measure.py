@@ -13,7 +13,7 @@ PAGE = page_of("measure")
 
 
 @pytest.mark.nightly
-def test_the_measure_on_the_page_compiles_and_passes_all_tests_of_measures():
+def test_the_measure_in_the_tutorial_compiles_and_passes_all_tests_of_measures():
     output = build().run("celltrain-run", "celltrain_run", "tables::", "answer::")
     own = re.findall(r"^test tables::port::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     # Cargo runs tests on threads, so the order of their lines varies.
@@ -37,7 +37,7 @@ def test_an_answer_has_the_example_measure_with_its_unit_and_meaning():
     assert line["meaning"]
 
 
-def test_the_page_lists_every_table_of_measures_and_the_type_of_its_rows():
+def test_the_tutorial_lists_every_table_of_measures_and_the_type_of_its_rows():
     tables = ROOT / "crates" / "celltrain-run" / "src" / "tables"
     found = {
         (path.name, re.search(r"Measure<(\w+)>;", path.read_text())[1])  # type: ignore[index]

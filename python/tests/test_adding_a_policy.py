@@ -11,7 +11,7 @@ from project_copy import added, build
 
 
 @pytest.mark.nightly
-def test_the_policy_on_the_page_compiles_and_passes_all_tests_of_policies():
+def test_the_policy_in_the_tutorial_compiles_and_passes_all_tests_of_policies():
     output = build().run(
         "celltrain-core", "celltrain_core", "policy::per_vc_dynamic_threshold::", "policy::conformance::"
     )
@@ -26,12 +26,12 @@ def test_the_policy_on_the_page_compiles_and_passes_all_tests_of_policies():
 
 
 @pytest.mark.nightly
-def test_the_scenario_on_the_page_about_adding_a_policy_is_valid_and_runs():
+def test_the_scenario_in_the_tutorial_for_adding_a_policy_is_valid_and_runs():
     output = build().run("celltrain-run", "adding", "policy::")
-    assert "test policy::the_scenario_on_the_page_about_adding_a_policy_is_valid_and_runs ... ok" in output
+    assert "test policy::the_scenario_in_the_tutorial_for_adding_a_policy_is_valid_and_runs ... ok" in output
 
 
-def test_the_example_page_of_a_policy_has_the_required_headings(tmp_path: Path):
+def test_the_example_page_for_a_new_policy_has_the_required_headings(tmp_path: Path):
     page = tmp_path / "per_vc_dynamic_threshold.md"
     page.write_text(added("policy")["docs/models/per_vc_dynamic_threshold.md"])
     assert headings(prose(page)) == MODEL_HEADINGS

@@ -106,6 +106,7 @@ def steady(answer: Any) -> Any:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],
@@ -116,7 +117,7 @@ def test_each_command_gives_its_saved_json_answer(
     if any("awkward" in command for command in COMMANDS[name]):
         request.getfixturevalue("failing")
     if name.startswith("report"):
-        # The answer names the figures; test_reports.py tests their contents.
+        # The answer contains only the names of figures. test_reports.py tests their contents.
         request.getfixturevalue("empty_figures")
     for command in COMMANDS[name]:
         answer = celltrain(*command.split())
@@ -152,6 +153,6 @@ def test_the_database_tables_of_a_results_store_equal_the_saved_tables(
     same(f"tables-{name}", {**found, "configurations": configurations})
 
 
-def test_every_saved_answer_belongs_to_a_tested_command() -> None:
+def test_every_saved_json_answer_belongs_to_a_tested_command() -> None:
     wanted = {*COMMANDS, *(f"tables-{name}" for name in ("plain", "awkward", "narrow"))}
     assert {path.stem for path in ANSWERS.iterdir()} == wanted

@@ -1,4 +1,4 @@
-"""Damaged or invalid files of any kind: one clear line each, exit code 2, no traceback, and quickly."""
+"""Damaged or invalid files of any kind. Each gives one clear line, exit code 2 and no traceback, quickly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_file_where_a_folder_is_expected_is_refused(celltrain, small):
 
 
 def test_an_unreadable_input_file_is_refused(celltrain, small, monkeypatch):
-    # Root can read every file, so this simulates the refusal.
+    # Root can read every file, so this test simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
 
@@ -98,7 +98,7 @@ def test_an_input_file_in_another_encoding_than_utf_8_is_refused(celltrain, tmp_
     expect_refusal(celltrain, path, "byte 0xfc in line 2")
 
 
-def test_an_input_file_with_zero_bytes_or_terminal_commands_is_refused(celltrain, tmp_path):
+def test_an_input_file_with_zero_bytes_or_terminal_escape_codes_is_refused(celltrain, tmp_path):
     path = tmp_path / "control.toml"
     path.write_bytes(SMALL.replace("small", "a\\u001b[31mb").encode() + b'"\\u001b[2Jkey" = 1\nx = \x00\x1b[2J\n')
     expect_refusal(celltrain, path)
@@ -206,7 +206,7 @@ POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
 ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 
-def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(celltrain, tmp_path):
+def test_the_rate_control_scenarios_are_valid_before_the_tests_damage_them(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
     for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
@@ -467,7 +467,7 @@ def test_an_input_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path)
     assert celltrain("run", path).code == 0
 
 
-def test_if_several_input_files_are_bad_all_of_them_are_reported(celltrain, small, tmp_path):
+def test_if_several_input_files_are_invalid_all_of_them_are_reported(celltrain, small, tmp_path):
     small.write_text("x = 1")
     answer = celltrain("check", small, tmp_path / "missing.toml", ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 2

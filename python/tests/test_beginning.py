@@ -11,7 +11,7 @@ import pytest
 from celltrain.cli import options
 
 
-def test_a_scenario_that_the_new_command_writes_is_valid_commented_and_runs(celltrain, tmp_path, monkeypatch):
+def test_a_scenario_written_by_the_new_command_is_valid_and_commented_and_runs(celltrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("new", "mine")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "wrote mine.toml")
@@ -93,7 +93,7 @@ def test_the_list_command_counts_models_of_all_kinds_and_accepts_singular_names(
 @pytest.mark.parametrize(
     ("command", "named"), [("explain", "selective_drop"), ("reproduce", "af-96-1269"), ("study", "tagging")]
 )
-def test_a_command_without_arguments_prints_its_usage(celltrain, command, named):
+def test_the_celltrain_program_without_arguments_prints_its_usage(celltrain, command, named):
     answer = celltrain(command)
     assert (answer.code, answer.err) == (0, "")
     assert named in answer.out and f"celltrain {command} " in answer.out

@@ -27,7 +27,7 @@ def test_the_bless_command_names_uncommitted_changes_and_needs_force_to_continue
     assert capsys.readouterr().err == ""
 
 
-def test_the_bless_command_refuses_a_debug_build_which_saved_answers_would_name(capsys):
+def test_the_bless_command_refuses_a_debug_build_because_saved_answers_contain_the_build(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({"FORCE": "1"}, "", "debug")
     assert ended.value.code == 2
@@ -42,7 +42,7 @@ def test_every_script_and_test_that_the_bless_command_runs_exists():
 
 
 def test_every_rust_test_that_the_bless_command_runs_exists():
-    """Cargo succeeds even if no test has the given name."""
+    """Cargo succeeds even if no test has this name."""
     names = [step.command[-1] for step in bless.STEPS if step.command[0] == "cargo"]
     text = "".join(path.read_text() for path in (bless.ROOT / "crates").glob("celltrain-*/**/*.rs"))
     assert len(names) == 3
@@ -75,7 +75,7 @@ def test_the_bless_command_reports_how_a_published_number_changed(suffix, old, n
     assert moved.numbers_moved(old, old, suffix) == []
 
 
-def test_the_bless_command_reports_no_changed_numbers_if_a_commit_is_compared_with_itself():
+def test_the_bless_command_reports_no_change_if_a_commit_is_compared_with_itself():
     if not (moved.ROOT / ".git").exists():
         pytest.skip("no git checkout")
     head = moved.git("rev-parse", "HEAD").strip()

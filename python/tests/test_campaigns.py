@@ -1,4 +1,4 @@
-"""Small versions of the campaigns: they run, and they detect faults."""
+"""Small versions of the campaigns. The tests check that they run and that they detect faults."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_make_target_campaign_lists_every_campaign_that_pages_and_workflows_
     assert not [script for script in scripts if not (ROOT / script).exists()]
 
 
-def test_a_campaign_passes_its_seed_and_further_arguments_to_its_command(monkeypatch):
+def test_a_campaign_passes_its_seed_and_further_arguments_on_to_its_command(monkeypatch):
     import campaign
 
     ran: list[str] = []
@@ -125,13 +125,13 @@ def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkey
         ("celltrain.running.cluster", "_missing"),
         ("celltrain.ensemble.cases", "PROBE_SECONDS"),
     ):
-        # monkeypatch restores this value at the end.
+        # monkeypatch restores this value after the test.
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))
     mutated_files.calm()
     bench = mutated_files.Bench(tmp_path)
     bench.set_up(search=False)
     codes = Counter()
-    # Searches take longest and have their own tests.
+    # Searches take longest and are tested separately.
     for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"

@@ -178,7 +178,7 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
     return path
 
 
-#: One scenario for each kind of network and traffic; the nightly job runs all.
+#: One scenario for each kind of network and traffic. The nightly job runs all scenarios.
 FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
 
 
@@ -481,7 +481,7 @@ def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
     assert celltrain("run", small, "--pcap", file, "--pcap-at", "both").code == 2, "the files exist"
 
 
-#: One query whose answer has its own connection.
+#: One query. Its answer has a connection of its own.
 QUERY = """
 duration = "30ms"
 [topology.n_source]
@@ -555,6 +555,27 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
     answer = celltrain("run", small, "--pcap", tmp_path / "run.pcapng", *options)
     assert answer.code == 2
     assert words in " ".join(answer.err.split())
+    assert list(tmp_path.iterdir()) == [small]
+
+
+@pytest.mark.parametrize(("kind", "window"), [("ip", "0s:1us"), ("cells", "500us:500001ns")])
+def test_a_capture_whose_window_is_empty_is_refused_and_leaves_no_file(
+    celltrain: Command, small: Path, tmp_path: Path, kind: str, window: str
+) -> None:
+    small.write_text(f'{SMALL}[flow.tcp1]\nstart = "2ms"\n')
+    outputs = ["--pcap", tmp_path / "run.pcapng", "--events", tmp_path / "events", "--out", tmp_path / "out"]
+    options = ["--flow", "tcp1", "--trace", "queue", "--pcap-kind", kind, "--window", window]
+    answer = celltrain("run", small, *outputs, *options)
+    assert answer.code == 2, answer.out
+    said = " ".join(answer.err.split())
+    assert "the capture would be empty: its window has no chosen" in said
+    first, last = re.findall(r"from ([0-9.e-]+)s to ([0-9.e-]+)s", said)[0]
+    assert 0.002 <= float(first) < 0.0025, said
+    assert float(first) < float(last) <= 0.02
+    assert list(tmp_path.iterdir()) == [small]
+    with pytest.raises(ct.ScenarioError, match=r"the run has them from 0\.002"):
+        capture = ct.Capture(tmp_path / "run.pcapng", kind=kind, flows=["tcp1"], window=window)
+        ct.run(small, pcap=capture)
     assert list(tmp_path.iterdir()) == [small]
 
 

@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_file_that_states_the_version_states_the_same_version_and_commit(celltrain, small):
+def test_every_file_that_states_the_version_of_celltrain_states_the_same_version_and_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")
@@ -32,7 +32,7 @@ def test_every_paper_has_a_complete_bibtex_entry(celltrain):
         assert {"author", "title", "year"} <= set(entry["fields"]), key
         assert all(entry["fields"].values()), key
         assert entry["bibtex"].count("{") == entry["bibtex"].count("}")
-        # An unknown form of publication would become an entry of the type misc.
+        # An unknown form of publication would give an entry of type misc.
         assert (entry["type"] == "misc") == (key == "celltrain")
     assert entries["comcom-1998"]["fields"]["pages"] == "1070-1079"
     assert "pages = {1070--1079}," in entries["comcom-1998"]["bibtex"]

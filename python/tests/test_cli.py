@@ -160,7 +160,7 @@ def test_the_list_command_shows_measures_as_paths_into_a_result(celltrain, small
     assert compared.code == 0, compared.err
 
 
-def test_a_message_about_an_unknown_measure_refers_to_the_list_of_measures(celltrain, small):
+def test_a_message_about_an_unknown_measure_mentions_the_list_of_measures(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
     answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
@@ -184,7 +184,7 @@ def test_the_list_command_names_the_same_models_as_the_python_package(celltrain)
 @pytest.mark.slow
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
-def test_the_explain_command_explains_every_model_measure_and_term(celltrain, entry):
+def test_the_explain_command_explains_every_model_and_measure_and_every_term(celltrain, entry):
     name = f"{entry.kind}/{entry.name}"
     told = celltrain("explain", name, "--json")
     assert told.code == 0
@@ -262,7 +262,7 @@ def test_the_explain_command_describes_protocol_stacks(celltrain):
     assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
-def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):
+def test_the_help_of_the_run_command_names_every_series_even_on_a_narrow_screen(celltrain, monkeypatch):
     """Regression: the list ended after the fourth series."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
@@ -277,7 +277,7 @@ def test_if_two_models_share_a_name_the_explain_command_explains_both(celltrain)
     assert celltrain("explain", "policies/erica").code == 2
 
 
-def test_the_command_that_prints_a_shipped_scenario_does_not_change_it(celltrain):
+def test_the_printed_text_of_a_shipped_scenario_is_its_file_without_changes(celltrain):
     told = celltrain("explain", "lan-epd")
     assert told.out == (ROOT / "scenarios" / "lan-epd.toml").read_text()
 
@@ -452,7 +452,7 @@ def test_the_doctor_command_reports_results_that_differ_from_the_recorded_ones(c
     assert "please report it" in answer.out
 
 
-def test_the_printed_version_comes_from_the_simulator_core(celltrain):
+def test_the_printed_version_comes_from_the_simulator_core_itself(celltrain):
     assert celltrain("--version").out == f"celltrain {ct.__version__}\n"
 
 
@@ -506,7 +506,7 @@ def test_python_m_celltrain_runs_a_command_and_prints_nothing_else_into_a_pipe(s
     assert json.loads(done.stdout)["scenario"] == "small"
 
 
-def test_a_command_whose_output_pipe_is_closed_exits_without_error(small):
+def test_a_command_exits_without_error_if_the_reader_of_its_output_has_exited(small):
     command = f'"{sys.executable}" -m celltrain schema | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
@@ -563,7 +563,7 @@ def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
-def test_a_command_whose_standard_output_is_a_full_disk_prints_a_message_of_one_sentence(arguments):
+def test_a_command_that_writes_to_a_full_disk_prints_a_message_of_one_sentence(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "celltrain", *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2

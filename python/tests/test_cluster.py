@@ -37,7 +37,7 @@ Client, Future, LocalCluster = distributed.Client, distributed.Future, distribut
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 
 # A worker chosen to die does so in the middle of its work, and again after its nanny has restarted it. A run chosen to
-# panic ends as a real panic would.
+# panic ends like a real panic.
 PRELOAD = """
 import os, pathlib, signal
 from celltrain import _core
@@ -162,12 +162,14 @@ def inside():
 
 
 def assert_warned_of_lock_step(err: str) -> None:
-    """Asserts that a sweep only warned of lock-step: its three connections start together, and all time out."""
+    """Asserts that a sweep gave no warning but that of lock-step: its three connections start together, and all time
+    out."""
     [line] = err.splitlines()
     assert line.startswith("warning: 4 of 4 points may depend on lock-step: at point 0 (threshold 50.0)"), line
 
 
-# The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
+# The campaign `kills` covers this case too. The tests below kill a worker and a scheduler. test_campaigns.py kills
+# drivers.
 @pytest.mark.nightly
 def test_killing_cluster_drivers_and_workers_at_random_loses_and_duplicates_no_results(tmp_path, machines, client):
     count, seed = 2000, 20261121
@@ -189,7 +191,7 @@ def test_killing_cluster_drivers_and_workers_at_random_loses_and_duplicates_no_r
             killed["driver"] += 1
         else:
             stored = sweeps.stored(store)
-            # Kill only workers that respond, because killing a worker that is just starting would also end its nanny.
+            # Kill only workers that respond. Killing a worker that is just starting would also end its nanny.
             while not (workers := client.run(os.getpid, on_error="ignore")):
                 time.sleep(0.05)
             os.kill(chance.choice(sorted(workers.values())), signal.SIGKILL)
@@ -311,7 +313,7 @@ def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_c
     worker = Cluster(client)
 
     def stop(progress):
-        # If several runs finished at the same time, too few may still be in flight.
+        # If several runs finished at the same time, too few runs may be in flight.
         if progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
@@ -332,7 +334,7 @@ def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_c
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
+def test_a_second_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):
@@ -500,7 +502,7 @@ def test_the_slurm_script_on_the_page_about_clusters_runs_and_resumes_a_sweep(tm
             take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
             raise KeyboardInterrupt
 
-    # Simulate an earlier job that ran out of time; the script resumes its store.
+    # Simulate an earlier job that ran out of time. The script resumes its store.
     with pytest.raises(KeyboardInterrupt):
         run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
     assert 0 < sweeps.stored(store) < 24

@@ -55,7 +55,7 @@ def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(la
 
 
 def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have(lan):
-    """Two identical sets of runs have no difference, however wide their spread."""
+    """Two identical sets of runs do not differ, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan give the same runs with every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
     [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
@@ -85,7 +85,7 @@ def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combi
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_the_policy_name_as_is_keeps_the_policy_of_the_scenario_with_its_settings(celltrain, tmp_path):
+def test_the_policy_name_as_is_selects_the_unchanged_policy_of_the_scenario(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
@@ -108,7 +108,7 @@ def test_the_policy_name_as_is_keeps_the_policy_of_the_scenario_with_its_setting
     assert "as-is (the scenario's own value)" in refused.err
 
 
-def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(lan, celltrain, small, tmp_path):
+def test_names_that_the_user_defines_appear_in_the_table_and_figure_of_a_comparison(lan, celltrain, small, tmp_path):
     options = ("--seeds", 2, "--vary", "duration=5ms")
     policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
     picture = tmp_path / "policies.svg"
@@ -126,7 +126,7 @@ def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(l
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
-def test_policies_are_found_by_common_spellings_and_red_gets_an_explanation():
+def test_policies_are_found_by_common_spellings_and_the_name_red_gets_an_explanation():
     said = of_texts(["port.bottleneck.policy=Tail Drop,selective-drop:z=0.8"])["port.bottleneck.policy"]["values"]
     assert said == {"Tail Drop": {"tail_drop": {}}, "selective-drop:z=0.8": {"selective_drop": {"z": 0.8}}}
     with pytest.raises(ct.InputError, match="RED is a formula: compare the scenario lan-formula-red"):
@@ -208,7 +208,7 @@ def test_a_comparison_warns_if_different_seeds_gave_the_same_run():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_the_options_in_the_warning_about_equal_seeds_can_be_pasted_into_the_command(celltrain):
+def test_the_options_suggested_in_the_warning_about_equal_seeds_work_when_pasted_into_the_command(celltrain):
     """Both settings are in the scenario that the warning names, and each removes the warning."""
     alone = (
         "run",
@@ -366,7 +366,7 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
         ct.compare(small, large, seeds=1, measures=["file_delay_ms.mean"])
 
 
-def test_a_comparison_names_the_most_important_difference_first(lan):
+def test_a_comparison_prints_its_most_important_difference_first(lan):
     """Covers different networks, a setting without effect, and a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
@@ -392,7 +392,7 @@ def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
 
 
 def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(celltrain, small, failing):
-    """The second seed panics, and the others are still compared."""
+    """The run of the second seed panics, and the other seeds are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
     assert answer.code == 1
@@ -417,8 +417,8 @@ def test_comparison_figures_have_the_requested_width_and_contain_their_bars(comp
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
-def test_every_condition_of_a_comparison_has_its_own_place_in_the_figure(lan):
-    """Numeric conditions are on the x-axis; each value of another condition has its own panel."""
+def test_every_condition_of_a_comparison_has_a_separate_place_in_the_figure(lan):
+    """Numeric conditions are on the x axis. Each value of another condition has a panel."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
         "port.bottleneck.buffer": [100, 200, 400],
@@ -528,7 +528,7 @@ def titles(figure):
 
 
 @pytest.mark.slow
-def test_a_comparison_figure_over_several_tcp_variants_names_the_variant_of_each_panel_or_line():
+def test_a_comparison_figure_with_several_tcp_variants_names_the_variant_of_each_panel_or_line():
     short = [ct.load(name).replace(duration="20ms") for name in ("lan-epd", "lan-sack")]
     policies = {"port.bottleneck.policy": ["tail_drop", "epd"]}
     panels = [title.partition("\n")[2] for title in titles(figure_of(*short, vary=policies))]
@@ -583,7 +583,7 @@ def test_a_varied_setting_that_only_some_compared_cases_use_is_named_in_a_note(c
     assert "only where tcp is reno" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
     answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
     assert answer["set_only_where"] == {"tcp.reno.tick_phase": "tcp is reno"}
-    # The setting affects the runs of Reno: they equal runs of a scenario that contains it.
+    # The setting affects the runs of Reno: they equal runs of a scenario in which it is written.
     vary = {"duration": ["50ms"], "tcp": ["reno:tick_phase=random"]}
     [only] = ct.compare("lan-epd", vary=vary, seeds=2).to_dict()["scenarios"]
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
@@ -596,7 +596,7 @@ def test_tcp_variants_that_a_comparison_names_keep_the_tcp_settings_of_the_scena
     assert compared.out.count("random phases") == 2
 
 
-def test_an_option_that_sets_a_value_in_one_scenario_only_names_this_scenario(celltrain):
+def test_an_option_that_changes_only_one_scenario_names_this_scenario(celltrain):
     options = (
         "--seeds",
         2,
@@ -610,7 +610,7 @@ def test_an_option_that_sets_a_value_in_one_scenario_only_names_this_scenario(ce
     assert "(only where tcp is as-is or reno in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
 
 
-def test_long_names_in_a_table_keep_the_parts_that_differ_on_a_narrow_screen(celltrain, monkeypatch):
+def test_long_names_that_are_shortened_on_a_narrow_screen_keep_the_parts_in_which_they_differ(celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]
     lan = ["compare", "lan-epd", "--seeds", 2, "--set", "duration=20ms", "--vary", f"tcp={','.join(tcps)}"]

@@ -1,4 +1,4 @@
-"""Names given by users never become formulas or commands in a CSV file that a command writes."""
+"""Names that users give never become formulas or commands in a CSV file written by a command."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check(text: str) -> None:
             float(cell)
 
 
-def test_every_command_that_writes_csv_has_a_csv_test_or_writes_fixed_names_only():
+def test_every_command_that_writes_csv_has_a_csv_test_or_writes_only_fixed_names():
     from celltrain.cli import program
 
     assert set(with_csv(get_command(program()))) == {*CASES, *OWN, "store export"}

@@ -1,4 +1,4 @@
-"""Policies that deliver nothing or very little: `check` and `vet` report them, and no measure makes them look good."""
+"""Policies that deliver no data or very little: `check` and `vet` report them, and no measure makes them look good."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
-        # The policy delivers some frames, so the check fails because it delivers too little.
+        # The policy delivers some frames, so the check fails because it delivers too few.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
         evidence = answer["remarks"][-1]
@@ -168,16 +168,16 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
-    # Only runs execute the class, so `check` reports nothing.
+    # Only runs execute the class, so `check` cannot report a problem.
     assert read(lan(policy)).warnings == []
 
 
-def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_arrived():
+def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_was_delivered():
     with pytest.warns(ct.CelltrainWarning, match="this run delivered no data"):
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_a_policy_without_goodput_does_not_make_an_axis_count_as_ineffective():
+def test_a_policy_that_delivers_no_data_does_not_make_a_varied_setting_count_as_ineffective():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
@@ -273,7 +273,7 @@ def test_a_printed_mean_states_its_number_of_seeds():
     assert any(f"carried nothing in {empty} of 8 runs: fairness is undefined there" in one for one in said["warnings"])
 
 
-def test_a_measure_that_divides_by_zero_is_undefined(dead):
+def test_a_measure_whose_divisor_is_zero_is_undefined(dead):
     with pytest.warns(ct.CelltrainWarning):
         compared = ct.compare(
             dead,
@@ -291,7 +291,7 @@ NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
 def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_command(celltrain, tmp_path):
-    """The policy admits one frame of each VC at a time. It is fair, but delivers very little."""
+    """The policy admits one frame of each VC at a time. It is fair, but delivers very little data."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
@@ -364,7 +364,7 @@ def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
+def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
     """A policy that admits frames only into a nearly empty buffer scores well on fairness and queue length."""
     text = PLAN.replace(
         "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'
@@ -400,7 +400,7 @@ def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_
 
 
 def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
-    """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
+    """No data arrives within 20 us, so fairness is undefined. Only the efficiency has values."""
     with pytest.warns(
         ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; these runs are not counted"
     ):

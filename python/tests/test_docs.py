@@ -77,7 +77,7 @@ def code(page: Path, *languages: str) -> list[Block]:
 
 
 def commands(page: Path) -> list[tuple[int, str]]:
-    """Returns the commands of a page with their lines; a backslash continues a command on the next line."""
+    """Returns the commands of a page with their lines. A command continues on the next line after a backslash."""
     found = [
         (block.line + number, command.removeprefix("$ "))
         for block in code(page, "console")
@@ -222,7 +222,7 @@ def test_the_commands_on_every_page_run_without_error(page, checkout):
             shown.pop(line, None)
             continue
         # Write to files and use a new session, so that background processes of a failing command keep no pipe open and
-        # are ended with it.
+        # end together with it.
         with (checkout / "printed.txt").open("w+") as printed, (checkout / "told.txt").open("w+") as told:
             shell = subprocess.Popen(
                 ["bash", "-e", "-c", command], stdout=printed, stderr=told, env=wide, start_new_session=True

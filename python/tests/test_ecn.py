@@ -62,7 +62,7 @@ def amplitude(network: ct.Scenario) -> float:
 
 
 def published_amplitude(sources: int, k: int) -> float:
-    """Alizadeh and others (2010), equations 4 to 8, with alpha solved exactly: N (W* + 1) alpha / 2."""
+    """Alizadeh and others (2010), equations 4 to 8, with an exact solution for alpha: N (W* + 1) alpha / 2."""
     window = (BANDWIDTH_DELAY + k) / sources
     marked = (2 * window + 1) / (window + 1) ** 2
     alpha = float(brentq(lambda alpha: alpha**2 * (1 - alpha / 4) - marked, 0, 2))
@@ -78,7 +78,7 @@ def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: 
 
 @pytest.mark.parametrize(("gain", "share"), [(0.0625, 0.76), (0.015625, 0.84)])
 @pytest.mark.parametrize("k", [40, 65])
-def test_the_queue_of_two_dctcp_connections_oscillates_less_because_their_alpha_is_not_constant(
+def test_the_queue_of_two_dctcp_connections_oscillates_less_than_predicted_because_their_alpha_varies(
     k: int, gain: float, share: float
 ) -> None:
     networks = [scenario(2, f"{k} cells", seed=seed, tcp={"dctcp_gain": gain}) for seed in (1, 2)]
@@ -91,7 +91,7 @@ def test_a_marking_threshold_of_a_seventh_of_the_bandwidth_delay_product_keeps_t
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_with_ecn_no_packet_is_lost_and_without_ecn_packets_are_dropped() -> None:
+def test_with_ecn_no_packet_is_lost_and_without_ecn_the_same_port_drops_packets() -> None:
     reno = {"congestion": "jacobson"}
     marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
     assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0
@@ -103,7 +103,7 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
     segments = pq.read_table(tmp_path / "segments.parquet").to_pandas()
     found = Counter(zip(segments.event, segments.ecn, strict=True))
     assert found["arrived", "marked"] > 0
-    # Without loss every marked segment is echoed once, exactly.
+    # Without loss, every marked segment is echoed exactly once.
     assert found["ack_sent", "echo"] == found["arrived", "marked"]
     assert found["sent", "reduced"] > 0
     cells = pq.read_table(tmp_path / "cells.parquet").to_pandas()

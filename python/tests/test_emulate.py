@@ -36,7 +36,7 @@ buffer = 300
 [port.bottleneck.policy.tail_drop]
 """
 
-#: Answers 15 datagrams, or sends them and prints the shortest time to an answer in milliseconds.
+#: Answers 15 datagrams. As the sender, sends them and prints the shortest time to an answer in milliseconds.
 ECHO = """
 import socket
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -75,7 +75,7 @@ stream.close()
 """
 
 
-#: Does the same as the setup of a host, and creates a device with a rate.
+#: Does the same as the setup of a host, and also creates a device with a rate.
 PROBE = """
 mount -t tmpfs tmpfs /tmp
 touch /tmp/hosts
@@ -87,7 +87,7 @@ PIDFD_GETFD = 438
 
 
 def unsuited() -> str:
-    """Returns why this machine cannot emulate, or an empty text."""
+    """Returns the reason why this machine cannot emulate; empty if it can."""
     if faults := emulation.unsuited():
         return faults[0].message
     command = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "sh", "-e", "-c", PROBE]
@@ -132,7 +132,7 @@ def test_in_an_emulation_a_datagram_and_its_answer_take_at_least_the_round_trip_
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
-    # The path has six links of 5 ms.
+    # The path consists of six links of 5 ms each.
     assert 30 <= printed(done.stderr)["shortest"] < 45
     report = answer["emulation"]
     assert 30_000 < report["shortest_round_trip_us"] < 31_000
@@ -155,7 +155,7 @@ def test_in_an_emulation_a_connection_gets_the_rate_of_the_slow_link(line):
     most = 8 * 1448 / (32 * 53)
     seen = printed(done.stderr)
     assert 0.85 * most < seen["rate"] < 1.02 * most
-    # The kernel notices the link: packets do not wait in a device's queue.
+    # The kernel notices the slow link: packets do not wait in a device's queue.
     assert 30 <= seen["rtt"] < 100
     flow = answer["flows"][0]
     assert flow["delivered_bytes"] == 1_000_000

@@ -133,7 +133,7 @@ def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(
 def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(
     policy: models.Policy, tmp_path: Path
 ) -> None:
-    """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
+    """Only cells in the window are read, so cells that were already waiting at its start leave without an arrival."""
     from celltrain.drawing.diagrams import _waiting
 
     whole = ct.run(
@@ -200,7 +200,9 @@ def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_
     assert plot.notes == []
 
 
-def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_slowest_frame(result: ct.RunResult) -> None:
+def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_frame_with_the_longest_delay(
+    result: ct.RunResult,
+) -> None:
     frames = result.events["frames"].to_pylist()
     assert any(r["vc"] == "tcp1" and r["event"] == "refused" for r in frames)
     assert not any(r["vc"] == "tcp1" and r["event"] == "cut" for r in frames)
@@ -211,7 +213,7 @@ def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_slowest_frame(
 
 
 @pytest.mark.slow
-def test_by_default_event_plots_show_the_connection_with_the_longest_pause_in_sending(
+def test_by_default_event_plots_show_the_connection_with_the_longest_pause_between_segments(
     celltrain: Command, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

@@ -1,4 +1,7 @@
-"""Event files of a run: their contents, that recording does not affect the run, and refused requests."""
+"""Event files of a run.
+
+The tests cover their contents, that recording does not affect the run, and refused requests.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ def test_events_of_a_run_that_ends_early_equal_the_first_events_of_the_whole_run
         assert pq.read_table(tmp_path / "window" / f"{kind}.parquet").to_pylist() == table.filter(within).to_pylist(), (
             kind
         )
-    # A capture of cells also ends with the window; packets are written once their outcome is known.
+    # A capture of cells also ends with the window. Packets are written once their outcome is known.
     for kind, engine in {"cells": "fast", "ip": "reference"}.items():
         pcap = ct.Capture(tmp_path / f"{kind}.pcapng", kind=kind, window="300us:900us")
         assert ct.run(small, pcap=pcap).engine == engine
@@ -134,7 +137,7 @@ def test_segment_events_of_the_fast_engine_equal_those_of_the_reference_engine(
         assert pq.read_table(tmp_path / f"{kind}.parquet").equals(everything[1][kind])
 
 
-def test_the_run_command_selects_events_by_kind_flow_and_time_window(
+def test_events_can_be_selected_by_kind_flow_and_time_window_on_the_command_line(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "events"
@@ -216,7 +219,7 @@ def test_refused_event_options_leave_no_folder_behind(
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
-def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(
+def test_events_of_a_flow_cannot_be_selected_together_with_a_vc_that_does_not_carry_the_flow(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
@@ -245,7 +248,7 @@ def test_an_event_folder_has_the_events_of_one_run(celltrain: Command, small: Pa
 
 
 @pytest.mark.slow
-def test_behind_a_merge_point_a_port_counts_the_merged_vc(tmp_path: Path) -> None:
+def test_behind_a_merge_point_a_port_counts_cells_of_the_merged_vc_instead_of_its_branches(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
     kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])
@@ -362,7 +365,7 @@ def test_an_interrupted_run_keeps_its_incomplete_event_files(tmp_path: Path) -> 
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
-def test_writing_events_to_disk_continues_even_if_it_takes_long(
+def test_writing_events_to_disk_completes_even_if_it_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
@@ -384,7 +387,7 @@ def test_writing_events_to_disk_continues_even_if_it_takes_long(
 
 
 @pytest.mark.slow
-def test_ctrl_c_reports_how_many_events_were_kept_and_when_they_end(tmp_path: Path) -> None:
+def test_after_ctrl_c_a_message_states_how_many_events_were_kept_and_when_they_end(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
     out = tmp_path / "events"

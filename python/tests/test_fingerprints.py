@@ -70,7 +70,7 @@ def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenar
 def test_shipped_scenarios_that_record_series_give_the_saved_fingerprints(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
-        # smoltcp does not reveal its windows.
+        # smoltcp does not report its windows.
         windows = [] if scenario == "lan-smoltcp" else ["cwnd"]
         text, series = scenarios[scenario].run(seed, ["queue", "occupancy", *windows])
         assert len(series["time_s"]) > 0

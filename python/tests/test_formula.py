@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_formula_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_formulas_as_values_of_an_axis_are_labelled_by_their_differences():
+def test_formula_values_of_an_axis_are_labelled_by_the_parts_in_which_they_differ():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
@@ -179,7 +179,7 @@ def test_a_congestion_control_as_a_formula_gives_the_run_of_the_native_control(c
         assert sent > 100 and 1.5 < cwnd < 1 + sent / 100
 
 
-def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_place(celltrain, tmp_path):
+def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_position_of_the_mistake(celltrain, tmp_path):
     told = celltrain("check", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / cwmd" }\n'))
     is_refused(told, ["sender.toml:14: tcp.reno.formula.on_ack.cwnd", "did you mean cwnd?"])
     text, carets = told.err.splitlines()[-2:]
@@ -206,7 +206,7 @@ def test_every_mistake_in_a_congestion_formula_is_refused_with_its_key(celltrain
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_window_sizes_that_a_formula_computes_as_not_a_number_are_counted(celltrain, tmp_path):
+def test_congestion_formula_results_that_are_not_numbers_are_counted_in_the_answer(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 

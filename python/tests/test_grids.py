@@ -48,7 +48,9 @@ def test_no_number_in_a_printed_table_is_cut_or_broken_at_any_screen_width(grid:
 
 
 @given(grids(), st.integers(110, 150))
-def test_a_table_fits_any_screen_that_is_wide_enough_for_its_keys_and_a_number(grid: Grid, width: int) -> None:
+def test_a_table_fits_any_screen_that_has_room_for_its_key_columns_and_one_number_column(
+    grid: Grid, width: int
+) -> None:
     assert all(len(line) <= width for line in grid.text(width).splitlines())
 
 
@@ -61,7 +63,7 @@ def test_every_word_of_a_printed_table_is_visible_at_any_screen_width(grid: Grid
                 assert word in text
 
 
-def test_a_table_that_is_too_wide_continues_below_and_repeats_its_key_columns() -> None:
+def test_a_table_that_is_too_wide_continues_in_further_parts_that_repeat_its_key_columns() -> None:
     grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
     grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
     blocks = grid.text(60).split("\n\n")
@@ -86,7 +88,7 @@ def test_a_long_word_in_a_column_heading_is_broken_and_all_numbers_stay_visible(
     assert heading.count("mss=1460B:") == 8
 
 
-def test_a_label_in_a_table_is_above_the_rows_that_it_describes() -> None:
+def test_a_label_in_a_table_is_printed_above_the_rows_that_it_describes() -> None:
     lines = sample().text().splitlines()
     assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")
 

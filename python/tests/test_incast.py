@@ -16,7 +16,7 @@ import celltrain as ct
 
 PAGE = ROOT / "docs" / "incast.md"
 #: Values in the plan: cells of a packet, bytes of a packet, and payload of a segment.
-CELLS, BYTES, MSS = 16, 4096, 4048
+CELLS, BYTES, MSS = 16, 4096, 4056
 WINDOW, K = 10, 64
 #: Packets in a round trip: four propagation delays, the transmission of a packet on the host's link, and of three cells
 #: on other links.
@@ -29,7 +29,7 @@ def plan() -> ct.Plan:
 
 
 def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
-    """Returns `largest_queue` and `smallest_memory`, as the page defines them."""
+    """Returns `largest_queue` and `smallest_memory`, as the page about incast defines them."""
     names: dict[str, Any] = {}
     code = next(block.text for block in blocks(PAGE) if "def largest_queue" in block.text)
     exec(code, names)
@@ -55,35 +55,34 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
     return int(next(row["refused_cells"] for row in table if row["name"] == queue))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
-def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(
+def test_incast_answers_that_fit_into_one_window_need_the_queue_of_the_formula_to_the_packet(
     senders: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
-    # Dynamic Threshold does not count the arriving cell, so one cell less is sufficient.
-    needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
-    assert refused(network(senders, WINDOW, needed, alpha)) == 0
-    assert refused(network(senders, WINDOW, needed - 1, alpha)) > 0
+    assert refused(network(senders, WINDOW, round(CELLS * smallest_memory(queue + 1, WINDOW, alpha)), alpha)) == 0
+    assert refused(network(senders, WINDOW, round(CELLS * smallest_memory(queue - 1, WINDOW, alpha)), alpha)) > 0
 
 
-@pytest.mark.parametrize("senders", [8, 16, 32, 64])
-def test_long_incast_answers_need_the_buffer_of_the_formula_less_one_packet(senders: int) -> None:
+@pytest.mark.parametrize(("senders", "less"), [(8, 2), (16, 2), (32, 5), (64, 13)])
+def test_long_incast_answers_need_a_few_packets_less_than_the_formula(senders: int, less: int) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)
-    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
-    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - 1.2, WINDOW, 1)), 1.0)) > 0
+    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - less + 1, WINDOW, 1)), 1.0)) == 0
+    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - less, WINDOW, 1)), 1.0)) > 0
 
 
 @pytest.mark.parametrize("senders", [2, 4, 7])
-def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less_than_the_formula(senders: int) -> None:
+def test_long_incast_answers_of_few_senders_need_up_to_two_packets_less_than_the_formula(senders: int) -> None:
     queue = largest_queue(senders, WINDOW, 500, K, BDP)
     assert queue == BDP + 2 * K
     assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
-    assert refused(network(senders, 500, round(CELLS * smallest_memory(queue - 4, WINDOW, 1)), 1.0)) > 0
+    assert refused(network(senders, 500, round(CELLS * smallest_memory(queue - 2, WINDOW, 1)), 1.0)) > 0
 
 
 def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
-    """Returns one switch on which `busy` other ports receive cells at twice their rate.
+    """Dynamic Threshold does not count the arriving cell, so a memory with one cell less is enough.
 
     For this seed, no query draws one of the sources of these cells as a sender.
     """
@@ -100,19 +99,24 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
     }
     scenario["flow"] = {flow["name"]: rate for flow in flows}
     scenario["incast"]["query"]["receivers"] = ["receiver"]
-    # With PPD, the busy ports would be below their thresholds while frames are discarded.
-    scenario["port"]["default"]["policy"] = {"tail_drop": {}}
     return scenario
 
 
-@pytest.mark.parametrize(("senders", "busy", "seed"), [(8, 1, 10), (8, 6, 8), (32, 1, 7)])
-@pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
-def test_incast_next_to_other_traffic_needs_up_to_a_fortieth_more_buffer_than_the_formula(
-    senders: int, busy: int, seed: int, alpha: float
+@pytest.mark.parametrize(
+    ("senders", "busy", "seed", "alpha", "more"),
+    [
+        *((8, 1, 10, alpha, 0.034) for alpha in (0.25, 1.0, 8.0)),
+        *((32, 1, 7, alpha, 0.009) for alpha in (0.25, 1.0, 8.0)),
+        *((8, 6, 8, alpha, more) for alpha, more in ((0.25, 0.034), (1.0, 0.12), (8.0, 0.41))),
+    ],
+)
+def test_incast_next_to_other_traffic_needs_more_buffer_than_the_formula(
+    senders: int, busy: int, seed: int, alpha: float, more: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
     needed = CELLS * smallest_memory(queue, WINDOW, alpha, busy)
-    assert refused(with_busy_ports(senders, busy, round(1.025 * needed), alpha, seed), "sw/sw->receiver/0") == 0
+    enough = round((1 + more) * needed)
+    assert refused(with_busy_ports(senders, busy, enough, alpha, seed), "sw/sw->receiver/0") == 0
     assert refused(with_busy_ports(senders, busy, round(needed), alpha, seed), "sw/sw->receiver/0") > 0
 
 
@@ -124,12 +128,12 @@ def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
     return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
 
 
-def test_incast_answers_that_start_at_different_times_need_less_buffer() -> None:
+def test_incast_answers_that_start_at_different_times_need_less_buffer_than_the_formula() -> None:
     queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
-    assert longest(32) == queue
-    assert round(queue - longest(32, handshake=True)) == 2
+    assert longest(32) == queue + 0.75
+    assert round(longest(32) - longest(32, handshake=True)) == 2
     less = [queue - longest(32, seed=seed, spread="25us") for seed in range(1, 13)]
-    assert [round(min(less)), math.ceil(max(less))] == [64, 75]
+    assert [round(min(less)), math.ceil(max(less))] == [62, 74]
 
 
 def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
@@ -145,17 +149,20 @@ def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
         assert sizes == [round(packets * BYTES / 1e6, 1) for packets in (queue, *memories)]
 
 
-@pytest.mark.parametrize(("framing", "least", "most"), [("aal5", 30, 32), ("packets", 10, 12)])
+@pytest.mark.parametrize(("framing", "least", "most"), [("aal5", 30, 32), ("packets", 10, 11.1)])
 def test_a_query_in_a_memory_that_is_too_small_waits_for_one_timer_if_packets_delimit_themselves(
     framing: str, least: float, most: float
 ) -> None:
-    # The memory is 5 % smaller than the smallest without loss, which is 9919 or 8989 cells.
-    scenario = network(32, WINDOW, 9423 if framing == "aal5" else 8539, 1.0)
+    # The memory is 5 % smaller than the smallest without loss, which is 9919 or 9928 cells.
+    scenario = network(32, WINDOW, 9423 if framing == "aal5" else 9431, 1.0)
     scenario |= {"duration": "100ms", "framing": framing}
     scenario["incast"]["query"]["interval"] = "60ms"
-    if framing == "packets":
-        del scenario["aal5"]
-        scenario["port"]["default"]["policy"] = {"tail_drop": {}}
+    if framing == "aal5":
+        scenario["aal5"] = {"encapsulation": "vc_mux"}
+        scenario["port"]["default"]["policy"] = {"ppd": {}}
+        scenario["tcp"]["newreno"]["mss"] = "4048B"
+        scenario["incast"]["query"]["bytes"] = f"{32 * WINDOW * 4048}B"
+        del scenario["switch"]["admission"]
     [query] = ct.run(ct.Scenario.model_validate(scenario)).to_dict()["requests"]
     assert query["all"]["completed"] == 32
-    assert least < query["all"]["completion_ms_median"] < most
+    assert least < query["queries"]["completion_ms_mean"] < most

@@ -28,7 +28,7 @@ def lines(beginning: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_following_the_installation_page_in_a_fresh_clone_draws_a_figure(tmp_path):
-    # Works offline: uses the packages of this environment and the compiler's existing output.
+    # Works offline: it uses the packages of this environment and the compiler's existing output.
     offline = {
         **os.environ,
         # Builds without isolation need maturin on the path.

@@ -16,7 +16,7 @@ import celltrain as ct
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 
-# This is not a test of speed: the limit only shows that the signal ended the process.
+# This is not a test of speed. The limit only shows that the signal ended the process.
 GENEROUS_SECONDS = 20
 
 LONG = """

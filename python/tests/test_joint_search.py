@@ -76,7 +76,7 @@ def test_the_best_configurations_of_the_joint_search_are_confirmed_with_runs_as_
     assert {**screened, "duration": "20s"} == whole
 
 
-def test_if_measuring_starts_later_only_arrivals_after_this_start_are_counted() -> None:
+def test_if_the_measuring_window_begins_later_only_arrivals_after_its_beginning_are_counted() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
@@ -96,12 +96,12 @@ def test_nearly_all_losses_of_slow_start_occur_in_the_second_half_of_slow_start(
     [late] = runs._run(scenarios, [(row, 1)], results, 0.1, 1).values()
     assert whole is not None
     assert late is not None
-    # In the WAN, the whole 200 ms are slow start, and the last 100 ms deliver nearly everything.
+    # In the WAN, the whole 200 ms are slow start, and nearly all data arrives in the last 100 ms.
     assert 1.5 * whole["efficiency"] < late["efficiency"] < 2 * whole["efficiency"]
     runs.close()
 
 
-def test_the_likelihood_of_a_configuration_equals_that_in_the_recorded_search(wan: Space) -> None:
+def test_the_likelihood_of_a_configuration_equals_the_value_in_the_recorded_search(wan: Space) -> None:
     number = wan.numbers[0]
     scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3), requested=1)
     assert number.published is not None
@@ -126,7 +126,7 @@ def test_the_joint_search_does_not_repeat_stored_runs(
     again.close()
 
 
-def test_the_joint_search_starts_with_the_defaults_never_repeats_a_run_and_stops_poor_settings_early(
+def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early_and_repeats_no_run(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.stages = wan.stages[:2]
@@ -152,7 +152,7 @@ def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_pat
 
 
 def is_on(page: Path, block: str, content: str) -> None:
-    """Asserts that a page and its files have what a script would write."""
+    """Asserts that a page and its files contain exactly what the script would write."""
     text, tables = paper_page.without_tables(page, block, content)
     # `make format` wraps the page.
     now = page.read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> Non
     is_on(ROOT / "docs" / "papers" / f"{paper}.md", "joint", joint_page.tables(space, rows))
 
 
-def test_the_joint_search_computes_outstanding_data_by_littles_law() -> None:
+def test_the_joint_search_computes_outstanding_data_from_throughput_and_delay_by_the_law_of_little() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
     # If 100,000 bytes take 80 ms at 10 Mb/s, only the file is outstanding.

@@ -63,7 +63,7 @@ def test_two_measures_of_the_same_table_never_have_the_same_label():
         ("timeouts_together", "flows that time out together"),
     ],
 )
-def test_labels_of_measures_use_normal_capitals_and_units(path, label):
+def test_labels_of_measures_write_abbreviations_and_units_with_the_usual_capital_letters(path, label):
     assert words.called(measured(path)) == label
 
 
@@ -78,15 +78,16 @@ def test_labels_of_measures_use_normal_capitals_and_units(path, label):
         ("Z", "1", [0.5], ("Z", 1.0)),
     ],
 )
-def test_an_axis_label_states_the_unit_in_which_the_axis_is_drawn(label, unit, values, drawn):
+def test_an_axis_label_states_the_unit_of_the_numbers_on_the_axis(label, unit, values, drawn):
     assert words.axis_label(label, unit, values) == drawn
 
 
 BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
+@pytest.mark.slow
 def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
-    """A table whose values have units omits the unit from the label."""
+    """In a table whose values have units, the label has no unit."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
     drawn, again, out = (tmp_path / name for name in ("a.svg", "b.svg", "out"))
@@ -109,7 +110,7 @@ def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrai
     assert "Room (cells)" in page and "Link use" in page
 
 
-def test_a_label_for_an_unknown_name_is_refused_with_the_names_of_measures_and_axes(celltrain):
+def test_a_label_for_an_unknown_name_is_refused_with_a_list_of_measures_and_axes(celltrain):
     told = celltrain("compare", "lan-epd", "--vary", f"{BUFFER}=500,1000", "--labels", "port.bottleneck.bufer=K")
     assert told.code == 2
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err

@@ -34,7 +34,7 @@ def modules(crate: Path) -> dict[str, str]:
 
 
 def imports(sources: dict[str, str]) -> dict[str, set[str]]:
-    """Returns, for each module, the other modules that it names."""
+    """For each module, returns the other modules that it names."""
     found: dict[str, set[str]] = {}
     for name, text in sources.items():
         named = set(re.findall(r"\bcrate::(\w+)", text))
@@ -67,7 +67,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
-    """Returns, for each file of a folder whose module is `root`, the other files that it imports."""
+    """For each file of a folder whose module is `root`, returns the other files that it imports."""
     found: dict[str, set[str]] = {}
     for name, text in sources.items():
         steps = name.split("::") if name else []

@@ -1,4 +1,4 @@
-"""Packets that a link loses: results, events and explanations name them."""
+"""Packets lost on a link: results, events and explanations name them."""
 
 import re
 from pathlib import Path
@@ -61,7 +61,9 @@ def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_ru
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),
     ],
 )
-def test_a_wrong_delay_rule_for_packets_is_refused_with_its_place(rule: dict[str, object], words: str) -> None:
+def test_a_wrong_delay_rule_for_packets_is_refused_with_the_path_of_its_key(
+    rule: dict[str, object], words: str
+) -> None:
     with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
         ct.run(ct.Scenario.model_validate(delayed(rule).to_dict()))
     assert "source1->sw1" in str(raised.value)
@@ -70,7 +72,7 @@ def test_a_wrong_delay_rule_for_packets_is_refused_with_its_place(rule: dict[str
 NEVER = "a loss on source1->sw1 did not happen: packet 900000 of tcp1 was never sent over this link; tcp1 sent "
 
 
-def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(celltrain, tmp_path: Path) -> None:
+def test_a_comparison_reports_a_loss_that_never_happened_only_once_for_each_scenario(celltrain, tmp_path: Path) -> None:
     for name, packet in (("one", 900_000), ("two", 900_000), ("met", 1)):
         rule = f"[[link.'source1->sw1'.lose]]\nflow = 'tcp1'\npackets = [{packet}]\n"
         lan = re.sub(r'(?m)^duration = ".*"$', 'duration = "20ms"', Path("scenarios/lan-epd.toml").read_text())
@@ -85,14 +87,15 @@ def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(ce
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
     assert "(in 2 of 2 runs; the numbers are from seed 1)" in both
-    # Several seeds of one scenario give the same warning, and a single run another.
+    # Several seeds of one scenario give the same warning; a single run gives a different one.
     several = " ".join(celltrain("run", one, *seeds).err.split())
     assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several
     single = " ".join(celltrain("run", one).err.split())
     assert single.count(NEVER) == 1 and "of 2 runs" not in single
 
 
-def test_a_sweep_and_its_report_name_a_delay_that_never_happened_once(tmp_path: Path, celltrain) -> None:
+@pytest.mark.slow
+def test_a_sweep_and_its_report_mention_a_delay_that_never_happened_only_once(tmp_path: Path, celltrain) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
         """

@@ -18,7 +18,7 @@ from celltrain.model.scenario import Reading
 from celltrain.running.results import RunResult
 
 NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
-"""Outcomes of two seeds in which some flow delivered nothing and had timeouts."""
+"""Outcomes of two seeds in which some flow delivered no data and had timeouts."""
 
 
 def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
     return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
 
 
-def test_lock_step_of_hosts_whose_packets_never_find_room_is_detected() -> None:
+def test_lock_step_is_detected_if_packets_of_some_hosts_never_find_room() -> None:
     table = scenario()
     found = lock_step_warning(table, ran(table))
     assert found is not None
@@ -66,7 +66,7 @@ def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options:
         assert ct.run(ct.Scenario.model_validate(in_step_still), seed=seed).efficiency == 0
         broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
         assert broken.efficiency > 0.2
-        # A flow may still starve for another reason, which is not lock-step.
+        # A flow may starve for another reason than lock-step.
         assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
@@ -113,7 +113,7 @@ def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, A
     assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
-def test_without_random_tie_order_all_seeds_give_the_same_run() -> None:
+def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_run() -> None:
     rotating = {"switch.tie_order": "rotating"}
     assert "seeds do not differ" in str(lock_step_warning(scenario(rotating), NOTHING))
     drifting = scenario({**rotating, "tcp.reno.tick_phase": "drifting"})
@@ -147,7 +147,7 @@ def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     edge = NEAR_NONE * step.fair_mbps
     assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
     assert lock_step_warning(table, {1: (edge, 1.0)}) is None
-    # Without timeouts no data was lost for good: a window or a late start limits the flow.
+    # Without timeouts no data was lost permanently, so a window or a late start limits the flow.
     assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
     # A tenth of the link rate during 0.05 s corresponds to 10 segments.
     short = scenario({"duration": "50ms"})
@@ -210,13 +210,13 @@ def test_the_default_measures_include_those_that_detect_lock_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_warn_of_lock_step_at_the_end(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_and_its_report_each_end_with_the_lock_step_warning(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
     assert "warning: 1 of 2 points may depend on lock-step" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
-    # If a flow starves, another warning reports that nothing arrived.
+    # If a flow starves, another warning reports that no data arrived.
     [doubt] = about_lock_step(told.json["warnings"])
     assert doubt in swept.err.replace("\n", " ")
     report = celltrain("report", tmp_path / "s", "--measures", "efficiency")
@@ -233,14 +233,14 @@ def test_a_sweep_whose_flows_are_not_in_lock_step_gets_no_warning(celltrain: Com
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_lock_step_is_not_judged_if_a_store_lacks_the_measures_that_detect_it(
+def test_without_the_measures_that_detect_lock_step_a_store_gets_no_lock_step_verdict(
     celltrain: Command, tmp_path: Path
 ) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_python_functions_give_the_lock_step_warning(tmp_path: Path) -> None:
+def test_functions_of_the_python_package_give_the_lock_step_warning_too(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
     with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")

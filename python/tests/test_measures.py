@@ -57,7 +57,7 @@ def test_the_measures_that_a_plan_names_are_checked_before_any_run(tmp_path, mon
         raise AssertionError("a plan is read without running anything")
 
     monkeypatch.setattr(_core, "run_many", ran)
-    # If the test accidentally started a run, the run would take days.
+    # If the test started a run by mistake, the run would take days.
     long = (ROOT / "scenarios" / "lan-epd.toml").read_text().replace('duration = "10s"', 'duration = "1000000s"')
     assert "1000000s" in long
     (tmp_path / "long.toml").write_text(long)

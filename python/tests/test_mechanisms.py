@@ -11,7 +11,7 @@ import pytest
 from pages import ROOT
 
 PAGE = ROOT / "docs" / "mechanisms.md"
-# The register: the page that is cited, and the pages that it links to.
+# The register of mechanisms: the page that is cited, and the pages to which it links.
 PAGES = (PAGE, *sorted((ROOT / "docs" / "mechanisms").glob("*.md")))
 # Folders in which code and pages may cite the register.
 FOLDERS = ("crates", "docs", "fuzz", "papers", "plans", "python", "scenarios", "scripts", "studies")
@@ -74,7 +74,7 @@ def flowing(name: str) -> str:
 
 
 def citations() -> Iterator[tuple[str, re.Match[str]]]:
-    """Yields every place where code names the page, with the cited sections."""
+    """Yields every place in which code names the page, with the sections cited there."""
     for name in texts():
         if not name.endswith(".md"):
             yield from ((name, found) for found in CITATION.finditer(flowing(name)))
@@ -99,7 +99,7 @@ def test_every_choice_in_the_register_of_mechanisms_has_a_default_a_reason_and_a
     described, weight, _ = table()[choice]
     assert re.fullmatch(r"\*\*[^*]+\*\*: \S.*\.", described), f"{choice} has no default"
     assert weight, f"{choice} has no weight"
-    # A short reason follows the default. For a longer one, the id links to its own heading.
+    # A short reason follows the default. If the reason is longer, the id of the choice links to a heading.
     explained = [page for page in PAGES if choice in headed(page)]
     linked = f"[{choice}](mechanisms/choices.md#{choice.lower()}-" in PAGE.read_text()
     assert linked == bool(explained)

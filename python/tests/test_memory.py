@@ -1,4 +1,5 @@
-"""Runs that do not fit into memory are refused, exceeding it ends with a message, and a killed run costs one row."""
+"""Runs that do not fit into memory are refused, exceeding the memory ends with a message, and a killed run costs one
+row."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ import memory_campaign as campaign
 
 pytestmark = pytest.mark.slow
 
-#: Limit on the address space: enough for the interpreter and its libraries, but little more.
+#: Limit on the address space. It is enough for the interpreter and its libraries, but for little more.
 LIMIT = 2 << 30
 #: Number of hosts in a ring whose network alone exceeds the limit.
 LARGE = 600_000
@@ -175,7 +176,7 @@ def test_the_check_command_estimates_the_memory_of_a_run(celltrain: Command, sma
 
 
 class NoLonger:
-    """A scenario that fitted into memory when it was checked, but no longer fits when it is laid out again."""
+    """A scenario that fitted into memory when it was checked, but no longer fits when its network is built again."""
 
     json = "{}"
 

@@ -94,8 +94,8 @@ def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_ce
 
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_with_one_shared_pool_every_published_number_of_other_topologies_is_computed(row):
-    """These sections do not publish pool sizes, but one size explains all numbers of a pool."""
+def test_with_one_shared_pool_every_published_pause_threshold_of_other_topologies_is_reproduced(row):
+    """These sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
     table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})
@@ -210,7 +210,7 @@ def test_the_thresholds_of_a_large_switch_have_a_row_per_setting_and_take_under_
     assert time.process_time() - start < 1
 
 
-def test_a_switch_configuration_in_a_file_and_in_a_python_call_give_the_same_answer(tmp_path):
+def test_a_switch_configuration_gives_the_same_answer_in_a_file_and_in_a_python_call(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))
@@ -219,7 +219,10 @@ def test_a_switch_configuration_in_a_file_and_in_a_python_call_give_the_same_ans
 
 
 def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_their_headroom():
-    """Sources send a cell every 10 ns. Each starts when the previous one has filled its group and its headroom."""
+    """Each source sends a cell every 10 ns.
+
+    It starts when the previous source has filled its group and its headroom.
+    """
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]
@@ -231,7 +234,7 @@ def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_
 
 
 def test_sources_in_the_generated_scenario_send_as_many_cells_as_fill_the_priority_groups():
-    """Without the memory, a practically infinite buffer accepts the cells."""
+    """If the network has no memory, a practically infinite buffer accepts the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     del table["switch"], table["vc"]
@@ -248,7 +251,7 @@ def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> 
     """Returns the queues or groups of a run in which sources fill them one after another."""
     model = ct.Scenario.model_validate(scenario(limits, groups=groups))
     with warnings.catch_warnings():
-        # The run intentionally delivers nothing.
+        # The run delivers no data on purpose.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         result = ct.run(model if duration is None else model.replace(duration=duration), engine=engine)
     return result.to_dict()["queues"]
@@ -264,12 +267,12 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
     pfc, headroom = int(row["pfc_cells"]), int(row["headroom_full_cells"])
     assert [queue["pauses"] for queue in queues] == [1] * limits.filling
     assert (pauses[0], queues[0]["max_cells"] + 1) == (pfc, int(row["ingress_drop_cells"]))
-    # Groups use up the headroom one after the other, and the last one gets the rest.
+    # Groups use up the headroom one after the other. The last group gets the rest.
     partial = int(row["headroom_partial_cells"])
     assert [queue["max_headroom_cells"] for queue in queues] == [headroom] * (limits.filling - 1) + [partial]
     # The published cell starts the pause; earlier cells do not.
     for cells in (pfc - 1, pfc):
-        # The first cell is in service and does not count.
+        # The count excludes the first cell, which is in service.
         first = filled_by(engine, limits, limits.filling, duration=f"{10 * (cells + 1)}ns")[0]
         assert (first["cells"], first["pauses"]) == (cells, int(cells == pfc))
     [queue] = filled_by(engine, next(one.limits for one in found if one.queue is not None), 1)
@@ -278,7 +281,9 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_cells(topology, engine):
+def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(
+    topology, engine
+):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))

@@ -134,7 +134,7 @@ def test_a_switch_configuration_folder_and_its_exported_file_give_the_same_thres
     assert len(toml.read_text().splitlines()) < 50
 
 
-def test_the_configuration_files_of_a_switch_type_need_only_the_cable_length_in_addition(device, celltrain):
+def test_of_the_files_of_a_switch_type_only_the_cable_length_is_missing_for_the_import(device, celltrain):
     is_refused(
         celltrain("mmu", "thresholds", device, "--generation", "th5"),
         ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
@@ -155,7 +155,7 @@ def test_by_default_priority_groups_3_and_4_of_a_switch_are_lossless(switch, cel
     assert [row["group"] for row in rows if row["pause_cells"]] == ["2-4", "6"]
 
 
-def test_in_keys_of_a_modular_switch_the_port_precedes_the_priorities(switch, celltrain):
+def test_in_keys_of_a_modular_switch_the_name_of_the_port_comes_before_the_priorities(switch, celltrain):
     table = config_db()
     table["BUFFER_QUEUE"] = {f"host|asic0|{key}": value for key, value in table["BUFFER_QUEUE"].items()}
     write(switch, table)
@@ -451,7 +451,7 @@ def test_a_message_about_a_faulty_switch_configuration_database_names_the_line(t
             assert f"{switch}/config_db.json:" in answer.err
 
 
-def test_the_reported_line_of_a_value_is_its_line_in_the_configuration_database(switch, celltrain):
+def test_the_line_number_reported_for_a_value_is_its_line_in_the_configuration_database(switch, celltrain):
     write(switch, faulty("BUFFER_PROFILE", "ingress_lossy_profile", dynamic_th="x"))
     lines = (switch / "config_db.json").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if '"dynamic_th": "x"' in text)
@@ -556,7 +556,7 @@ def test_a_switch_configuration_folder_with_two_topologies_is_refused(device, ce
 
 @dataclass
 class Ran:
-    """The part of a run's result that the comparison uses."""
+    """The part of a run's result that is compared."""
 
     events: dict[str, pa.Table]
     fingerprint: str = "same"

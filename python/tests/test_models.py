@@ -81,7 +81,7 @@ def test_tcp_variants_have_common_options_but_are_different_python_types():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
-    # The options alone do not determine the variant.
+    # The options alone do not identify the variant.
     with pytest.raises(ct.ScenarioError, match="neither one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
@@ -156,7 +156,7 @@ def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_and_all_such_faul
     assert faults["sources"].message == ("NSource: sources = 0 is refused: input should be greater than or equal to 1")
 
 
-def test_a_message_about_a_fault_inside_a_table_names_the_place_of_the_fault():
+def test_a_message_about_a_fault_inside_a_table_names_the_path_of_the_key():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.Scenario(
             duration="1s",
@@ -214,7 +214,7 @@ def test_the_core_reads_scenarios_written_by_python(buffer, threshold, seed_of_r
         assert ct.Scenario.model_validate(reading.scenario) == scenario
 
 
-#: Tables with one fault each, inside tables and lists whose names need quotes or look like pydantic's own.
+#: Tables with one fault each, inside tables and lists whose names need quotes or resemble pydantic's own names.
 FAULTY = {
     'link."source1->sw1".delay[0].by': {"link": {"source1->sw1": {"delay": [{"packets": [3]}]}}},
     'link."source1->sw1".lose[1].x': {"link": {"source1->sw1": {"lose": [{"packets": [3]}, {"packets": [1], "x": 1}]}}},
@@ -228,7 +228,7 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("key", FAULTY)
-def test_python_names_the_same_path_of_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
+def test_python_reports_the_same_path_for_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
     lan = ct.load("lan-epd").to_dict() | FAULTY[key]
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Scenario.model_validate(lan)

@@ -13,7 +13,7 @@ from celltrain.model import size_files
 SECRET = "hunter2,12345\n1000,1\n"
 POLICY = 'policy.epd = { threshold = "80%" }\n'
 CLASS = "import celltrain as ct\nclass Mine(ct.PythonPolicy):\n    def admit(self, view, vc):\n        return True\n"
-#: Every key of a scenario or a plan that names a file, with the files; `NAME` is a name.
+#: Every key of a scenario or a plan that names a file, with the files needed; `NAME` stands for a name.
 SIZES = NETWORK + WEB.replace("{}", "NAME")
 SMALL_SIZES = SIZES.replace("NAME", "2kB")
 PLAN = 'measures = ["efficiency"]\nseeds = 1\n'
@@ -107,6 +107,6 @@ def test_a_malformed_row_of_a_named_file_is_refused_with_its_line_and_not_quoted
     assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
 
 
-def test_the_heading_line_of_a_file_of_sizes_may_have_any_words(tmp_path):
+def test_the_heading_line_of_a_file_of_sizes_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

@@ -73,7 +73,7 @@ def test_a_notebook_shows_an_answer_as_html_with_the_content_of_the_printed_text
     plain = re.sub(r"\s+", " ", text)
     for said in words.texts:
         assert re.sub(r"\s+", " ", said) in plain, said
-    # One or two dozen lines, so that the text fits on the screen.
+    # One or two dozen lines, so that the text fits on a screen.
     assert len(text.splitlines()) < 45
 
 
@@ -121,7 +121,7 @@ class Shell:
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """Simulates a notebook's kernel for progress bars. Returns what was displayed."""
+    """Simulates a notebook's kernel for tests of progress bars. Returns the displayed output."""
     shown = []
 
     class ProgressBar:
@@ -189,7 +189,7 @@ def test_committed_notebooks_contain_no_outputs(path):
 # Each notebook starts its own kernel.
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_of_the_project_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
+def test_each_notebook_of_the_project_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
     nbclient, nbformat = import_or_skip("nbclient"), import_or_skip("nbformat")
     import_or_skip("ipykernel")
     import_or_skip("polars")
@@ -208,7 +208,7 @@ def test_a_notebook_of_the_project_runs_and_shows_tables_and_figures(path, tmp_p
     assert all(output.name == "stdout" for output in errors), errors
 
 
-def test_the_project_has_three_notebooks():
+def test_the_project_has_exactly_three_notebooks():
     assert len(NOTEBOOKS) >= 3
     text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
     assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)

@@ -16,7 +16,7 @@ from celltrain.model.scenario import Reading
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
-# Variants of TCP that have the options of vanilla; their pages refer to its page.
+# Variants of TCP that have the options of vanilla. Their pages refer to the page of vanilla.
 WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
@@ -24,7 +24,7 @@ def registered() -> dict[str, tuple[str, str]]:
     """Returns the kind and name of every model in the schema, keyed by page."""
     definitions = json.loads(_core.schema())["$defs"]
     choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
-    # A choice is either among tables or among constants.
+    # A choice is either between tables or between constants.
     models = [(kind, choice["required"][0] if "required" in choice else choice["const"]) for kind, choice in choices]
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
@@ -69,7 +69,7 @@ def test_the_documentation_site_shows_every_parameter_of_a_model_on_its_page(nam
     assert set(rows) >= {parameter.name for parameter in entry.parameters}
 
 
-def test_the_page_about_scenario_files_names_every_key_that_no_page_of_a_model_shows():
+def test_keys_of_scenario_files_that_no_model_page_shows_are_listed_on_the_page_about_scenario_files():
     """The previous test finds the parameters of models on their pages. Pages of TCP variants refer to this page."""
     schema = json.loads(_core.schema())
     parts = dict(schema["$defs"])
@@ -77,7 +77,7 @@ def test_the_page_about_scenario_files_names_every_key_that_no_page_of_a_model_s
         tables = [table for choice in parts[name]["oneOf"] for table in choice.get("properties", {}).values()]
         for table in tables if kind != "tcp" else []:
             parts.pop(table.get("$ref", "").rpartition("/")[2], None)
-    # A choice among tables has no keys of its own.
+    # A choice between tables has no keys of its own.
     keys = {key for part in (schema, *parts.values()) for key in part.get("properties", {})}
     assert len(keys) > 100
     assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []

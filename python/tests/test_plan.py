@@ -20,7 +20,7 @@ from celltrain.model.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"
-# Numeric settings of the base scenario that accept all values below.
+# Numeric settings of the base scenario that accept all values used below.
 PATHS = [f"{SD}.threshold", f"{SD}.z", "port.bottleneck.buffer", "topology.n_source.sources"]
 NUMBERS = {
     f"{SD}.threshold": [0.1, 0.25, 0.5, 0.75, 1.0],
@@ -80,7 +80,7 @@ def test_the_points_of_a_sweep_plan_match_a_simple_model(made, seeds):
         policy = point.scenario["port"]["bottleneck"]["policy"]["selective_drop"]
         assert policy["threshold"] == values.get(f"{SD}.threshold", 0.9)
         assert policy["z"] == values.get(f"{SD}.z", 0.8)
-    # A plan stored as JSON is the same plan.
+    # A plan stored as JSON equals the original plan.
     again = Plan.of_document(json.loads(json.dumps(found.document)))
     assert again.digest == found.digest
     assert [point.values for point in again.points] == twin
@@ -118,7 +118,7 @@ def test_logarithmic_axis_values_have_equal_ratios_and_whole_numbers_stay_whole(
     assert (second.unit, first.unit) == ("s", "cells")
 
 
-def test_the_columns_for_labels_of_a_plan_contain_words_and_units():
+def test_the_columns_of_labels_of_a_plan_contain_words_and_units():
     found = plan(
         '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
         'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'
@@ -322,12 +322,12 @@ PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
         ),
     ],
 )
-def test_an_axis_that_is_valid_at_no_point_is_refused_with_its_line(text, line, key):
+def test_an_axis_whose_values_are_invalid_at_every_point_is_refused_with_its_line(text, line, key):
     [message] = refused(text)
     assert message == f"plan.toml:{line}: {key} changes nothing: no point has tcp.vanilla; they have tcp.reno, tcp.sack"
 
 
-def test_an_axis_that_is_valid_at_one_point_only_is_accepted():
+def test_an_axis_whose_values_are_valid_at_only_one_point_is_accepted():
     """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"rules": "paper", "receive_window": "65535B"}
@@ -359,7 +359,7 @@ def test_a_plan_with_too_many_runs_is_refused_and_the_message_states_their_numbe
     assert MAX_RUNS == 10**8
 
 
-def test_a_fault_of_the_base_scenario_of_a_plan_is_reported_with_its_own_line(tmp_path):
+def test_a_fault_of_the_base_scenario_of_a_plan_is_reported_with_its_line_in_the_scenario(tmp_path):
     (tmp_path / "base.toml").write_text('duration = "1s"\n[topology.n_source]\nsources = 0\nlink_delay = "5us"\n')
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\nseeds = 2\n')
     with pytest.raises(ct.PlanError) as refusal:

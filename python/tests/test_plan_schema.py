@@ -143,7 +143,7 @@ def test_malformed_plans_are_refused_both_by_the_schema_and_by_the_plan_reader(p
 
 
 def test_a_fault_of_a_plan_is_reported_once_and_the_rest_of_the_plan_is_still_checked():
-    # A number that was refused is not also reported as missing, and gets no default.
+    # A number that was refused is not reported as missing as well, and gets no default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count
     least, most = _faults("at_most = 9", "at_least = 1, at_most = 99999999999999999999")

@@ -103,7 +103,8 @@ def test_averaging_a_measure_over_different_networks_gives_a_warning(celltrain, 
 
 
 def test_settings_that_a_plan_pairs_form_one_axis(celltrain, tmp_path):
-    """Changing only the buffer would have no effect, but changing the buffer and the threshold together does."""
+    """A change of the buffer alone would have no effect, but a change of the buffer together with the threshold
+    does."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -113,7 +114,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_settings_count_as_paired_if_they_change_together_among_points_that_are_equal_otherwise():
+def test_settings_count_as_paired_if_they_change_together_while_all_other_settings_stay_equal():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
@@ -148,8 +149,8 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
     assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
 
 
-def test_policies_can_be_paired_with_each_other_while_their_settings_are_crossed(celltrain, tmp_path):
-    """The order of the axes does not matter; a setting of another policy creates no additional run."""
+def test_policies_can_be_paired_with_each_other_while_their_settings_vary_independently(celltrain, tmp_path):
+    """The order of the axes does not matter, and a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
 [[paired]]
@@ -219,8 +220,11 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_points_whose_seeds_differ_little_are_reported_after_a_sweep_and_in_the_report(celltrain, tmp_path):
-    """All flows time out at each common tick, so the seeds agree to three digits; random ticks give another result."""
+def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(celltrain, tmp_path):
+    """All flows time out at each common tick, so the seeds agree to three digits.
+
+    Random ticks give a different result.
+    """
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"

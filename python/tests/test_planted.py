@@ -14,7 +14,7 @@ from project_copy import COPY, FAULTS, build
 import faults
 
 
-def test_the_campaign_finds_faults_planted_in_twelve_places_and_every_law_of_the_engine_finds_one():
+def test_the_campaign_finds_faults_planted_in_twelve_places_and_every_engine_law_finds_at_least_one():
     rows = faults.read(faults.FAULTS)
     core = ROOT / faults.CORE
     faults.plant({path.relative_to(ROOT).as_posix(): path.read_text() for path in core.rglob("*.rs")}, rows)
@@ -39,7 +39,7 @@ def test_every_fault_planted_in_the_source_is_found_by_the_test_listed_for_it():
 
 
 def fails(program: str, test: str, *, fault: int | None) -> bool:
-    """Runs a test. Returns whether it failed."""
+    """Runs a test. Returns whether the test failed."""
     # Shrinking the example would take longer than finding the fault.
     environment = {**os.environ, "PROPTEST_MAX_SHRINK_ITERS": "0", "PLANTED": str(fault)}
     done = subprocess.run(

@@ -56,7 +56,7 @@ def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     assert axes.get_ylim()[1] >= 155
 
 
-def test_plotted_packets_at_an_edge_device_have_dots_in_phase_1_of_adaptive_discard(controlled):
+def test_in_plots_of_an_edge_device_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
@@ -156,14 +156,14 @@ def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priority_group():
+def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {
         side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
         for side in (None, "egress", "ingress")
     }
-    # Links paused, which the groups decide; the legend says how often.
+    # The groups decide about pauses of links. The legend states how often links paused.
     assert labels[None] == labels["ingress"]
     assert labels[None][0] == "host2->sw, 147 pauses"
     # In this memory, a queue may hold everything, so only groups have a threshold.
@@ -174,7 +174,8 @@ def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priorit
 
 
 def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
-    """The axis becomes logarithmic by `log`, or by the caller on axes that began at zero."""
+    """The axis becomes logarithmic because of `log`, or because the caller sets the scale of axes that began at
+    zero."""
     axes = result.plot.cwnd(log=True)
     axes.figure.draw_without_rendering()
     low, high = axes.get_ylim()
@@ -192,6 +193,7 @@ def size(picture):
     return struct.unpack(">II", picture.read_bytes()[16:24])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "inches"), [("page", 7.2), ("column", 3.5), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )
@@ -206,6 +208,7 @@ def test_figures_of_a_run_and_of_a_comparison_have_the_requested_width_at_300_do
         assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
 
 
+@pytest.mark.slow
 def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path):
     from matplotlib import pyplot
 
@@ -243,3 +246,28 @@ def test_figure_widths_out_of_range_are_refused_before_the_run(celltrain, width)
 def test_figure_options_that_would_have_no_effect_are_refused(celltrain, options, problem):
     told = celltrain("run", "lan-epd", *options)
     assert (told.code, problem in told.err) == (2, True), told.err
+
+
+def test_the_plot_of_a_lossless_memory_shows_groups_their_thresholds_and_the_times_at_the_threshold():
+    lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="3ms")
+    run = ct.run(lossless, trace=["memory"], step="10us")
+    axes = run.plot.memory()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sum("pauses" in label for label in labels) == 3
+    assert {"threshold of a group", "1 other group", "bars: groups at their thresholds"} <= set(labels)
+    # Three bars above the size of the memory.
+    bars = [area for area in axes.collections if area.get_paths() and area.get_paths()[0].vertices[:, 1].min() > 400]
+    assert len(bars) == 3
+    assert axes.get_ylim()[1] > 400
+
+
+def test_a_threshold_and_a_memory_far_above_the_occupancy_are_numbers_in_the_legend_of_the_plot():
+    wide = ct.load(
+        ROOT / "scenarios" / "memory-lossless.toml",
+        settings={"duration": "1ms", "switch.sw.memory.cells": 100_000},
+    )
+    axes = ct.run(wide, trace=["memory"], step="10us").plot.memory()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "memory: 100,000 cells (above)" in labels
+    assert any(label.startswith("threshold of a group ≥ ") for label in labels)
+    assert axes.get_ylabel().endswith("by input")

@@ -178,6 +178,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
         "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
+        "PythonMemoryPolicy": (ct.PythonMemoryPolicy, {}),
         "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
         "Stack": (ct.Stack, {}),
         "StackEnd": (
@@ -284,7 +285,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_the_table_of_wrong_calls_covers_every_public_function(lan, store):
+def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -317,6 +318,7 @@ NAMES = [
     "Policy",
     "Policy.read",
     "PythonPolicy",
+    "PythonMemoryPolicy",
     "PolicyPort",
     "Stack",
     "StackEnd",
@@ -403,7 +405,7 @@ def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, s
 
 
 class TookTooLongError(BaseException):
-    """Raised if a call neither returns nor refuses its input in time."""
+    """Raised if a call neither returns nor refuses its input within the time limit."""
 
 
 @contextmanager
@@ -630,11 +632,11 @@ def test_every_public_class_has_a_readable_repr():
     assert not [one for one in classes if one.__repr__ is object.__repr__]
 
 
-def test_the_printed_form_of_a_result_table_names_its_class():
+def test_the_printed_form_of_a_result_table_contains_its_class_name():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
-def test_plots_and_reasons_have_a_readable_repr(lan):
+def test_plots_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)
@@ -643,7 +645,7 @@ def test_plots_and_reasons_have_a_readable_repr(lan):
 
 
 def test_python_completion_lists_functions_and_results_and_submodules_list_scenario_classes():
-    assert len(dir(ct)) <= 53
+    assert len(dir(ct)) <= 54
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
     for choice in ("Policy", "Tcp", "Stack", "Allocator", "Topology"):

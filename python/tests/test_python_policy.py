@@ -102,7 +102,7 @@ def test_a_policy_class_that_raises_an_exception_ends_its_run_with_the_call_and_
     if isinstance(policy, Raises):
         assert fault.excerpt[0].startswith("Traceback")
         assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
-    # The next run on this thread is unaffected.
+    # The next run on the same thread is unaffected.
     ct.run(lan(Fba()))
 
 
@@ -225,7 +225,7 @@ def test_a_python_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
         '[port.bottleneck]\nbuffer = 300\n[port.bottleneck.policy.python]\nclass = "elsewhere_mine:Half"\n'
     )
     program = [sys.executable, "-m", "celltrain", "run", str(tmp_path / "mine.toml"), "--json"]
-    # Run in another folder, because modules in the current folder would be found.
+    # Run in another folder, because modules in the current folder would be found too.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 

@@ -42,7 +42,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
     queue = result.series["queue"].to_pydict()
     before = 0
     for i, sampled in enumerate(queue["time_s"]):
-        # A sample includes all events at its time.
+        # A sample includes all events at the time of the sample.
         own = (times <= sampled + 1e-12) & (times > (queue["time_s"][i - 1] + 1e-12 if i else -1.0))
         lengths = [before, *after[own]]
         found = queue["queue_cells_least"][i], queue["queue_cells_largest"][i]
@@ -53,7 +53,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_whose_queue_stays_empty_has_a_recorded_range_of_zero() -> None:
+def test_a_port_whose_queue_stays_empty_has_a_recorded_range_from_zero_to_zero() -> None:
     """The fast engine stores no queue for this port unless a range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)

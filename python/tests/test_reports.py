@@ -114,7 +114,7 @@ def made(folder, values, *, seeds=range(1, 5), axes=None, errors=None, measures=
 
 
 class Page(HTMLParser):
-    """The elements of a page, and the links on it."""
+    """The elements of a page, and the targets of its links."""
 
     def __init__(self, text):
         super().__init__()

@@ -47,7 +47,7 @@ def opened(page, folder, *options):
 def framed(page, folder, screen):
     """Renders a page at a width. Returns its width, its figures and the number of tables that scroll sideways.
 
-    Each figure states whether it is the narrow one, its width, and whether it fits.
+    For each figure: whether it is the narrow version, its width, and whether it fits.
     """
     measured = folder / "measured.html"
     measure = """
@@ -84,7 +84,7 @@ def written(tmp_path_factory):
     return page, report
 
 
-def test_a_report_opens_in_a_browser_without_console_messages_and_shows_every_figure(written, tmp_path):
+def test_a_report_opens_in_a_browser_without_console_messages_and_each_of_its_figures_is_shown(written, tmp_path):
     page, report = written
     text, console = opened(page, tmp_path)
     assert console == []
@@ -99,7 +99,7 @@ def test_a_report_opens_in_a_browser_without_console_messages_and_shows_every_fi
                     assert line in content, (name, label)
 
 
-def test_the_browser_test_itself_detects_a_console_message(written, tmp_path):
+def test_the_browser_test_fails_if_a_page_writes_a_console_message(written, tmp_path):
     page, _ = written
     broken = tmp_path / "broken.html"
     broken.write_text(
@@ -126,7 +126,7 @@ def test_a_click_on_a_column_heading_of_a_report_sorts_the_table(written, tmp_pa
 @pytest.mark.parametrize(
     ("screen", "narrow", "pixels"), [(400, True, 336), pytest.param(1280, False, 691, marks=pytest.mark.nightly)]
 )
-def test_every_figure_of_a_report_fits_the_screen_and_a_telephone_need_not_scroll_sideways(
+def test_every_figure_of_a_report_fits_the_screen_and_no_page_scrolls_sideways_on_a_telephone(
     written, tmp_path, screen, narrow, pixels
 ):
     """At 400 pixels the narrow figure is shown, at 1280 the wide one, and neither is shrunk or scrolled."""
@@ -135,7 +135,7 @@ def test_every_figure_of_a_report_fits_the_screen_and_a_telephone_need_not_scrol
     assert width <= screen
     assert not narrow or scrolling == 0
     assert {one["narrow"] for one in drawings} == {narrow}
-    # Collapsed figures have no layout.
+    # Collapsed figures are not laid out.
     assert 0 < len(drawings) <= page.read_text().count("<figure id=")
     for one in drawings:
         assert one["fits"]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
 BUFFER = {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 110]}
-#: In the LAN, one buffer dominates all others. In the WAN, three are on the front, but none dominates a LAN point.
+#: In the LAN, one buffer beats all others. In the WAN, three buffers are on the front, but none beats a LAN point.
 LAN = [(0.9, 0.9), (0.8, 0.8), (0.85, 0.7), (0.7, 0.6)]
 WAN = [(0.5, 0.1), (0.4, 0.3), (0.2, 0.2), (0.1, 0.5)]
 
@@ -65,7 +65,7 @@ def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_can_draw_one_pareto_front_over_all_points(two):
+def test_a_report_can_draw_a_single_pareto_front_over_all_points(two):
     """The common front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
@@ -94,7 +94,7 @@ def test_each_configuration_in_a_figure_of_fronts_has_a_panel_with_its_name(two,
     assert "4 points of 8 on the fronts, one for each network" in page
 
 
-def test_a_network_that_two_axes_determine_is_named_by_both_axes(tmp_path):
+def test_a_network_that_depends_on_two_axes_is_named_by_the_values_of_both_axes(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
@@ -104,7 +104,7 @@ def test_a_network_that_two_axes_determine_is_named_by_both_axes(tmp_path):
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_if_every_point_is_a_network_of_its_own_a_report_has_one_pareto_front(tmp_path):
+def test_if_every_point_has_a_different_network_a_report_has_one_pareto_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1
@@ -236,7 +236,7 @@ def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_
     assert axes.texts[0].arrow_patch is None
 
 
-def test_labels_without_room_in_a_figure_are_omitted_and_counted():
+def test_labels_for_which_a_figure_has_no_room_are_omitted_and_counted():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0
@@ -245,7 +245,7 @@ def test_labels_without_room_in_a_figure_are_omitted_and_counted():
 
 
 @pytest.mark.nightly
-def test_drawing_the_same_figure_again_places_labels_equally(crowded):
+def test_drawing_the_same_figure_again_places_all_labels_in_the_same_positions(crowded):
     positions = []
     for _ in range(2):
         [front] = [one for one in ct.report(crowded).drawings() if one.name == "front"]

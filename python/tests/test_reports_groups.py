@@ -79,7 +79,7 @@ def test_the_user_can_choose_any_axis_for_x_colours_or_panels_of_figures(store, 
 
 @pytest.mark.usefixtures("empty_figures")
 def test_differences_are_paired_between_runs_that_differ_only_in_the_compared_setting(store, tmp_path):
-    """Differences cancel the spread that all policies share, so only a twentieth of the spread remains."""
+    """Differences cancel the spread that all policies share, so only a twentieth of it remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
     rows = [row for row in report.differences.to_pylist() if row["measure"] == "efficiency"]
@@ -114,7 +114,7 @@ def test_a_seed_that_one_side_of_a_comparison_lacks_is_left_out_of_the_pairs(tmp
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_names_an_axis_on_which_an_effect_changes_its_sign(celltrain, tmp_path):
+def test_a_report_names_an_axis_along_which_an_effect_changes_its_sign(celltrain, tmp_path):
     """`fba` is better in the LAN and worse in the WAN; `ppd` changes sign with the buffer and the network."""
     rng = np.random.default_rng(3)
     own = rng.normal(0, 0.002, (2, 3, 4, 4))

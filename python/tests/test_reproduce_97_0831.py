@@ -85,7 +85,7 @@ def test_the_thresholds_of_the_runs_match_the_tables_of_the_paper(short: Reprodu
 
 
 def test_throughputs_printed_in_the_paper_follow_from_the_thresholds(short: Reproduction) -> None:
-    # There is only one seed, so allow more than the tolerance of 5 % in the tables.
+    # With only one seed, allow more than the tolerance of 5 % in the tables.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
         assert s.mean == pytest.approx(s.printed, rel=0.2 if outlier else 0.1), s.number.row
@@ -102,7 +102,7 @@ def test_throughput_ratios_of_merged_vcs_are_near_one_and_their_weighted_sum_is_
     assert all(s.inside for s in ours(short, "5", column="a"))
 
 
-def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(paper: Paper) -> None:
+def test_rows_that_contradict_other_tables_of_the_same_paper_get_no_score(paper: Paper) -> None:
     throughput = {tuple(n.row.values()): n.published for n in paper.table("2").numbers}
     threshold = {tuple(n.row.values()): n.published for n in paper.table("1").numbers}
     unscored = 0
@@ -118,7 +118,7 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(pape
     assert unscored == 5
 
 
-def test_a_printed_number_can_be_judged_by_the_mean_of_our_seeds_or_also_by_their_range(paper: Paper) -> None:
+def test_a_printed_number_can_be_judged_by_the_mean_of_all_seeds_or_also_by_their_range(paper: Paper) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
     assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2), requested=1).inside

@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_of_a_paper_are_found_by_some_of_their_values_in_upper_or_lower_case():
+def test_networks_and_rows_of_a_paper_can_be_selected_by_some_of_their_values_in_upper_or_lower_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -58,6 +58,7 @@ def test_the_estimated_time_of_a_reproduction_counts_its_runs_and_measures_short
     assert "about " in celltrain(*ROW, "--set", "duration=20ms", "--dry-run").out
 
 
+@pytest.mark.slow
 def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out
@@ -69,6 +70,7 @@ def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(ce
     assert {"network", "sources"} <= set(names)
 
 
+@pytest.mark.slow
 def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
@@ -128,7 +130,8 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
     ]
 
 
-def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(celltrain, tmp_path):
+@pytest.mark.slow
+def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
     assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
@@ -137,7 +140,7 @@ def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(cel
     typed = "celltrain reproduce af-96-1269 --table 2 --network lan --row 5,1000,epd --set duration=20ms --seeds 1"
     assert f"Command: {typed}<" in page
     assert f"written on {date.today().isoformat()}" in page
-    # Figure 1 shows a scenario of its own, without the changed setting.
+    # Figure 1 shows its own scenario, without the changed setting.
     assert not list(tmp_path.glob("*figure1*"))
     assert list(tmp_path.glob("*table2.pdf"))
 
@@ -146,7 +149,7 @@ def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(cel
     "seeds, options",
     [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
 )
-def test_the_command_on_the_page_of_the_paper_gives_the_same_seeds(seeds, options):
+def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(seeds, options):
     assert (
         _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
     )

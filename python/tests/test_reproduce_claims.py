@@ -57,7 +57,9 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_the_claim_test_greater_compares_means_and_also_matched_rows(options: dict[str, float], expected: bool) -> None:
+def test_the_claim_test_greater_compares_either_means_or_matched_rows(
+    options: dict[str, float], expected: bool
+) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
     assert holds(test, POLICIES) is expected
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
@@ -204,7 +206,7 @@ def test_the_claim_test_paired_compares_runs_that_have_the_same_seed() -> None:
     holds, evidence = claims.apply(test, PAIRED)
     assert holds is True
     assert evidence == "ratio of efficiency 0.50 (0.50 to 0.50), allowed 0.51 or less"
-    # A seed that is missing in one of the rows does not count.
+    # A seed that is missing in one of the rows is not counted.
     more = [*PAIRED[1:], by_seed("epd", 0.2, 0.1, 0.3, 0.4, 7.0)]
     assert claims.apply(test, more) == (holds, evidence)
     # Rows in several tables count once.
@@ -273,7 +275,7 @@ def test_an_invalid_test_of_a_claim_is_refused(test: dict[str, Any]) -> None:
 
 
 def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
-    """Returns the printed numbers as if they were results; all numbers of an experiment are equal."""
+    """Returns the printed numbers in place of results. All numbers of an experiment are equal."""
     return [
         Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,), requested=1)
         for number in paper.numbers(tables=tables)
@@ -301,7 +303,7 @@ def test_the_tests_of_claims_are_also_applied_to_the_printed_numbers(paper: Pape
     for claim in judged:
         if claim.published_holds is not None:
             assert (claim.published_holds, claim.published_evidence) == (claim.holds, claim.evidence), claim.id
-    # Claims in the text that the paper's own tables do not support.
+    # Claims in the text that contradict the paper's own tables.
     assert [claim.id for claim in judged if claim.published_holds is False] == [
         "epd-improves-wan-efficiency",
         "epd-leaves-wan-fairness",
@@ -333,7 +335,7 @@ def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
 
 
 def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
-    """Eight seeds support the claim and two do not; an eleventh was run for only some of its rows."""
+    """Eight seeds support the claim and two contradict it. An eleventh seed was run for only some of its rows."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []
     for number in paper.numbers(tables=["3"]):

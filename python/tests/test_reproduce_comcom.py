@@ -50,7 +50,7 @@ def test_every_configuration_of_the_comcom_paper_is_accepted_without_a_warning(p
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_of_a_configuration_of_the_comcom_paper_changes_some_scenario(paper: Paper) -> None:
+def test_every_key_in_a_configuration_of_the_comcom_paper_changes_at_least_one_scenario(paper: Paper) -> None:
     for table in paper.tables:
         for key in table.keys:
             seen: dict[str, set[int]] = {}
@@ -61,7 +61,7 @@ def test_every_key_of_a_configuration_of_the_comcom_paper_changes_some_scenario(
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_the_threshold_per_vc_is_the_number_of_packets_that_the_paper_states(paper: Paper) -> None:
+def test_the_drop_threshold_of_each_vc_is_the_number_of_packets_that_the_paper_states(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
         # Ten VCs with packets of 192 cells; Th = 0.8 K.
@@ -146,7 +146,7 @@ def test_the_figure_of_goodput_over_time_has_a_panel_for_each_mechanism_and_a_li
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:
-        # Ten VCs, their fair goodput, and an empty line for the legend.
+        # The legend has ten VCs, their fair goodput, and an empty line.
         lines = axes.get_lines()
         assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
         sums = sum(line.get_ydata() for line in lines[:10])
@@ -175,7 +175,9 @@ def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]
 
 
-def test_each_failing_claim_says_what_decides_it_and_a_chosen_threshold_has_a_neighbour(paper: Paper) -> None:
+def test_each_refuted_claim_states_what_decides_it_and_a_chosen_threshold_has_a_neighbouring_value(
+    paper: Paper,
+) -> None:
     table = ROOT / "docs" / "results" / COMCOM / "claims.csv"
     with table.open(encoding="utf-8", newline="") as handle:
         rows = {row["claim"]: row for row in csv.DictReader(handle)}
@@ -188,7 +190,7 @@ def test_each_failing_claim_says_what_decides_it_and_a_chosen_threshold_has_a_ne
             assert rows[claim["id"]]["neighbour"] == "yes", claim["id"]
 
 
-def test_neighbouring_limits_give_a_second_verdict_and_never_replace_the_first() -> None:
+def test_a_neighbouring_threshold_gives_a_second_verdict_and_never_replaces_the_first() -> None:
     entry = {"form": "bound", "quantity": "efficiency", "over": {"table": "1"}, "high": 0.8}
     point = claims.Point(table="1", keys={}, quantity="efficiency", value=0.85)
     tests = [{**entry, "neighbour": {"high": 0.9}}]

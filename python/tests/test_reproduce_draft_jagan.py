@@ -52,7 +52,7 @@ def test_every_number_printed_in_the_draft_of_jagannath_is_recorded_and_scored(p
         assert number.tolerance == pytest.approx(share * (number.published or 0))
 
 
-def test_a_row_of_the_draft_is_named_by_the_column_headings_of_the_draft(paper: Paper) -> None:
+def test_each_row_of_the_draft_is_named_by_the_column_headings_of_the_draft(paper: Paper) -> None:
     for table in [t for t in paper.tables if not t.experiment]:
         lines = list(csv.DictReader((ROOT / f"papers/{DRAFT_JAGAN}/published/table{table.number}.csv").open()))
         rows = {tuple(map(str, n.row.values())) for n in table.numbers}
@@ -84,7 +84,7 @@ def test_rows_of_the_draft_that_need_the_same_scenario_share_one_run(paper: Pape
         ("7", "abr-er+ada", {}, {"adaptive_discard": {"reduction_factor": 0.5, "low_threshold": 6}}),
     ],
 )
-def test_the_service_in_a_row_of_the_draft_sets_the_switch_and_the_edge_device(
+def test_the_service_in_a_row_of_the_draft_determines_the_settings_of_the_switch_and_the_edge_device(
     paper: Paper, table: str, service: str, port: dict[str, Any], edge: dict[str, Any]
 ) -> None:
     found = scenario(paper, table, service=service)
@@ -192,7 +192,7 @@ def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_suppo
 
 @pytest.mark.slow
 def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
-    """Filled with values instead of results: every run has the values printed in the last table that needs it."""
+    """Filled with values instead of results: every run has the values printed in the last table that needs the run."""
 
     def values(number: Number) -> dict[int, float]:
         return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)

@@ -1,4 +1,4 @@
-"""Tests of interrupted reproductions: each number names its finished seeds, and too few of them give no verdict."""
+"""Tests of interrupted reproductions: each number states its finished seeds, and too few of them give no verdict."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(par
     assert "need tables that were not run" not in text
 
 
-def test_heading_tables_and_page_of_an_interrupted_reproduction_count_the_finished_seeds(partial: Reproduction) -> None:
+def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_state_the_number_of_finished_seeds(
+    partial: Reproduction,
+) -> None:
     text = text_of(partial)
     assert f"0 to {REQUESTED} of {REQUESTED} seeds LAN, 0 to {REQUESTED} of {REQUESTED} seeds WAN;" in text
     tables = [block for block in report.blocks(partial) if isinstance(block, report.Grid) and "range" in block.heads]
@@ -81,7 +83,7 @@ def test_heading_tables_and_page_of_an_interrupted_reproduction_count_the_finish
     assert "not enough runs" not in text_of(partial, brief=True).partition("claims of the text")[0]
 
 
-def test_a_complete_reproduction_names_its_seeds_once_and_decides_everything() -> None:
+def test_a_complete_reproduction_states_its_seeds_once_and_every_verdict_is_final() -> None:
     whole = filled(
         load("af-96-1269"),
         {"LAN": 2, "WAN": 1},
@@ -98,6 +100,7 @@ def test_a_complete_reproduction_names_its_seeds_once_and_decides_everything() -
     )
 
 
+@pytest.mark.slow
 def test_a_value_that_a_paper_prints_in_two_tables_counts_once() -> None:
     paper = load("af-96-1269")
     whole = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})

@@ -43,6 +43,7 @@ def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
 SPECS = [(paper, spec) for paper in map(load, PAPERS) for spec in paper.figures]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("paper", "spec"), SPECS, ids=[f"{paper.id}-{spec['id']}" for paper, spec in SPECS])
 def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_the_table(paper, spec, monkeypatch):
     def ran(scenario: Mapping[str, Any], *_: object) -> tuple[dict[str, Any], Any]:
@@ -79,6 +80,7 @@ def look_of(handle: Any) -> tuple[Any, ...]:
     return tuple(map(tuple, handle.get_paths()[0].vertices.round(6).tolist()))
 
 
+@pytest.mark.slow
 def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
     runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
     few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
@@ -108,7 +110,10 @@ def test_style_options_of_reproduced_figures_are_checked_before_any_run(celltrai
     assert not (tmp_path / "new").exists()
 
 
-def test_a_figure_with_runs_of_its_own_is_drawn_only_if_its_network_was_run(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.slow
+def test_a_figure_that_needs_additional_runs_is_drawn_only_if_its_network_was_selected(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(figures, "ENDINGS", ("svg",))
     monkeypatch.setitem(figures.KINDS, "cwnd", lambda source: Figure())
     runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
@@ -116,7 +121,7 @@ def test_a_figure_with_runs_of_its_own_is_drawn_only_if_its_network_was_run(tmp_
     for network, drawn in (("LAN", 0), ("WAN", 1)):
         asked = [one for one in runs if one.number.network == network]
         assert len(figures.write(own, asked, tmp_path)) == drawn, network
-    # Every figure with runs of its own names its network.
+    # Every figure that needs additional runs names its network.
     for paper in map(load, PAPERS):
         networks = {number.network for number in paper.numbers()}
         specs = [spec for spec in paper.figures if spec["id"] in paper.panels]

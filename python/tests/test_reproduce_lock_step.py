@@ -21,7 +21,7 @@ ORDERS = ("random", "rotating", "fixed", "event_list", "event_list_last_in")
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
 
 
-def test_the_lock_step_rows_are_those_of_table_5_with_little_efficiency_and_perfect_fairness() -> None:
+def test_the_rows_in_lock_step_are_the_rows_of_table_5_with_little_efficiency_and_perfect_fairness() -> None:
     paper = load(AF_96_1269)
     rows: dict[tuple[object, ...], dict[str, float | None]] = {}
     for number in paper.table("5").numbers:
@@ -37,7 +37,8 @@ def test_the_lock_step_rows_are_those_of_table_5_with_little_efficiency_and_perf
     assert unscored == set(in_step), "each row is scored once"
 
 
-def test_twelve_of_fourteen_lock_step_rows_are_exact_if_ties_follow_an_event_list() -> None:
+@pytest.mark.slow
+def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_exact() -> None:
     numbers = ct.reproduce(AF_96_1269, tables=["lock-step"], seeds=30).numbers
     assert {number.seeds for number in numbers} == {(1,)}
     by_row: dict[tuple[object, ...], list[Scored]] = {}
@@ -52,13 +53,15 @@ def test_twelve_of_fourteen_lock_step_rows_are_exact_if_ties_follow_an_event_lis
     assert wrong == {(15, 0.5, 0.1, 3000): (0.283, 0.324), (15, 0.2, 0.1, 3000): (0.071, 0.987)}
 
 
-def test_answers_to_open_questions_have_unique_names_in_every_paper() -> None:
+@pytest.mark.slow
+def test_answers_to_open_questions_have_different_names_within_every_paper() -> None:
     for name in PAPER.ids():
         names = [choice.name for choice in load(name).choices]
         assert len(set(names)) == len(names), name
 
 
-def test_an_answer_to_an_open_question_changes_every_scenario_as_its_settings_do() -> None:
+@pytest.mark.slow
+def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the_settings_it_stands_for() -> None:
     for name, setting in (("A-03=event_list", "event_list"), ("A-03=event_list_last_in", "event_list_last_in")):
         chosen, changed = (
             load(AF_96_1269, **given)  # type: ignore[arg-type]
@@ -70,7 +73,10 @@ def test_an_answer_to_an_open_question_changes_every_scenario_as_its_settings_do
     assert both.overrides == {"switch.tie_order": "rotating"}, "--set counts for more"
 
 
-def test_the_choice_option_selects_answers_and_an_unknown_answer_names_all(celltrain: Command, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answer_gets_a_list_of_all(
+    celltrain: Command, tmp_path: Path
+) -> None:
     words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")
     short = ("--set", "duration=20ms")
     told = celltrain(*words, *short, "--choice", "A-03=event_list", "--choice", "A-20=drifting", "--out", tmp_path)
@@ -85,7 +91,7 @@ def test_the_choice_option_selects_answers_and_an_unknown_answer_names_all(cellt
     assert "has no choice 'A-03=event_lst'; did you mean A-03=event_list? Choose from A-03=rotating, " in wrong.err
 
 
-def test_a_tie_order_that_does_not_exist_names_those_that_do(celltrain: Command) -> None:
+def test_a_message_about_an_unknown_tie_order_lists_the_known_ones(celltrain: Command) -> None:
     told = celltrain("run", "lan-epd", "--set", "switch.tie_order=event_lists")
     assert told.code == 2
     assert all(order in told.err for order in ORDERS), told.err
@@ -127,14 +133,14 @@ def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(ol
 
 
 def seeds_of(order: str, rows: list[str], seeds: int, changes: Mapping[str, str]) -> list[Scored]:
-    """Returns numbers of Table 5 in an order of ties, with ticks that drift, so that seeds differ in every order."""
+    """Returns numbers of Table 5 for an order of ties. Ticks drift, so that seeds differ under every order."""
     answers = [] if order == "random" else [f"A-03={order}"]
     choices = [*answers, "A-20=drifting"]
     return ct.reproduce(AF_96_1269, tables=[5], rows=rows, seeds=seeds, choices=choices, overrides=changes).numbers
 
 
 def share_inside(numbers: list[Scored]) -> float:
-    """Returns the share of numbers that are inside, if each run in turn is the printed paper and the others judge it."""
+    """Takes each run in turn as the printed paper, judged by the other runs. Returns the fraction of numbers inside."""
     verdicts = []
     for number in numbers:
         if len({round(value, 2) for value in number.values}) == 1:
@@ -149,7 +155,7 @@ def share_inside(numbers: list[Scored]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_a_run_printed_as_a_paper_is_inside_other_runs_of_its_model_as_often_in_any_order_of_ties(order: str) -> None:
+def test_under_any_tie_order_a_run_of_the_model_lies_inside_the_range_of_other_runs_equally_often(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
@@ -157,12 +163,12 @@ def test_a_run_printed_as_a_paper_is_inside_other_runs_of_its_model_as_often_in_
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_25_papers_drawn_from_a_model_have_90_to_99_per_cent_of_numbers_inside_its_ensemble(order: str) -> None:
+def test_if_papers_are_drawn_from_the_model_90_to_99_per_cent_of_their_numbers_lie_inside_its_range(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS, 25, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
 
-def test_without_drifting_ticks_runs_of_an_order_without_random_ties_are_all_equal() -> None:
+def test_without_clock_drift_and_random_ties_all_runs_are_equal() -> None:
     rows = {"tables": [5], "rows": ["5,0.8,0.9,1000"], "overrides": {"duration": "1s"}}
     for more, differ in (([], False), (["A-20=drifting"], True)):
         run = ct.reproduce(AF_96_1269, seeds=3, choices=["A-03=rotating", *more], **rows)  # type: ignore[arg-type]

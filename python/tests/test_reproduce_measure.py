@@ -89,7 +89,7 @@ def test_the_result_of_a_run_has_the_measures_that_papers_use() -> None:
 
 
 def saw_teeth() -> dict[str, Any]:
-    """Two flows: one climbs from 10 to 20 every second; the other has a slow start and then stays constant."""
+    """Two flows. One climbs from 10 to 20 every second. The other has a slow start and then stays constant."""
     time = np.arange(0, 4, 0.01)
     tooth = 10 + 10 * (time % 1)
     cwnd = np.stack([tooth, np.full_like(time, 5.0)], axis=1)

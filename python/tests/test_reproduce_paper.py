@@ -32,7 +32,7 @@ def test_every_folder_of_papers_with_a_description_is_a_known_paper() -> None:
     assert PAPER.ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
 
 
-def test_folders_of_papers_contain_code_only_for_searches() -> None:
+def test_folders_of_papers_contain_no_code_except_for_searches() -> None:
     """Only scripts that search a paper's open choices are allowed, in a separate folder."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
@@ -47,8 +47,9 @@ def test_every_number_printed_in_paper_96_1269_is_recorded(paper: Paper) -> None
 def test_a_scenario_that_several_tables_of_a_paper_need_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 130, "WAN": 88}
-    # The terms are: 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12 with
-    # Z = 0.8; 108 rows that vary R and Z, minus the 12 with R = 0.9 and Z = 0.8; and 14 of these in another order of ties.
+    # The sum consists of 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12
+    # with Z = 0.8; 108 rows that vary R and Z, minus the 12 with R = 0.9 and Z = 0.8; and 14 of these in another order
+    # of ties.
     published = {n.configuration for table in paper.tables if not table.experiment for n in table.numbers}
     assert len(published) == 4 + 48 + 32 + 96 + 14
     # Smaller windows, and finer and coarser timers, in six cases each.
@@ -118,7 +119,7 @@ def test_numbers_are_printed_with_the_decimal_places_that_the_paper_uses(
         ),
     ],
 )
-def test_a_printed_number_belongs_to_the_scenario_that_its_row_describes(
+def test_a_printed_number_is_assigned_to_the_scenario_that_its_row_describes(
     paper: Paper, table: str, keys: dict[str, Any], port: dict[str, Any]
 ) -> None:
     number = find(paper, table, **keys)
@@ -146,7 +147,7 @@ def test_the_core_accepts_every_configuration_of_paper_96_1269_without_a_warning
         assert (answer.faults, answer.warnings) == ([], []), configuration.text
 
 
-def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: Paper) -> None:
+def test_rows_in_which_the_paper_contradicts_itself_are_shown_without_a_score(paper: Paper) -> None:
     tables = [table for table in paper.tables if not table.experiment and table.number != "5"]
     unscored = [n for table in tables for n in table.numbers if not n.scored]
     assert [(n.table, n.row) for n in unscored] == [
@@ -168,7 +169,7 @@ def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: P
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_the_points_in_table_1_of_the_paper_have_tolerances_of_their_own(
+def test_points_read_from_a_plot_in_table_1_of_the_paper_have_separate_tolerances(
     paper: Paper, keys: dict[str, Any], tolerance: float
 ) -> None:
     number = find(paper, "1", **keys)
@@ -264,7 +265,7 @@ def test_an_expression_of_a_paper_with_other_operators_is_refused(expression: st
         evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
 
 
-def test_a_text_that_consists_of_one_expression_keeps_the_type_of_its_value() -> None:
+def test_a_text_that_consists_of_a_single_expression_keeps_the_type_of_its_value() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 

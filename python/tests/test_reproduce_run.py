@@ -49,7 +49,9 @@ def text_of(reproduction: Reproduction) -> str:
     return console.file.getvalue()
 
 
-def test_queues_of_the_lan_without_loss_equal_the_numbers_of_the_paper_exactly(table1: Reproduction) -> None:
+def test_the_queues_of_the_lan_without_loss_exactly_equal_the_numbers_printed_in_the_paper(
+    table1: Reproduction,
+) -> None:
     queues = {n.number.row["sources"]: n.values for n in table1.numbers if n.number.quantity.unit == "cells"}
     assert queues == {5: (7591.0, 7591.0), 15: (22831.0, 22831.0)}
     assert all(n.inside for n in table1.numbers)
@@ -93,14 +95,14 @@ def test_the_answer_of_a_reproduction_has_the_documented_keys(table1: Reproducti
     assert set(summary["verdicts"]) == set(verdicts.split())
     assert set(summary["by_table"][0]) == {"table", "scored", "inside", *verdicts.split()}
     assert set(summary["by"][0]) == {"network", "quantity", *summary["by_table"][0], *errors.split()}
-    # All results equal the printed values; theoretical values are points, not random draws.
+    # All results equal the printed values. Theoretical values are points, not random draws.
     everything = summary["verdicts"]
     assert (everything["inside_range"], everything["with_tolerance"], everything["inside_tolerance"]) == (6, 6, 6)
     assert (everything["draws"], everything["ks"]) == (0, None)
 
 
 @pytest.mark.slow
-def test_policies_that_the_paper_prints_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:
+def test_policies_in_column_headings_of_the_paper_are_part_of_each_row(as_printed: Reproduction) -> None:
     [number] = [
         n
         for n in as_printed.to_dict()["numbers"]
@@ -109,6 +111,7 @@ def test_policies_that_the_paper_prints_as_columns_are_part_of_the_row(as_printe
     assert number["row"] == {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}
 
 
+@pytest.mark.slow
 def test_the_answer_of_a_reproduction_contains_only_values_that_json_can_represent(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
@@ -139,6 +142,7 @@ def test_the_progress_of_a_reproduction_shows_the_finished_share_and_the_remaini
     assert seen[-1].elapsed_seconds >= seen[0].elapsed_seconds > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 2:
@@ -272,7 +276,7 @@ def test_an_unknown_paper_is_refused_with_a_list_of_available_papers() -> None:
         celltrain.reproduce("af-96-1268")
 
 
-def test_the_result_of_a_reproduction_returns_values_by_name() -> None:
+def test_values_in_the_result_of_a_reproduction_can_be_looked_up_by_name() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
@@ -298,7 +302,7 @@ def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatc
 
 
 @pytest.mark.slow
-def test_large_runs_of_a_paper_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_large_run_of_a_paper_has_a_separate_process(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
     run = local.Children.run
 

@@ -60,7 +60,7 @@ def test_a_tolerance_of_zero_requires_equal_values() -> None:
     assert scored(7591.0, [7590.0, 7590.0], tolerance=0.0).inside is False
 
 
-def test_a_number_that_the_paper_does_not_print_is_neither_inside_nor_outside() -> None:
+def test_a_missing_printed_number_counts_neither_as_inside_nor_as_outside() -> None:
     assert scored(None, [0.5]).inside is None
 
 
@@ -86,12 +86,12 @@ def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_val
 
 def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_all_other_seeds() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
-    # The distances are between 1 and 2.5, 2 and 2, and 3 and 1.5.
+    # The distances lie between 1 and 2.5, between 2 and 2, and between 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 
 
-def test_the_self_error_is_undefined_if_there_is_only_one_seed() -> None:
+def test_with_only_one_seed_the_self_error_is_undefined() -> None:
     assert score.self_error([[0.5], [0.7]]) is None
 
 
@@ -108,7 +108,7 @@ def test_the_rank_of_a_printed_number_among_seeds_matches_a_hand_calculation(pri
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
-def test_a_seed_that_would_be_printed_as_the_same_number_counts_half_in_the_rank() -> None:
+def test_a_seed_that_rounds_to_the_printed_number_counts_half_in_the_rank_of_that_number() -> None:
     assert score.rank_among_seeds(0.2, [0.195, 0.205], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.206], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
@@ -185,7 +185,7 @@ def test_without_a_tolerance_the_mean_of_the_seeds_has_no_verdict() -> None:
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_a_number_that_must_match_exactly_is_judged_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
+def test_a_number_that_must_match_exactly_is_judged_only_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
@@ -196,7 +196,7 @@ def test_a_number_that_the_paper_does_not_print_has_no_verdict() -> None:
     assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
 
 
-def test_the_middle_nine_tenths_of_seeds_omit_the_same_number_of_seeds_at_both_ends() -> None:
+def test_the_middle_nine_tenths_of_seeds_leave_out_equally_many_seeds_at_both_ends() -> None:
     # With 30 seeds there are 31 ranks; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
     assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
     assert score.share_in_the_middle(5) == 1
@@ -222,9 +222,9 @@ def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
-def test_the_p_value_of_seeds_keeps_all_numbers_of_one_run_together() -> None:
-    # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
-    # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
+def test_the_p_value_of_seeds_never_separates_numbers_of_the_same_run() -> None:
+    # Twenty identical quantities of a run count as one number. If they were independent, twenty printed values at the
+    # edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]
@@ -237,6 +237,7 @@ def test_the_p_value_of_seeds_keeps_all_numbers_of_one_run_together() -> None:
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)

@@ -136,6 +136,7 @@ def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, t
     assert answer.err.count(f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4") == 1
 
 
+@pytest.mark.slow
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
@@ -168,7 +169,7 @@ def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_of_them(celltra
     assert "\u2265" not in answer.out
 
 
-def test_means_with_lower_bounds_are_marked_in_a_comparison_and_a_difference_of_two_is_unknown(
+def test_a_comparison_marks_means_that_contain_lower_bounds_and_leaves_the_difference_of_two_unknown(
     celltrain, web, short, tmp_path
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")
@@ -186,7 +187,8 @@ def test_means_with_lower_bounds_are_marked_in_a_comparison_and_a_difference_of_
         assert [row["censored"] for row in csv.DictReader(file) if row["measure"] == P95] == ["2", "2"]
 
 
-def test_lower_bounds_survive_in_a_store_and_are_marked_in_its_report(celltrain, swept, short, tmp_path):
+@pytest.mark.slow
+def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(celltrain, swept, short, tmp_path):
     every = [short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]
     assert bounds(every) in plan_warnings.of_store(Store.open(swept))
     summary = {row["measure"]: row["censored"] for row in Store.open(swept).summary().to_pylist()}
@@ -200,11 +202,14 @@ def test_lower_bounds_survive_in_a_store_and_are_marked_in_its_report(celltrain,
     assert Store.open(swept).verify() == []
 
 
-def test_a_measure_computed_from_a_lower_bound_is_not_called_one(web):
+def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web):
     measures = (f"{P95} / 2", f"0 - {P95}", "requests.largest(*).short.slowdown_p95", P95)
     compared = ct.compare(web, seeds=1, measures=measures)
     assert compared.censored.reshape(-1).tolist() == [False, False, True, True]
     assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
+    figure = compared.plot(measures=[P95])
+    arrows = [text for axes in figure.axes for text in axes.texts if getattr(text, "arrow_patch", None) is not None]
+    assert len(arrows) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
 def test_a_search_minimizes_measures_of_requests(tmp_path):
@@ -214,6 +219,8 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
         f"'{P95}' is a lower bound in {tuned.facts['runs']} runs of {tuned.facts['runs']}: up to "
     )
     assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
+    assert all(one.estimates[0].censored and not one.estimates[1].censored for one in tuned.searches[0].confirmed)
+    assert "\u2265 " in tuned.searches[0].confirmed[0].estimates[0].text() and "\u2265" in tuned.html()
     rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
     for confirmed in tuned.searches[0].confirmed:
         values = [row[P95] for row in rows if row["T"] == confirmed.parameters["T"]]
@@ -241,8 +248,8 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
 
 
-def test_a_search_warns_of_settings_with_which_requests_deliver_little(tmp_path):
-    """Regression: only bytes of flows counted, and these networks have none."""
+def test_a_search_warns_of_settings_with_which_requests_deliver_little_data(tmp_path):
+    """Regression: only bytes of flows were counted, but these networks have no flows."""
     incast = 'incast.query = { senders = 3, bytes = "240kB", interval = "400us" }'
     scenario = SCENARIO.replace('requests.web = { load = 0.6, sizes = "20kB" }', incast)
     scenario = scenario.replace("buffer = 300", "buffer = 6000").replace("1ms", "2ms")

@@ -42,12 +42,13 @@ def test_waiting_times_of_requests_match_lindleys_recursion(requests):
     for i in range(1, len(requests)):
         waiting[i] = max(0, waiting[i - 1] + service[i - 1] - (opened[i] - opened[i - 1]))
     rest = requests.completed_s.to_numpy() - opened - waiting - service
-    # The switch sends the last segment again after it has arrived, and each of the two links has a delay of 1 us.
+    # The switch sends the last segment again after the segment has arrived, and each of the two links has a delay of 1
+    # us.
     assert rest == pytest.approx(np.full(len(requests), rest[0]), abs=1e-12)
     assert waiting.max() > 10 * SEGMENT_S
 
 
-def test_the_delays_measured_at_the_port_are_the_waiting_times_of_lindleys_recursion(tmp_path):
+def test_the_delays_measured_at_a_port_equal_the_waiting_times_of_lindleys_recursion(tmp_path):
     (tmp_path / "web.toml").write_text(SCENARIO.replace("SIZES", '"500B"').replace("40ms", "200ms"))
     result = ct.run(tmp_path / "web.toml", delays=True)
     opened = np.sort(result.requests.to_pandas().opened_s.to_numpy())
@@ -75,7 +76,7 @@ def test_delays_of_packets_become_columns_only_on_request(tmp_path):
     ct.compare(lan, seeds=2, measures=["flows.mean(*).rtt_ms_p99", "ports.bottleneck.delay_ms_p99"])
 
 
-def test_the_queues_of_a_scheduler_have_rows_of_delays_on_request(tmp_path):
+def test_on_request_each_queue_of_a_scheduler_has_a_row_of_delays(tmp_path):
     (tmp_path / "lan.toml").write_text("""
 duration = "20ms"
 topology.n_source = { sources = 2, link_delay = "5us" }

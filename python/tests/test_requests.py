@@ -34,7 +34,7 @@ def written(folder, cdf=CDF, requests=WEB, name="mine.csv"):
     return path
 
 
-def test_files_of_request_sizes_are_relative_to_the_scenario_and_become_rows(tmp_path):
+def test_paths_of_files_of_request_sizes_are_relative_to_the_scenario_and_their_rows_become_part_of_it(tmp_path):
     path = written(tmp_path)
     assert ct.check(path) == []
     scenario = ct.load(path)
@@ -94,7 +94,7 @@ def test_a_file_of_request_sizes_without_rows_is_refused_with_the_line_of_the_sc
         Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
 
 
-def test_if_the_file_of_request_sizes_is_missing_other_faults_keep_their_lines(tmp_path):
+def test_faults_keep_their_lines_even_if_the_file_of_request_sizes_is_missing(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
     assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"
@@ -151,7 +151,7 @@ def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistic
         assert group["retransmitted_segments"] == own["retransmitted_segments"].sum()
         times = sorted((done["completed_s"] - done["opened_s"]) * 1e3)
         assert group["all"]["completion_ms_mean"] == pytest.approx(sum(times) / len(times))
-        # Open requests count as longer than any completed one; if one has the rank, they count with their ages.
+        # Open requests count as longer than any completed request. If an open request has the rank, its age counts.
         ages = (result.duration_s - own[own["completed_s"].isna()]["opened_s"]) * 1e3
         rank = -(-len(own) * 95 // 100)
         ordered = sorted([*times, *ages]) if (is_bound := rank > len(times)) else times

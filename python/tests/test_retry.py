@@ -11,7 +11,7 @@ from celltrain.ensemble.store.database import Database
 from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 
-#: Two points take longer than any limit here, and two are quick.
+#: Two points take longer than any limit in this test, and two are quick.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(
     "values = [100, 150, 200]", "values = [100]"
 )
@@ -24,7 +24,7 @@ def long(limit):
 def test_failed_runs_of_a_sweep_are_run_again_on_request(tmp_path, failing):
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 6
-    # Without the option, nothing is left to do; with it, the runs fail again.
+    # Without the option, no run is left to do. With it, the failed runs fail again.
     assert run_plan(plan(), folder, Local(2), resume=True).failed == 6
     assert run_plan(plan(), folder, Local(2), resume=True, retry_failed=True).failed == 6
     assert Store.open(folder).verify() == []
@@ -48,13 +48,14 @@ def test_a_sweep_whose_runs_all_failed_can_run_them_again(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_without_the_retry_option_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
     folder = tmp_path / "s"
     assert run_plan(long("200ms"), folder, Local(2)).failed == 4
     for limit, retry, left in (("300ms", False, "0.2"), ("300ms", True, "0.3")):
         assert run_plan(long(limit), folder, Local(2), resume=True, retry_failed=retry).failed == 4
         errors = set(Store.open(folder).failures()["error"].to_pylist())
-        # Only the time limit of the last attempt counts.
+        # Only the time limit of the last attempt has an effect.
         assert errors == {f"took longer than {left} s of real time"}
     assert Store.open(folder).verify() == []
 

@@ -137,7 +137,7 @@ def test_the_delay_of_files_is_undefined_if_no_file_was_completed():
 @pytest.mark.parametrize(
     ("size", "problem"), [("0B", "must be from one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
 )
-def test_an_invalid_file_size_is_refused(size, problem):
+def test_an_invalid_size_of_files_is_refused(size, problem):
     [fault] = ct.check(with_files(lan(), size))
     assert fault.key == "measure.file_size"
     assert problem in fault.message
@@ -182,7 +182,7 @@ def test_recording_a_series_that_no_connection_has_is_refused(name, why):
         ct.run(lan, trace=["queue", name])
 
 
-def test_connections_through_edge_devices_have_the_edge_series_even_without_abr():
+def test_connections_through_edge_devices_have_the_series_of_edge_devices_even_without_abr():
     ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
     packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
     assert max(packets) > 0
@@ -282,7 +282,7 @@ def test_reading_a_series_that_was_not_recorded_gives_a_message_on_how_to_record
     assert "occupancy" not in result.series
 
 
-def test_clock_settings_that_must_be_rounded_give_a_warning():
+def test_clock_settings_that_cannot_be_represented_exactly_are_rounded_with_a_warning():
     odd = lan(link_rate="155.520001Mbps", link_delay="4.999999us")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -367,7 +367,7 @@ def test_series_too_large_for_memory_are_refused_before_the_run():
         ct.run(lan, trace=["cwnd"], step="1us")
 
 
-def test_samples_of_series_are_taken_at_whole_steps_for_any_clock():
+def test_samples_of_series_are_taken_at_exact_multiples_of_the_step_for_any_clock():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="10ms")
     times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
     assert len(times) == 10_001

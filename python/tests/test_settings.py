@@ -106,7 +106,7 @@ def test_a_message_about_a_refused_setting_names_the_setting(settings: dict[str,
         assert word in str(refused.value)
 
 
-def test_a_port_name_that_no_setting_creates_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
+def test_a_message_about_a_port_name_that_no_setting_creates_suggests_the_default_port(celltrain: Command) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )
@@ -226,7 +226,7 @@ def test_tcp_variants_in_a_comparison_keep_the_tcp_settings_of_the_scenario(cell
         "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
     ):
         assert line in " ".join(varied.out.split())
-    # A setting given with --set is kept too.
+    # A setting given with --set is also kept.
     windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
     assert windows.count("window 200 kB") == 2
     alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out
@@ -278,7 +278,7 @@ def test_a_policy_file_without_a_policy_is_refused(form: str) -> None:
         ct.Policy.read("wrong.toml")
 
 
-def test_a_scenario_with_a_single_policy_keeps_its_name_for_this_policy(celltrain: Command) -> None:
+def test_a_scenario_with_a_single_policy_is_shown_under_its_own_name(celltrain: Command) -> None:
     options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
     assert ct.Policy.read("small.toml").name == "small"
     assert celltrain("vet", "lan-fba", *options).json["policy"] == ct.load("lan-fba").name
@@ -386,7 +386,7 @@ def test_the_run_command_draws_a_figure_into_a_file(celltrain: Command) -> None:
 def test_the_check_command_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
-    assert answer.out == "sah.toml: the policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
+    assert answer.out == "sah.toml: the port policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
     [policy] = celltrain("check", "sah.toml", "--json").json["policies"]
     assert (policy["file"], policy["name"], list(policy["policy"])) == ("sah.toml", "SAH", ["formula"])
     Path("wrong.toml").write_text("[policy.epd]\nthreshold = 1\ntreshold = 4\n")
@@ -455,7 +455,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert Path("m.svg").read_text().count('id="axes_') == 4
 
 
-def test_networks_whose_measures_have_different_meanings_are_not_compared(celltrain: Command) -> None:
+def test_networks_are_not_compared_if_their_measures_have_different_meanings(celltrain: Command) -> None:
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
@@ -474,7 +474,7 @@ def test_several_scenario_files_are_compared_with_each_other_unless_policies_var
     assert answer["scenarios"][0]["settings"] == {"port.bottleneck.buffer": 100}
 
 
-def test_python_functions_accept_lists_of_scenarios_or_name_the_right_call() -> None:
+def test_python_functions_accept_lists_of_scenarios_or_refer_to_the_right_function() -> None:
     options = {"vary": {"duration": ["5ms"]}, "seeds": 2}
     assert (
         ct.compare(["small.toml", "lan-fba"], **options).names == ct.compare("small.toml", "lan-fba", **options).names
@@ -512,7 +512,7 @@ def test_a_message_about_a_fault_in_a_policy_file_names_the_file_and_its_line(ce
         ct.load("small.toml", settings={path: "slip.toml"})
 
 
-def test_the_output_of_a_comparison_does_not_call_conditions_by_number(celltrain: Command) -> None:
+def test_the_output_of_a_comparison_names_conditions_instead_of_numbering_them(celltrain: Command) -> None:
     answer = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=epd:threshold=9999")
     assert answer.code == 2
     assert "at point" not in answer.err
@@ -582,11 +582,11 @@ def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(cel
     is_refused(celltrain("sweep", "selective-drop-rz", "--dry-run", "--set", text), ["selective-drop-rz.toml:", words])
     Path("plan.toml").write_text('scenario = "small.toml"\n[axes]\n"port.bottlenek.buffer" = [100, 200]\n')
     is_refused(celltrain("sweep", "plan.toml", "--dry-run"), [f"plan.toml:3: {words}"])
-    # No port has a similar name, so the core reports which setting is missing.
+    # No port has a similar name, so the core reports the missing setting.
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 
-def test_a_sweep_of_a_policy_file_gets_a_message_that_names_the_right_command(celltrain: Command) -> None:
+def test_for_a_policy_file_the_sweep_command_gives_a_message_that_names_the_right_command(celltrain: Command) -> None:
     for command in ("sweep", "tune"):
         told = celltrain(command, "sah.toml", "--store", "out")
         is_refused(told, ["sah.toml: is a policy, not a plan", "celltrain vet sah.toml"])

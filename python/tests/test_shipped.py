@@ -20,7 +20,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain):
-    """The name gives the same result as the file in the repository."""
+    """The name of a shipped scenario gives the same result as the file in the repository."""
     file = Path(__file__).parents[2] / "scenarios" / "lan-epd.toml"
     assert ct.load("lan-epd") == ct.load(file) == ct.load("lan-epd.toml")
     assert ct.check("lan-epd") == []
@@ -31,6 +31,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
     assert celltrain("run", "lan-reno", "--json").json["scenario"] == ct.load("lan-reno").name
 
 
+@pytest.mark.slow
 def test_every_shipped_scenario_and_plan_is_found_by_its_name():
     """The plans' scenarios are also found, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}

@@ -9,6 +9,7 @@ from conftest import ROOT
 
 import page_tables
 import site_pages
+import standards
 from celltrain.cli.catalog import CHOICES, entries
 
 
@@ -49,6 +50,11 @@ def test_every_page_of_the_documentation_site_is_reachable_from_its_index():
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     globbed = {page for page in pages if f"{page.rpartition('/')[0]}/*" in listed}
     assert not pages - globbed - listed - {"index"}
+
+
+def test_the_index_of_the_register_of_standards_counts_the_rules_of_each_document():
+    text = (standards.FOLDER / "index.md").read_text(encoding="utf-8")
+    assert standards.with_table(text) == text
 
 
 def test_each_figure_in_the_gallery_is_drawn_by_the_commands_below_it():

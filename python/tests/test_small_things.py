@@ -1,4 +1,4 @@
-"""Common mistakes, and messages that tell users what to write."""
+"""Common mistakes, and messages that tell users how to correct them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_names_of_python_classes_use_the_common_spelling_of_protocols():
 
 
 def test_a_message_about_an_unknown_port_lists_all_ports(celltrain, lan, tmp_path):
-    """If the unknown name is a node, the ports of this node come first."""
+    """If the unknown name is a node, the list begins with the ports of this node."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
     ) as refused:
@@ -169,7 +169,7 @@ def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenar
         (("sweep", "plan.toml", "--store", "store", "--retry-failed"), "--retry-failed needs --resume"),
     ],
 )
-def test_an_option_without_a_value_is_named_as_it_is_typed(celltrain, arguments, option):
+def test_an_option_whose_value_is_missing_is_named_as_the_user_typed_it(celltrain, arguments, option):
     refused = celltrain(*arguments)
     assert refused.code == 2
     assert refused.err.startswith(option)

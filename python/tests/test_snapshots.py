@@ -1,6 +1,6 @@
 """The output of commands at 100 columns, and of a few at 80 and 120 too, compared with the files in `snapshots/`.
 
-To add a command, add a line to `COMMANDS`; of several commands separated by `;;`, the last one is compared.
+To add a command, add a line to `COMMANDS`. If a line has several commands separated by `;;`, the last is compared.
 `CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` rewrites the files. Review their differences before you commit
 them.
 """
@@ -49,6 +49,7 @@ report --help
 check --help
 import --help
 mmu --help
+mmu incast --help
 mmu thresholds --help
 mmu generations
 list --help
@@ -143,7 +144,7 @@ measures = ["efficiency", "fairness", "cells.lost"]
 first = 1
 count = 3
 """
-#: Text that differs between runs or machines, and its replacement.
+#: Text that differs between runs or machines, with its replacement.
 MASKS = (
     (r"speed: .*", "speed: ..."),
     (r"(?<=, in )[\d.]+ \w+(?=:)", "..."),
@@ -231,7 +232,7 @@ def test_each_command_prints_its_saved_output(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_no_command_cuts_off_its_output_at_other_screen_widths(
+def test_no_command_cuts_off_its_output_at_any_other_screen_width(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for width in (80, 120):

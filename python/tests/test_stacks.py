@@ -1,4 +1,4 @@
-"""Flows with real transport stacks offer the same features as other flows, or an error names what is missing."""
+"""Flows with real transport stacks have the same features as other flows, or an error names the missing feature."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_answer_has_simulated_flows_and_stack_flows_and_the_version_of_each_p
     assert max(result.series["queue"]["queue_cells_largest"].to_pylist()) > 80
 
 
-def test_both_engines_give_one_fingerprint_with_protocol_stacks_and_another_seed_gives_another(result):
+def test_with_protocol_stacks_both_engines_give_the_same_fingerprint_and_another_seed_changes_it(result):
     assert ct.run(MIXED, seed=2, engine="reference").fingerprint == result.fingerprint
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
@@ -118,7 +118,7 @@ def test_the_why_command_explains_a_packet_loss_of_a_protocol_stack(result):
     assert re.search("the sender had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
-def test_the_why_command_refuses_or_omits_flows_without_sequence_numbers(celltrain):
+def test_the_why_command_omits_or_refuses_flows_without_sequence_numbers(celltrain):
     for arguments in ([], ["--at", "5ms"], ["--flow", "tcp2", "--at", "5ms", "--json"]):
         answer = celltrain("why", "lan-quic", "--set", "duration=20ms", *arguments)
         assert answer.code == 2
@@ -175,7 +175,7 @@ def test_impossible_settings_of_a_protocol_stack_are_refused_with_a_message(tmp_
 
 
 class Windowed(ct.Stack):
-    """Packets with numbers, at most `window` of them unacknowledged; a timeout sends all of them again."""
+    """A stack with numbered packets, of which at most `window` are unacknowledged. A timeout resends all of those."""
 
     window = 8
 
@@ -267,7 +267,7 @@ class Stuck(Windowed):
 
 
 class CountsHeaders(Windowed):
-    """Packets are TCP segments. Their receiver reports headers too."""
+    """The packets are TCP segments. Their receiver also reports headers."""
 
     header = 20
 
@@ -429,7 +429,7 @@ def test_an_exception_in_a_python_stack_ends_the_run_and_names_the_call(stack, w
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
 
 
-#: By method or attribute: a wrong value, and a part of the message.
+#: For each method or attribute, a wrong value and a part of the message.
 OTHER = {
     "poll": {
         "None": (None, "None, but must return a list of bytes; return [] to send nothing"),
@@ -483,12 +483,12 @@ class Never(Windowed):
         return super().next_timeout(now) or 10**30
 
 
-def test_a_timeout_after_the_end_of_time_is_never():
+def test_a_timeout_later_than_any_possible_time_never_expires():
     assert ct.run(hosting(Never())).fingerprint == ct.run(hosting(Windowed())).fingerprint
 
 
 class Floods(Windowed):
-    """Sends a hundred packets every microsecond. Some 16,000 packets with a full `mss` would have a gigabyte."""
+    """Sends a hundred packets every microsecond. About 16,000 packets with a full `mss` add up to a gigabyte."""
 
     mss = 60_000
 
@@ -497,7 +497,7 @@ class Floods(Windowed):
         return [self.packet(0, 16)] * 100 if self.end.side == "sender" else []
 
 
-def test_a_stack_that_floods_its_host_over_time_ends_the_run_with_the_number_of_its_packets():
+def test_a_stack_that_floods_its_host_with_packets_ends_the_run_with_a_count_of_its_packets():
     words = (
         r"Floods\.poll for the sender of tcp1, now \d+ ns: it has sent 16\d00 packets with \d{6} bytes; 16\d+ of them have "
         r"not arrived, and \d+ cells wait at the port of its host; send only what a window or a rate allows"
@@ -521,7 +521,7 @@ def test_losses_of_a_python_stack_are_chosen_by_one_rule_or_a_list_of_rules():
         hosting(Windowed(), link={"source1->sw1": {"lose": {"flow": "tcp1"}}})
 
 
-def test_a_figure_of_flows_that_hide_their_windows_has_queues_only(tmp_path, celltrain):
+def test_a_figure_of_flows_that_do_not_report_their_windows_contains_only_queues(tmp_path, celltrain):
     figure = tmp_path / "x.png"
     arguments = ("run", "lan-smoltcp", "--set", "duration=20ms", "--plot", figure)
     answer = celltrain(*arguments)
@@ -530,7 +530,7 @@ def test_a_figure_of_flows_that_hide_their_windows_has_queues_only(tmp_path, cel
     is_refused(celltrain(*arguments, "--trace", "cwnd"), ["cwnd cannot be recorded"])
 
 
-def test_a_missing_file_of_a_stack_or_policy_is_named_before_the_variable(tmp_path, celltrain, monkeypatch):
+def test_a_message_about_a_missing_file_of_a_stack_or_policy_names_the_file_first(tmp_path, celltrain, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for setting in ("stack=min.py:Mine", "port.bottleneck.policy=min.py:Mine"):
         answer = celltrain("run", "lan-epd", "--set", setting)
@@ -571,7 +571,7 @@ def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_p
     assert fault.problem == 'is not the 900 bytes of the class; write mss = "900B"'
 
 
-def test_an_interrupted_endless_loop_of_a_python_stack_is_named_with_its_line():
+def test_a_message_about_an_interrupted_endless_loop_in_a_python_stack_names_the_line_of_the_loop():
     handle = ct.Cancel()
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError) as raised:
@@ -609,7 +609,7 @@ class Careless(Windowed):
         pass
 
 
-def test_attributes_of_a_stack_or_policy_that_a_run_would_lose_are_refused():
+def test_attributes_of_a_stack_or_policy_that_a_run_would_not_keep_are_refused():
     changed = Windowed()
     changed.window = 2
     words = (
@@ -647,7 +647,7 @@ def test_the_check_command_reports_a_stack_that_is_not_deterministic():
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_a_check_that_takes_little_time_also_finds_differences_after_the_first_tenth_of_a_second():
+def test_even_a_quick_check_of_a_stack_finds_differences_that_begin_after_a_tenth_of_a_second():
     # From 300 ms on, each run draws different timeouts.
     [fault] = ct.check(hosting(Late(), duration="900ms"))
     assert fault.problem.startswith("gives another result when it runs again")
@@ -715,7 +715,7 @@ def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
     assert [flow.retransmits for flow in flows] == [True, False, False]
 
 
-def test_a_python_stack_sends_no_bursts_and_accepts_only_its_own_settings():
+def test_a_python_stack_cannot_send_bursts_and_accepts_no_settings_other_than_its_own():
     with pytest.raises(ct.ScenarioError, match="is not possible with a Python stack"):
         ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
     with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
@@ -737,3 +737,28 @@ def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run()
     words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over this link; tcp1 sent \d+ packets"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(lan)
+
+
+def test_requests_run_over_a_python_stack_on_both_engines_and_alone_they_have_a_slowdown_of_one():
+    query = ct.Incast(senders=1, bytes="3kB", interval="10ms", receivers=["host1"], stack=Windowed())
+    hosts = ct.LeafSpine(leaves=2, spines=1, hosts_per_leaf=1, host_rate="10Mbps", host_delay="10us")
+    port = {"default": ct.Port(buffer=200, policy=ct.TailDrop())}
+    scenario = ct.Scenario(duration="45ms", topology=hosts, port=port, incast={"query": query})
+    assert ct.check(scenario) == []
+    fast, reference = (ct.run(scenario, engine=engine) for engine in ("fast", "reference"))
+    assert fast.fingerprint == reference.fingerprint
+    requests = fast.requests.to_pydict()
+    assert requests["slowdown"] == [1.0] * 4
+    assert requests["timeouts"] == requests["segments_sent"] == [None] * 4
+    [group] = fast.to_dict()["requests"]
+    assert group["stack"] == f"{__name__}:Windowed" and group["retransmitted_segments"] is None
+    assert fast.tcp.endswith(f"requests query: {__name__}:Windowed")
+
+
+def test_the_heading_names_the_stack_that_carries_requests(celltrain):
+    settings = {"duration": "2ms", "measure.to": "1ms", "until": "duration"}
+    for stack, named in (("smoltcp", "TCP: smoltcp"), ("quic", "TCP: quic")):
+        set_to = [f"--set={key}={value}" for key, value in (settings | {"stack": stack}).items()]
+        run = celltrain("run", "leaf-spine-web-search", *set_to)
+        assert named in run.out
+        assert "newreno" not in run.out.split("\n\n")[0]

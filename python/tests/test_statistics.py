@@ -68,7 +68,7 @@ def test_a_mean_by_group_equals_the_mean_of_the_values_in_the_group(rows):
         assert math.isnan(together.half[group]) == (len(alone) < 2)
 
 
-def test_equal_values_have_a_spread_of_exactly_zero_despite_rounding():
+def test_values_that_are_equal_have_a_spread_of_exactly_zero_despite_rounding():
     ours = sample(0.1, 0.1, 0.1)
     assert (ours.mean[0], ours.sd[0], ours.half[0]) == (0.1, 0.0, 0.0)
 
@@ -121,14 +121,14 @@ def runs(points: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
     return point, seed
 
 
-def test_an_effect_is_the_mean_over_points_and_points_with_more_seeds_do_not_weigh_more():
+def test_an_effect_is_the_mean_over_points_in_which_points_with_more_seeds_have_no_greater_weight():
     point, seed = np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1])
     effect = statistics.effects(np.zeros(4, np.int64), point, seed, np.array([1.0, 1, 1, 5]), 1)
     assert effect.mean[0] == 3
     assert math.isnan(effect.half[0])
 
 
-def test_the_confidence_interval_of_an_effect_counts_variation_common_to_all_points_once():
+def test_the_confidence_interval_of_an_effect_counts_variation_shared_by_all_points_only_once():
     rng = np.random.default_rng(3)
     point, seed = runs(50, 10)
     together = rng.normal(0, 1, 10)[seed]
@@ -151,7 +151,7 @@ def test_the_confidence_interval_of_an_effect_covers_the_true_value_as_often_as_
         assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
 
 
-def test_an_axis_with_the_only_effect_has_the_whole_share_of_the_variance():
+def test_if_only_one_axis_has_an_effect_its_share_of_the_variance_is_one():
     levels = np.array([0, 0, 1, 1, 2, 2])
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)

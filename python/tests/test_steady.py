@@ -12,7 +12,7 @@ from celltrain.running import statistics as steady
 
 
 def climbing(seed, warm=100, rest=900):
-    """A climb from 0 to 10, then noise around 10."""
+    """The values climb from 0 to 10, and then fluctuate around 10."""
     noise = np.random.default_rng(seed).normal(0, 0.5, warm + rest)
     return np.concatenate([np.linspace(0, 10, warm), np.full(rest, 10.0)]) + noise
 
@@ -73,7 +73,7 @@ def lan(duration="2s"):
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
 
 
-def test_the_steady_state_mean_of_a_run_is_its_goodput_and_flows_add_up():
+def test_the_steady_state_mean_of_a_run_is_its_goodput_and_the_means_of_flows_add_up_to_it():
     result = ct.run(lan(), trace=["delivered"], step="1ms")
     of_all = result.steady()
     if of_all.from_s == 0:

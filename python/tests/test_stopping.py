@@ -21,12 +21,12 @@ from celltrain.ensemble.plan import canonical
 from celltrain.model.cancel import check
 from celltrain.running import Chunk, Local, Task
 
-#: This is not a test of speed: everything that is stopped here would take minutes or days.
+#: This is not a test of speed. Everything that is stopped here would otherwise take minutes or days.
 GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
 DAYS = LAN.replace(duration="900000s")
-#: A short file that takes a second to read and check, and longer to run: 100,000 hosts.
+#: A short file with 100,000 hosts, which takes a second to read and check, and longer to run.
 LARGE = """
 duration = "1us"
 [topology.star]
@@ -69,7 +69,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 
 @pytest.mark.slow
-def test_a_time_limit_that_expires_before_the_engine_starts_fails_only_the_run_concerned():
+def test_if_a_time_limit_expires_before_the_engine_starts_only_the_run_concerned_fails():
     # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.
     store = ct.sweep(
         ct.n_source(
@@ -233,7 +233,7 @@ def test_an_object_that_is_not_a_cancellation_handle_is_refused(call, value, tmp
         CALLS[call](value)
 
 
-def test_cancelling_a_handle_ends_nested_calls_but_not_independent_calls():
+def test_cancelling_a_handle_ends_calls_nested_in_its_call_but_not_independent_calls():
     handle, inside = ct.Cancel(), []
 
     def progress(_):
@@ -305,7 +305,7 @@ inside.wait()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
-def test_a_process_that_exits_during_a_callback_of_a_run_in_a_daemon_thread_ends_cleanly(callback):
+def test_a_process_can_exit_cleanly_while_a_run_in_a_daemon_thread_is_in_a_callback(callback):
     # Regression: the interpreter unwound the thread's stack, which contains Rust frames. This usually caused SIGABRT.
     done = subprocess.run(
         [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60

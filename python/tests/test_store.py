@@ -173,7 +173,7 @@ def test_a_sweep_refuses_a_folder_that_is_not_a_store_and_a_store_that_already_e
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
         assert refusal.value.faults[0].problem == words
-    # If creating a store was killed, a new store can still be created.
+    # If the process that creates a store is killed, a new store can still be created.
     half = tmp_path / "half"
     half.mkdir()
     (half / "lock").write_bytes(b"")
@@ -290,7 +290,7 @@ def test_all_points_of_a_store_may_have_the_same_scenario(store):
         writing.write([], [Repeat(9, 3, key)])
         assert writing.database.settled(range(9, 10), range(3, 4)) == {(9, 3)}
     assert Store.open(store).totals().repeats == 1
-    # The plan does not have a point 9.
+    # The plan has no point 9.
     [message] = messages(store)
     assert "refers, for point 9 and seed 3, to a run of another scenario or seed" in message
 
@@ -303,7 +303,7 @@ def old(made, tmp_path):
     manifest = {**store.manifest, "format": 1}
     (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
     table = store.table()
-    # The parts overlap, as they could after a kill.
+    # The parts overlap, as may happen after a kill.
     for number, part in ((1, table.slice(0, 96)), (2, table.slice(88))):
         pa.parquet.write_table(part, folder / "parts" / f"part-{number:06}.parquet")
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
@@ -332,7 +332,7 @@ def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltra
     assert not (tmp_path / "new" / "store.sqlite").exists()
 
 
-def test_a_plan_is_the_same_plan_if_only_its_name_or_a_limit_changes(store):
+def test_a_plan_with_another_name_or_limit_still_counts_as_the_same_plan(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
 
@@ -454,6 +454,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')
@@ -507,7 +508,7 @@ def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_can_be_resum
 
 @contextmanager
 def somebody():
-    """An administrator can write anywhere, so the test uses another user."""
+    """An administrator can write to any file, so the test uses another user."""
     if os.geteuid() != 0:
         yield
         return
@@ -536,7 +537,7 @@ def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, ce
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.geteuid() and "pytest" in str(path):
             path.chmod(0o755)
-    # That user may be unable to read this interpreter, so import everything needed first.
+    # The other user may be unable to read this interpreter, so import everything needed first.
     assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "warm").code == 0
     with somebody():
         told = celltrain("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -556,7 +557,7 @@ def test_a_store_whose_sweep_is_finished_is_recognised_quickly(tmp_path):
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # This is much less time than the runs took, so nothing was run or read again.
+    # This is much less time than the runs took, so no run was done or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

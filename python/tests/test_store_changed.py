@@ -1,4 +1,4 @@
-"""Changes to any value of a store are found, and other programs that lock it are waited for only briefly."""
+"""Changes to any value of a store are detected, and commands wait only briefly for other programs that lock a store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def whole(tmp_path_factory):
 
 
 def contents(folder):
-    """Returns everything that readers of a store see."""
+    """Returns everything that a reader of a store can see."""
     store = Store.open(folder)
     table = store.table()
     series = []
@@ -146,7 +146,7 @@ def test_a_store_without_checksums_of_series_can_be_read_and_gets_them_when_resu
 
 @contextmanager
 def locked(folder):
-    """Locks a store like another program would."""
+    """Locks a store, as another program might."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite", isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield connection
@@ -163,7 +163,7 @@ def test_a_locked_store_gives_a_notice_after_2_seconds_and_an_error_after_10():
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_opening_a_locked_store_is_retried_briefly_and_the_store_is_never_read_unlocked(
+def test_opening_a_locked_store_is_retried_for_a_short_time_and_the_store_is_never_read_without_a_lock(
     whole, tmp_path, celltrain, impatient, command
 ):
     shutil.copytree(whole, tmp_path / "s")
@@ -185,7 +185,7 @@ def test_opening_a_locked_store_is_retried_briefly_and_the_store_is_never_read_u
     assert took < 8
 
 
-def test_a_store_lock_that_is_released_in_time_gives_only_a_notice(whole, tmp_path, monkeypatch, impatient):
+def test_a_store_lock_that_is_released_soon_causes_only_a_notice(whole, tmp_path, monkeypatch, impatient):
     shutil.copytree(whole, tmp_path / "s")
     with locked(tmp_path / "s") as connection:
         monkeypatch.setattr(database, "warn", lambda messages: connection.execute("ROLLBACK"))

@@ -67,7 +67,7 @@ def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_of_the_configuration_of_a_study_changes_some_scenario(study: Paper) -> None:
+def test_every_key_in_the_configuration_of_a_study_changes_at_least_one_scenario(study: Paper) -> None:
     # If the values of a key affected neither the scenario nor the measure, a run would be compared with itself.
     for table in study.tables:
         for key in table.keys:
@@ -79,7 +79,7 @@ def test_every_key_of_the_configuration_of_a_study_changes_some_scenario(study: 
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_claims_of_studies_have_reasons_and_refer_to_existing_rows(study: Paper) -> None:
+def test_claims_of_studies_have_stated_reasons_and_refer_to_existing_rows(study: Paper) -> None:
     assert 3 <= len(study.claims) <= 6
     assert len({claim["id"] for claim in study.claims}) == len(study.claims)
     for claim in study.claims:
@@ -275,7 +275,7 @@ def test_the_confidence_interval_of_a_study_is_computed_over_the_seeds() -> None
 
 @pytest.fixture(scope="module")
 def compared(short: Reproduction) -> Reproduction:
-    """The same runs, in a table whose rows are compared with those of `wfq`."""
+    """The same runs, in a table that compares its rows with those of `wfq`."""
     table = replace(short.paper.table("link"), against={"backbone": "wfq"})
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
@@ -295,7 +295,7 @@ def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
 
 
 def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Returns what the site shows of a study's numbers after its tables were saved."""
+    """Returns the numbers that the site shows for a study after its tables were saved."""
     monkeypatch.setattr(paper_page, "RESULTS", folder)
     paper_page.keep(run.to_dict(), run.paper)
     return paper_page.own_numbers(run.paper)
@@ -377,7 +377,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_a_study_run_that_is_shortened_is_measured_to_its_end():
+def test_a_study_run_with_a_shortened_duration_is_measured_to_its_end():
     paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
     assert all("to" not in one.scenario["measure"] for one in paper.configurations)
     longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})

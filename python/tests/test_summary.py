@@ -23,7 +23,7 @@ def test_the_summary_of_a_scenario_without_a_tcp_table_shows_the_default_tcp(sma
     assert tcp_summary({}) == "vanilla (no fast retransmit, 100 ms ticks)"
 
 
-def test_the_summary_of_every_tcp_variant_names_its_loss_recovery() -> None:
+def test_the_summary_of_every_tcp_variant_names_the_method_of_loss_recovery() -> None:
     assert set(RECOVERY) == {entry.name for entry in entries("tcp")}
 
 

@@ -91,7 +91,7 @@ def test_resuming_a_finished_store_runs_nothing(tmp_path):
     assert (tmp_path / "s" / "store.sqlite").read_bytes()[100:] == before
 
 
-def test_results_that_arrive_twice_or_in_another_order_are_stored_once(tmp_path):
+def test_results_are_stored_once_even_if_they_arrive_twice_or_out_of_order(tmp_path):
     class Twice:
         chunk_runs = 4
 
@@ -176,7 +176,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path
 
 @pytest.mark.slow
 def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_error(tmp_path):
-    # There are too many points to check all of them in advance; those with a threshold above the buffer are refused.
+    # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
     with pytest.raises(ct.PlanError, match="threshold = 3001 is above the buffer"):
@@ -198,7 +198,7 @@ def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_er
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_checking_a_plan_in_pieces_checks_every_point_of_the_plan(tmp_path, monkeypatch):
+def test_checking_a_plan_in_parts_checks_every_point_of_the_plan(tmp_path, monkeypatch):
     run_plan(plan(), tmp_path / "one", Local(1))
     monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
     monkeypatch.setattr(coordinator, "BLOCK", 2)
@@ -206,7 +206,7 @@ def test_checking_a_plan_in_pieces_checks_every_point_of_the_plan(tmp_path, monk
     assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
 
 
-def test_a_sweep_counts_points_whose_intervals_are_still_wide_after_all_seeds(tmp_path):
+def test_a_sweep_reports_how_many_points_still_have_wide_intervals_after_all_seeds(tmp_path):
     narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
     text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
     text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
@@ -377,7 +377,9 @@ def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_pat
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_sweep_command_prints_or_names_every_measure(count, hidden, tmp_path, celltrain, monkeypatch):
+def test_the_sweep_command_prints_every_measure_or_mentions_that_it_was_left_out(
+    count, hidden, tmp_path, celltrain, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "1000")
     measures = [f"efficiency * {number}" for number in range(1, count + 1)]
     plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'

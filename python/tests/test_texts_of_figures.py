@@ -107,7 +107,7 @@ def texts_of(figure):
 
 
 def out_of_view(axis):
-    """Yields labels of ticks that are not drawn: those outside the view, and those of the other side."""
+    """Yields labels of ticks that are not drawn: ticks outside the view, and those of the other side."""
     low, high = sorted(axis.get_view_interval())
     room = 1e-9 * (high - low)
     for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:

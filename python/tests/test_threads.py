@@ -1,4 +1,4 @@
-"""One run on several threads: the same result, or a clear message if the network cannot be partitioned."""
+"""One run on several threads gives the same result, or a clear message if the network cannot be partitioned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conftest import Command
 import celltrain as ct
 from celltrain.running import results
 
-#: The links are so long that a thread has work to do until cells from the other thread arrive.
+#: The links are so long that a thread has work to do while cells from the other thread are on their way.
 FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")
 NEAR = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Epd(threshold=200), duration="10ms")
 
@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_of_a_time_window_are_the_same_on_any_number_of_threads() -> None:
+def test_measures_in_a_measuring_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
@@ -102,7 +102,9 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_cells_in_batches_makes_no_single_decisions(tmp_path: Path) -> None:
+def test_a_port_that_admits_cells_in_batches_never_admits_single_cells_by_a_decision_of_the_policy(
+    tmp_path: Path,
+) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

@@ -30,7 +30,7 @@ POLICIES = {
     "dfba": {"congestion_threshold": 60, "thresholds": 10},
     "dfba_1998": {"low_threshold": 0.5, "high_threshold": 0.75, "weights": 1.0},
 }
-#: The same threshold in every form, given its number of cells in a buffer of 80.
+#: The same threshold in every notation, given as a number of cells of a buffer of 80.
 FORMS = {
     "share": lambda cells: cells / BUFFER,
     "percentage": lambda cells: f"{100 * cells / BUFFER}%",
@@ -50,7 +50,7 @@ def scenario(policy, buffer=BUFFER, duration="20ms"):
 
 
 def written(settings, form):
-    """Returns the settings of a policy with its thresholds in this form."""
+    """Returns the settings of a policy with its thresholds in this notation."""
 
     def threshold(value):
         return form(round(value * BUFFER) if isinstance(value, float) else value)
@@ -72,14 +72,14 @@ def test_the_tests_of_thresholds_cover_every_policy_with_a_threshold():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_threshold_in_any_notation_gives_the_same_run(policy):
+def test_every_notation_of_a_policy_threshold_gives_the_same_run(policy):
     plain = ct.run(ct.Scenario.model_validate(scenario({policy: POLICIES[policy]})), seed=3)
     assert plain.to_dict()["cells"]["discarded"] > 0, "the threshold matters here"
     for name, form in FORMS.items():
         assert fingerprint({policy: written(POLICIES[policy], form)}) == plain.fingerprint, name
 
 
-def test_a_marking_threshold_in_any_notation_marks_the_same_cells():
+def test_every_notation_of_a_marking_threshold_marks_the_same_cells():
     def marked(threshold):
         table = ct.load("internetwork-abr-efci").to_dict() | {"duration": "500ms"}
         for port in table["port"].values():
@@ -238,7 +238,7 @@ def test_thresholds_as_text_can_be_values_of_an_axis_and_of_a_comparison(celltra
 
 
 @pytest.mark.slow
-def test_the_warning_about_a_small_threshold_without_unit_suggests_per_cent(celltrain, tmp_path):
+def test_the_warning_about_a_small_threshold_without_a_unit_suggests_a_percentage(celltrain, tmp_path):
     question = '80 cells are only 8 % of the buffer; if you meant a percentage, write 80%, otherwise "80 cells"'
 
     def said(*arguments):

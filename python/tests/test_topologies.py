@@ -173,7 +173,7 @@ def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
     assert not (tmp_path / "x.png").exists()
 
 
-def test_a_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_flow(line):
+def test_an_imported_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_flow(line):
     scenario = ct.import_graph(line(), flows=3, seed=5)
     topology = scenario.topology
     assert topology.switches == ("a", "b", "c")
@@ -289,7 +289,7 @@ def test_a_graph_that_cannot_be_a_network_is_refused(line, changes, words):
         ("abc", "aq", "edge 'a' - 'q' joins 'q', which is not the id of a node"),
     ],
 )
-def test_a_graphml_file_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes, edge, words):
+def test_a_graphml_file_in_which_nodes_share_a_name_or_have_none_is_refused(tmp_path, nodes, edge, words):
     path = tmp_path / "x.graphml"
     inside = "".join(f'<node id="{node}"/>' for node in nodes) + '<edge source="{}" target="{}"/>'.format(*edge)
     path.write_text(

@@ -82,7 +82,7 @@ def test_the_numbers_that_a_search_reports_match_those_of_its_runs(undisturbed):
                 assert difference.mean == pytest.approx(by_hand.fmean(a - b for a, b in pairs), abs=1e-12)
 
 
-def test_the_stages_of_a_search_share_no_seeds_and_each_stage_uses_all_its_seeds_for_every_setting(undisturbed):
+def test_stages_of_a_search_use_different_seeds_and_each_stage_uses_the_same_seeds_for_every_setting(undisturbed):
     _, folder = undisturbed
     by_stage = {}
     for path in (folder / "runs").iterdir():
@@ -153,7 +153,7 @@ def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(
 def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
-    # Write as often as possible, with runs slow enough to be killed between writes.
+    # Store results as often as possible, with runs slow enough to be killed between two writes.
     program = (
         "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
@@ -333,7 +333,7 @@ def test_scenario_classes_can_be_used_in_a_search_in_python():
         ct.tune(plan(), resume=True)
 
 
-def test_the_name_of_a_configuration_in_a_search_omits_derived_settings():
+def test_the_name_of_a_configuration_in_a_search_omits_settings_that_follow_from_others():
     rows = """[points]
 axes.network = { path = "topology.n_source.link_delay", values = { LAN = "5us", WAN = "5ms" } }
 axes.duration = "duration"

@@ -1,4 +1,4 @@
-"""Output of a search on the command line, on its page and in its figure; and the shipped study."""
+"""Output of a search on the command line, on its page and in its figure, and the shipped tuning study."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_the_page_of_the_tuning_study_has_the_numbers_of_the_shipped_results(nam
     assert path.stat().st_size < 200_000
     tuned = Tuned._of_dict(json.loads(path.read_text()))
     assert tuned.to_dict() == json.loads(path.read_text())
-    # The page and its files are what the script would write.
+    # The page and its files have exactly the content that the script would write.
     block = tune_page.policy(tuned)
     text, tables = paper_page.without_tables(tune_page.PAGE, block, tune_page.numbers(tuned))
     page = tune_page.PAGE.read_text()

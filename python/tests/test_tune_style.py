@@ -37,7 +37,7 @@ def test_figures_of_a_search_in_grey_style_have_no_colours_and_distinct_markers(
     for suffix in ("", "-column"):
         ours, grey = ((tmp_path / kind / "figures" / f"fronts{suffix}.svg").read_text() for kind in ("ours", "grey"))
         assert {"#0072b2", "#d55e00"} <= coloured(ours)
-        # Only dots of trials and grey bars are slightly blue; elements that normally have a colour are grey.
+        # Only the dots of trials and grey bars are slightly blue. Elements that normally have a colour are grey.
         assert not coloured(grey) - {"#b8bec6", "#8a929b"}
     axes = tuned.drawing(style="grayscale").figure.axes[0]
     marks = {

@@ -30,7 +30,7 @@ def answer():
     return ct.vet(formula, scenarios=["lan-5", "unequal-rtt"], seeds=3)
 
 
-def test_the_answer_of_the_vet_command_has_checks_metrics_and_the_classic_policies(answer):
+def test_the_answer_of_the_vet_command_has_checks_and_metrics_of_the_policy_and_of_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -109,7 +109,7 @@ def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain
 
 @pytest.mark.slow
 def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(tmp_path, celltrain):
-    """Regression: the page on formulas recommends a condition like this, but vetting refused it."""
+    """Regression: vetting refused a condition of the kind that the page about formulas recommends."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err
@@ -241,7 +241,7 @@ def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_pol
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_rankings_under_other_tcps_has_the_count_of_the_json_answer():
+def test_the_sentence_about_rankings_under_other_tcps_contains_the_count_in_the_json_answer():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
         ([], None),
@@ -252,13 +252,13 @@ def test_the_sentence_about_rankings_under_other_tcps_has_the_count_of_the_json_
         assert [text for text in texts if "ranking" in text] == ([said] if said else [])
 
 
-def test_pairs_of_scenarios_that_the_vet_command_compares_differ_only_in_their_tcp():
+def test_scenarios_that_the_vet_command_compares_in_pairs_differ_only_in_their_tcp():
     for one, other in standard.PAIRS:
         first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
         assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
 
 
-def test_pairs_of_scenarios_with_random_clocks_differ_only_in_clocks_and_start_times():
+def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_times():
     for one, other in standard.CLOCKS:
         first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
         [(tcp, options)] = second["tcp"].items()
@@ -285,7 +285,7 @@ def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, cell
     assert answer["ranking"] == []
 
 
-def test_the_brief_answer_of_the_vet_command_has_failed_checks_and_means(tmp_path, celltrain):
+def test_the_short_answer_of_the_vet_command_has_only_failed_checks_and_means(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)

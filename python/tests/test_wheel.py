@@ -83,7 +83,7 @@ def test_the_wheel_is_small_and_works_for_every_python_from_3_10(wheel):
     assert set(about.get_all("Provides-Extra")) == extras
     assert "celltrain/py.typed" in names
     assert any(name.endswith("reports/report.html") for name in names)
-    # The wheel includes the lab if it was built before. Releases always include it.
+    # The wheel includes the lab page if the page was built before. Releases always include it.
     has_lab = (ROOT / "dist" / "lab.html").is_file() or "CELLTRAIN_WHEELS_HAVE_LAB" in os.environ
     assert ("celltrain/lab.html" in names) == has_lab
     assert not [name for name in names if name.startswith("celltrain/") and "test" in name]
@@ -124,8 +124,8 @@ def test_a_message_about_a_missing_optional_dependency_names_the_package(environ
 def test_pip_refuses_the_wheel_for_a_python_version_that_is_too_old(environment, wheel):
     arguments = ["--python-version", "3.9", "--only-binary=:all:", "--no-deps", "--target", "old"]
     answer = environment.run("python", "-m", "pip", "install", "--dry-run", *arguments, str(wheel), code=1)
-    # pip checks a local file by the tags in its name. From an index it checks Requires-Python, which the first test
-    # covers.
+    # pip checks a local file by the tags in its name. For a package from an index it checks Requires-Python, which the
+    # first test covers.
     assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
 
 

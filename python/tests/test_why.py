@@ -1,4 +1,4 @@
-"""`celltrain why`: its statements follow from the events and are true."""
+"""`celltrain why`: its statements are true and follow from the events."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_refused_frame_is_explained_with_the_numbers_of_the_decision(
 
 
 @pytest.mark.slow
-def test_every_sentence_of_an_explanation_is_based_on_events_of_the_run(
+def test_every_sentence_of_an_explanation_refers_to_events_of_the_run(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     tables = {
@@ -135,7 +135,9 @@ def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct
         (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and the share of the VC was"),
     ],
 )
-def test_each_cause_of_a_lost_frame_has_its_own_sentence(policy: models.Policy, at: str, words: str) -> None:
+def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(
+    policy: models.Policy, at: str, words: str
+) -> None:
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
@@ -196,7 +198,7 @@ def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_
 
 
 @pytest.mark.slow
-def test_an_instant_given_on_the_command_line_has_the_precision_of_its_digits() -> None:
+def test_an_instant_on_the_command_line_is_as_precise_as_its_number_of_digits() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -282,7 +284,7 @@ def test_a_cancellation_handle_ends_the_computation_of_an_explanation() -> None:
 
 
 @pytest.mark.slow
-def test_loss_episodes_are_listed_by_the_length_of_the_pause_in_sending_and_each_can_be_explained() -> None:
+def test_loss_episodes_are_sorted_by_the_length_of_the_pause_in_sending_and_each_can_be_explained() -> None:
     found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
@@ -297,7 +299,7 @@ def test_loss_episodes_are_listed_by_the_length_of_the_pause_in_sending_and_each
 
 
 @pytest.mark.slow
-def test_the_connection_explained_by_default_is_the_one_with_the_longest_pause_in_sending() -> None:
+def test_by_default_the_connection_with_the_longest_pause_in_sending_is_explained() -> None:
     lan = scenario(tcp=ct.Vanilla())
     longest = {flow: max(one.silent_s for one in ct.episodes(lan, flow=flow)) for flow in ("tcp1", "tcp2", "tcp3")}
     assert ct.episodes(lan).flow == max(longest, key=lambda flow: longest[flow])
@@ -311,7 +313,7 @@ def test_a_connection_without_losses_has_no_loss_episodes() -> None:
         ct.episodes(scenario(), flow="tcp9")
 
 
-#: The first policy refuses every frame if the buffer is empty; the second admits one frame of each VC.
+#: The first policy refuses every frame at an empty buffer. The second admits one frame of each VC.
 NEVER = models.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
 ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"seen": "1"})
 
@@ -348,7 +350,7 @@ def test_an_explanation_begins_by_stating_that_no_data_was_delivered(celltrain: 
     assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
 
 
-def test_an_interrupted_explanation_does_not_mention_files_because_it_keeps_none() -> None:
+def test_an_interrupted_explanation_does_not_mention_output_files_because_there_are_none() -> None:
     # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
@@ -388,7 +390,7 @@ def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_qu
 
 
 @pytest.mark.slow
-def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_alone(tmp_path: Path) -> None:
+def test_if_a_shared_memory_refuses_a_whole_frame_only_the_memory_is_named_as_the_cause(tmp_path: Path) -> None:
     text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
     (tmp_path / "whole.toml").write_text(text.replace("cells = 1000\n", 'cells = 1000\nframes = "whole"\n'))
     incast = ct.load(tmp_path / "whole.toml").replace(duration="100ms")
@@ -398,7 +400,7 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
 
 
-def test_an_explanation_reports_a_deadlock_first_and_does_not_report_a_recovery() -> None:
+def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "deadlocked" in answer.sentences[0].text
@@ -406,6 +408,7 @@ def test_an_explanation_reports_a_deadlock_first_and_does_not_report_a_recovery(
         assert f"{link} (priority 0) waits for" in answer.sentences[0].text
 
 
+@pytest.mark.slow
 def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)

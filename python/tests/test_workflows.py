@@ -92,7 +92,7 @@ def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
 
 
 def test_after_a_release_the_version_of_the_workspace_is_the_next_development_version():
-    """The results differ from those of the release, so they must not name the release's version."""
+    """The results differ from those of the release, so they must not contain the release's version."""
     release, version = released()
     has_changes = "\n* " in (ROOT / "CHANGELOG.md").read_text().partition(f"\n## {release}\n")[0]
     major, minor, _ = release.split(".")
@@ -100,7 +100,7 @@ def test_after_a_release_the_version_of_the_workspace_is_the_next_development_ve
 
 
 def test_all_files_state_the_same_version_of_the_workspace():
-    """All copies of the version must be equal, so a change in one place fails until the others follow."""
+    """All copies of the version must be equal. If one is changed, the test fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     release, version = released()
     own = {name: one["version"] for name, one in cargo["dependencies"].items() if name.startswith("celltrain-")}

@@ -36,8 +36,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for BySize<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as in `dealloc`. The caller promises that `size` is valid for the alignment, and the new block does
-        // not overlap the old one.
+        // SAFETY: the same conditions as in `dealloc` hold. The caller promises that `size` is valid for the alignment,
+        // and the new block does not overlap the old one.
         unsafe {
             match (layout.size() < LARGE, size < LARGE) {
                 (true, true) => self.0.realloc(block, layout, size),
@@ -67,7 +67,7 @@ mod tests {
     struct Counting(AtomicUsize);
 
     #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
-    // SAFETY: the system's allocator does all of the work.
+    // SAFETY: every call goes to the system's allocator.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.0.fetch_add(layout.size(), Ordering::Relaxed);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
-    fn a_block_that_changes_its_size_keeps_its_bytes_and_changes_its_allocator_at_the_limit() {
+    fn a_block_that_changes_its_size_keeps_its_bytes_even_if_another_allocator_takes_it_over() {
         let allocator = BySize(Counting::default());
         let of = |size| Layout::from_size_align(size, 8).expect("the size is valid");
         let sizes = [16, 100, LARGE - 1, LARGE, 2 * LARGE, LARGE + 1, LARGE - 1, 20, 3 * LARGE];

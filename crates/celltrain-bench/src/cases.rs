@@ -15,7 +15,7 @@ pub struct Case {
     pub name: String,
     /// The purpose of measuring the scenario.
     pub group: Group,
-    /// Description, in one line.
+    /// Description of the case, in one line.
     pub title: String,
     /// The scenario's text, generated on demand because some texts are large and `named` creates all cases to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
@@ -28,11 +28,11 @@ pub struct Case {
 pub enum Group {
     /// The speed of both engines on realistic networks.
     Whole,
-    /// One point of a series that shows how cost grows.
+    /// One point of a series, which shows how cost grows with a parameter.
     Scaling {
         /// Parameter that grows.
         axis: Axis,
-        /// The parameter's value, as tables show it.
+        /// The parameter's value, as displayed in tables.
         value: String,
         /// True if the reference engine is also measured at this point.
         reference: bool,
@@ -96,7 +96,7 @@ impl Case {
         (self.text)()
     }
 
-    /// Builds the network that the engines run, with the scenario's own seed.
+    /// Builds the network as the engines run it, with the scenario's own seed.
     pub fn network(&self) -> Network {
         let scenario = read_toml(&self.toml(), &self.name).expect_scenario();
         Network { delays: self.delays, ..build::network(&scenario, scenario.seed) }
@@ -357,7 +357,7 @@ const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
 const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K - R) / (X - R)\", \
                            constants = { R = \"0.9 * K\", Z = 0.8 } }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
-/// In almost every cell time, only clock ticks happen.
+/// Scenario in which almost every cell time has only clock ticks.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
 
 /// Port settings of the random network, and the settings that replace them in other cases.

@@ -1,4 +1,4 @@
-//! `celltrain-bench`: runs one benchmark scenario, lists them all, or measures how cost grows.
+//! `celltrain-bench` runs one benchmark scenario, lists all scenarios, or measures how cost grows.
 
 use std::error::Error;
 use std::io::{self, ErrorKind, Write};
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
     match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader, such as `head`, closed the pipe.
+        // The program that reads the output, such as `head`, closed the pipe.
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("celltrain-bench: {problem}");
@@ -201,7 +201,7 @@ fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Number of rounds. It is odd, so that the median is one of the runs.
+/// Number of rounds. It is odd, so that the median is the result of an actual run.
 const ROUNDS: usize = 3;
 
 fn in_a_process_of_its_own(scenario: &str, engine: Engine) -> Result<Measured, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! One run of one scenario: its time, cells and memory.
+//! Result of one run of a scenario: its time, cells and memory.
 
 use std::time::Instant;
 

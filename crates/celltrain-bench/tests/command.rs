@@ -1,4 +1,4 @@
-//! Runs the program as a user does.
+//! Runs the program with command-line arguments, as a user does.
 
 use std::io;
 use std::process::{Command, Stdio};

@@ -13,6 +13,7 @@ use crate::outcomes::Names;
 use crate::own_packet::OwnPacket;
 use crate::sink::Writing;
 use crate::tracker::{CellTracker, Followed};
+use crate::watch::Outside;
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
@@ -29,10 +30,11 @@ pub(crate) struct Cells {
     /// Frames with cells in the network.
     frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
     names: Names,
-    /// The latest cell to arrive, until its outcome is known.
+    /// The latest cell to arrive, until it is known whether the port admitted it.
     coming: Option<Coming>,
     /// Packets of hosts outside the simulation that have no more cells in the network.
     gone: Vec<u64>,
+    pub(crate) outside: Outside,
 }
 
 /// A frame with cells in the network.
@@ -44,7 +46,7 @@ struct OnTheWay {
     is_whole: bool,
 }
 
-/// A cell that has arrived at a port.
+/// A cell that has arrived at a port, and its content.
 struct Coming {
     event: CellEvent,
     seen: SeenCell<'static>,
@@ -70,6 +72,7 @@ impl Cells {
             names: Names::of(network),
             coming: None,
             gone: Vec::new(),
+            outside: Outside::default(),
         }
     }
 
@@ -92,13 +95,13 @@ impl Cells {
             Event::Cell(event) if self.vcs[event.vc] => self.on_cell(at, event, capture),
             _ => Ok(()),
         };
-        // The last cell of the packet has been written by now.
+        // The last cell of the packet has already been written.
         self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
         written
     }
 
-    /// Follows a cell, and writes it if it is selected. An arriving cell waits for its outcome, which the port reports
-    /// after the cells that it removes to make room.
+    /// Follows a cell, and writes it if it is selected. An arriving cell is kept until the port reports whether it was
+    /// admitted. Before that report, the port reports the cells that it removes to make room.
     fn on_cell(
         &mut self,
         (time_ns, in_window): (u64, bool),
@@ -118,10 +121,14 @@ impl Cells {
         };
         self.flush(capture)?;
         let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
-        if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
+        if !self.ways[usize::from(way == Direction::Inbound)] {
             return Ok(());
         }
-        // An arriving cell still has the label of the link on which it arrived.
+        if !in_window {
+            self.outside.add(time_ns);
+            return Ok(());
+        }
+        // An arriving cell still has the label of its incoming link.
         let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
         let circuit = self.circuits[event.vc][on];
         let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
@@ -132,7 +139,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the arrived cell that is waiting for its outcome, if any.
+    /// Writes the arrived cell whose outcome is now known, if any.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         match self.coming.take() {
             Some(Coming { seen, comment, .. }) => capture.cell(&SeenCell { comment: comment.as_deref(), ..seen }),

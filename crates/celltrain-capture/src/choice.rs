@@ -61,7 +61,7 @@ impl CaptureChoice {
         self.kind.of_cells()
     }
 
-    /// Returns the end of the window, if there is one.
+    /// Returns the end of the window, or `None` if the window has no end.
     pub fn until(&self) -> Option<Duration> {
         self.of.until()
     }

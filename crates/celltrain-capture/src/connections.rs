@@ -17,8 +17,8 @@ pub(crate) struct Connections {
     /// First and last host of each VC.
     hosts: TiVec<VcIndex, [NodeIndex; 2]>,
     labels: TiVec<VcIndex, Labels>,
-    /// Names and TCP of the groups of requests.
-    groups: TiVec<GroupIndex, (String, Tcp)>,
+    /// Names and TCP of the groups of requests. Stacks send packets of their own.
+    groups: TiVec<GroupIndex, (String, Option<Tcp>)>,
     /// True for the ends of requests that are observed: senders and receivers.
     of_requests: [bool; 2],
 }
@@ -47,7 +47,9 @@ impl Connections {
             ends.into_iter().zip(looks_at).filter(|(_, looks)| *looks).for_each(|(host, _)| is_seen[host] = true);
         }
         // Packets of hosts outside the simulation contain addresses in 10.0.0.0/9.
-        let mut host = if network.flows.iter().any(|flow| flow.outside) { 1 << 23 } else { 0 };
+        let of_flows = network.flows.iter().any(|flow| flow.outside);
+        let has_stacks = of_flows || network.requests.groups.iter().any(|group| group.outside);
+        let mut host = if has_stacks { 1 << 23 } else { 0 };
         let mut interfaces = 0..;
         let end = |(node, &is_seen): (&celltrain_core::network::Node, &bool)| {
             let end = End { host, interface: if is_seen { interfaces.next() } else { None } };
@@ -63,7 +65,9 @@ impl Connections {
             ends,
             hosts,
             labels: circuits.iter().map(ends_of).collect(),
-            groups: network.requests.groups.iter().map(|group| (group.name.clone(), tcp(&group.tcp))).collect(),
+            groups: (network.requests.groups.iter())
+                .map(|group| (group.name.clone(), (!group.outside).then(|| tcp(&group.tcp))))
+                .collect(),
             of_requests,
         }
     }
@@ -74,7 +78,7 @@ impl Connections {
         seen.map(|(node, _)| Interface { name: node.name.clone(), description: "host".to_owned() }).collect()
     }
 
-    /// Returns the connection of a flow, both ends of which may be observed.
+    /// Returns the connection of a flow. One or both of its ends may be observed.
     pub(crate) fn of_flow(&self, flow: &Flow, looks_at: [bool; 2]) -> Connection {
         let is_tcp = flow.uses_tcp();
         let mut connection = self.connection(flow.name.clone(), [flow.data_vc, flow.ack_vc], looks_at);
@@ -87,7 +91,7 @@ impl Connections {
     /// Returns the connection of a request.
     pub(crate) fn of_request(&self, group: GroupIndex, number: u32, vcs: [VcIndex; 2]) -> Connection {
         let (name, tcp) = &self.groups[group];
-        Connection { tcp: Some(*tcp), ..self.connection(format!("{name}{number}"), vcs, self.of_requests) }
+        Connection { tcp: *tcp, ..self.connection(format!("{name}{number}"), vcs, self.of_requests) }
     }
 
     fn connection(&self, name: String, [data, acks]: [VcIndex; 2], looks_at: [bool; 2]) -> Connection {

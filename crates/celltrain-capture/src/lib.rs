@@ -19,8 +19,8 @@
 //! packets of 910 and 972 bytes for Frame Relay. Wireshark has no link type for cells with their HEC. An ERF record has
 //! no HEC, but Wireshark shows the rest of the cell's header.
 //!
-//! libpcap, and with it tcpdump and tcptrace, reads a file with several interfaces only if all have the same link type.
-//! It rejects several RAW interfaces, because it compares the number in the file, 101, with its internal number for the
+//! libpcap (and so tcpdump and tcptrace) reads a file with several interfaces only if all have the same link type. It
+//! rejects several RAW interfaces, because it compares the number in the file, 101, with its internal number for the
 //! first interface, 12. For NULL both numbers are the same.
 //!
 //! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
@@ -88,7 +88,7 @@ pub enum CaptureKind {
     Aal5,
     /// Whole cells at ports.
     Cells,
-    /// Cells at ports without their HEC, so that Wireshark shows VPI, VCI, payload type and loss priority.
+    /// Cells at ports, without the HEC byte, so that Wireshark shows VPI, VCI, payload type and loss priority.
     ErfCells,
 }
 
@@ -130,12 +130,12 @@ pub struct Setting {
     pub connections: Vec<Connection>,
 }
 
-/// A complete frame, seen at an end of its connection.
+/// A complete frame, observed at one end of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenFrame<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// End of the connection at which it was seen.
+    /// End of the connection at which the frame was observed.
     pub at: Place,
     /// The frame.
     pub frame: Frame,
@@ -146,13 +146,13 @@ pub struct SeenFrame<'a> {
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The host that sends data.
+    /// The end that sends data.
     Sender,
-    /// The host that acknowledges the data.
+    /// The end that acknowledges the data.
     Receiver,
 }
 
-/// A packet of a host outside the simulation, with its own bytes.
+/// A packet with its own bytes, sent by a host outside the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenPacket<'a> {
     /// Nanoseconds since the start of the run.
@@ -248,9 +248,9 @@ pub struct Capture<W: Write> {
     interfaces: usize,
     /// End of the handshakes in nanoseconds. Packets before it get this timestamp.
     open_at: u64,
-    /// True for each connection whose handshake the capture has or does not need.
+    /// For each connection, true if the capture already contains its handshake or does not need one.
     is_open: Vec<bool>,
-    /// The frames whose cells were requested most recently, in slots by connection and direction.
+    /// The frames whose cells were written most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
     /// The current packet.
     bytes: Vec<u8>,
@@ -317,7 +317,7 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, packet)
     }
 
-    /// Adds a connection that opens during the run. Its number is the number of connections so far.
+    /// Adds a connection that opens during the run. Its number is the number of connections added before.
     ///
     /// # Errors
     /// If the capture cannot represent the connection.
@@ -332,7 +332,7 @@ impl<W: Write> Capture<W> {
         &self.wire.connection(frame).name
     }
 
-    /// Returns the number of packets or cells so far. The handshakes at the beginning do not count.
+    /// Returns the number of packets or cells written so far, without the handshakes at the beginning.
     pub fn packets(&self) -> u64 {
         self.writer.packets - self.made_up
     }
@@ -410,7 +410,7 @@ impl<W: Write> Capture<W> {
         Ok(self.wire.frame(&self.wire.packet(frame)?))
     }
 
-    /// Returns an error if a capture of this kind cannot represent the frame.
+    /// Returns an error if a capture of this kind cannot represent this frame.
     ///
     /// # Errors
     /// If the frame is too long, or does not fit its connection.
@@ -475,7 +475,7 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Generates the handshake of a connection whose first packet in this capture is not part of one.
+    /// Generates a handshake for a connection if the first packet in this capture does not belong to one.
     fn open_before(&mut self, frame: &Frame, time_ns: u64) -> Result<(), CaptureError> {
         let is_open = &mut self.is_open[frame.connection as usize];
         if std::mem::replace(is_open, true) || matches!(frame.carries, Carries::Syn | Carries::SynAck) {

@@ -1,5 +1,5 @@
-//! Outcomes of frames in words, and the packets that wait for them. A packet waits because its comment describes the
-//! outcome and is written with it.
+//! Descriptions of what happened to frames, and the packets that wait for such a description. A packet waits because
+//! its comment, written together with the packet, contains the description.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Creates a packet that need not wait for an outcome.
+    /// Creates a packet that can be written at once, without an outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, own: None, comment: None, open: None }
     }
@@ -77,7 +77,7 @@ impl FrameOutcomes {
         if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
     }
 
-    /// Returns the next packet, whether or not its outcome is known.
+    /// Returns the next packet, even if its outcome is unknown.
     pub(crate) fn take(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.first += 1;
@@ -110,7 +110,7 @@ impl Names {
         }
     }
 
-    /// Describes where and why a frame was lost, if it was.
+    /// Describes where and why a frame was lost; returns `None` if it was not lost.
     pub(crate) fn loss(&self, event: &FrameEvent) -> Option<String> {
         let how = match event.step {
             FrameStep::Admitted(_) | FrameStep::Delivered => return None,
@@ -145,7 +145,7 @@ impl Names {
     }
 }
 
-/// Appends the numbers, other than X, on which a policy based its decision.
+/// Appends the numbers (except X) on which a policy based its decision.
 fn write_numbers(text: &mut String, judged: &Judged) {
     let Judged { vc_cells, active_vcs, decision, .. } = judged;
     let of_vc = decision.share.is_some();

@@ -1,4 +1,4 @@
-//! Packets whose bytes come from end systems outside the simulation.
+//! Captured packets whose bytes come from end systems outside the simulation.
 
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::EcnBits;
@@ -6,7 +6,7 @@ use celltrain_core::index::{FlowIndex, VcIndex};
 
 use crate::{Carries, Frame, Place};
 
-/// A packet of a host outside the simulation, seen at an end of its flow.
+/// A packet of a host outside the simulation, captured at an end of its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnPacket<'a> {
     /// The flow.
@@ -15,7 +15,7 @@ pub struct OwnPacket<'a> {
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The end of the flow at which the packet was seen.
+    /// The end of the flow at which the packet was captured.
     pub at: Place,
     /// True if the packet leaves this end of the flow.
     pub leaves: bool,

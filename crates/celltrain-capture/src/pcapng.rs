@@ -1,8 +1,7 @@
 //! The pcapng file format: little-endian blocks, with timestamps in nanoseconds.
 //!
 //! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their
-//! options). Differences from the source: none known. No statistics block is written, because it would add nothing to
-//! the results.
+//! options). Differences from the source: none known. The writer omits the optional statistics block.
 
 use std::io::{self, Write};
 
@@ -98,7 +97,7 @@ impl<W: Write> Writer<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.word(kind);
-        // Placeholder for the block's length, which is known at its end.
+        // Placeholder for the block's length, which is written at the end of the block.
         self.word(0);
     }
 
@@ -122,7 +121,7 @@ impl<W: Write> Writer<W> {
         self.block.resize(self.block.len().next_multiple_of(WORD), 0);
     }
 
-    /// Ends a block. Every block has options, so each needs an end-of-options option.
+    /// Ends a block. Every block has options, so it also writes the end-of-options option.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
         let length = u32::try_from(self.block.len() + WORD).expect("the length of a block fits in 32 bits");
@@ -148,7 +147,7 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Major and minor version.
 const VERSION_1_0: [u8; 4] = [1, 0, 0, 0];
-/// -1: unknown, since the file is written as packets arrive.
+/// The section length is -1 (unknown), since the file is written as packets arrive.
 const SECTION_LENGTH_UNKNOWN: [u8; 8] = [0xff; 8];
 
 const OPT_ENDOFOPT: u16 = 0;

@@ -30,7 +30,7 @@ pub struct Selected {
     pub flows: TiVec<FlowIndex, bool>,
     /// True if connections of requests are observed, which is the default unless flows or VCs are selected.
     pub requests: bool,
-    /// First instant in the window, and first instant after it.
+    /// First instant in the window, and first instant after the window.
     pub window: [Time; 2],
 }
 
@@ -105,7 +105,7 @@ impl Selection {
             window: match self.window {
                 None => [Time::default(), Time(end.0.saturating_add(1))],
                 Some([from, to]) => {
-                    // A window that extends to the end of the run includes the events at that instant.
+                    // A window that extends to the end of the run also includes events at the last instant.
                     let last = if to >= network.duration { Time(end.0.saturating_add(1)) } else { at(network, to) };
                     [at(network, from), last]
                 }
@@ -159,7 +159,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     names[..names.len() - more].join(", ") + &rest
 }
 
-/// Returns for each known name whether `names` lists it.
+/// For each known name, returns whether `names` contains it.
 fn find<I>(
     option: &'static str,
     what: &str,

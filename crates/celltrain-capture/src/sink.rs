@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use crate::Capture;
 
-/// A capture that delivers its bytes in blocks.
+/// A capture that delivers its bytes in blocks to a sink.
 pub(crate) type Writing<'a> = Capture<BufWriter<Handing<'a>>>;
 
 /// Creates a writer that delivers its bytes to `sink` in blocks.

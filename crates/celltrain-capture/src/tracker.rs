@@ -1,8 +1,8 @@
 //! Tracks the index of each cell within its frame at every port. The index determines the cell's content.
 //!
 //! The cells of a VC are followed from port to port. Each cell gets its index when its frame enters the network. Cells
-//! of a VC never overtake each other and links lose nothing, so the next cell to arrive at a port is the first one that
-//! left the previous port.
+//! of a VC never overtake each other and links lose nothing, so cells arrive at a port in the order in which they left
+//! the previous port.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ struct TrackedVc {
 struct Hop {
     /// Cells that left the previous port but have not arrived yet.
     on_the_way: VecDeque<Place>,
-    /// Cells that arrived but have been neither admitted nor lost yet.
+    /// Cells that have arrived, before the port reports them as admitted or lost.
     came: VecDeque<Place>,
     waiting: VecDeque<Place>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Followed {
     pub(crate) index: u32,
     /// Index of the port in the VC's path.
     pub(crate) hop: usize,
-    /// True if the cell reaches no other port after this event.
+    /// True if this event is the last one for the cell: it leaves the network or is lost.
     pub(crate) is_gone: bool,
 }
 
@@ -137,8 +137,8 @@ mod tests {
         CellTracker(vec![TrackedVc { path, hops, next: 0 }].into())
     }
 
-    /// Follows cells through events, each given as port, frame, whether it is the last cell, and step. Returns each
-    /// cell's index and whether it is gone.
+    /// Passes events to a tracker. Each event is a port, a frame, whether the cell is the last, and a step. Returns
+    /// each cell's index and whether it has left the network.
     fn followed(tracker: &mut CellTracker, told: &[(u32, u32, bool, CellStep)]) -> Vec<(u32, bool)> {
         let event = |&(link, frame, last, step): &(u32, u32, bool, CellStep)| CellEvent {
             link: LinkIndex::new(link),
@@ -159,7 +159,7 @@ mod tests {
     const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
 
     #[test]
-    fn a_cell_that_follows_a_lost_cell_keeps_its_number_within_the_frame() {
+    fn the_cells_after_a_lost_cell_keep_their_positions_within_the_frame() {
         let mut tracker = tracker();
         let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
         let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_cells_can_be_pushed_out_while_other_cells_arrive() {
+    fn waiting_cells_can_be_pushed_out_of_a_queue_while_other_cells_arrive() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

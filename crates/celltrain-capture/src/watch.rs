@@ -1,4 +1,4 @@
-//! The observer that captures a run while it is running.
+//! Observer that writes a capture during a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use typed_index_collections::TiVec;
 use celltrain_core::aal5::{CellFormat, Framing};
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{EcnBits, Event, FrameStep, Observer, RequestStep};
-use celltrain_core::index::VcIndex;
+use celltrain_core::index::{FlowIndex, VcIndex};
 use celltrain_core::network::{Link, Network, Routing};
 use celltrain_core::probe::Probe;
 use celltrain_core::requests::{GroupIndex, PairIndex, RequestGroup};
@@ -29,6 +29,7 @@ pub struct Watch<'a> {
     clock: Clock,
     /// First instant in the window, and first instant after it.
     window: [Time; 2],
+    outside: Outside,
     looks: Looks,
     connections: Connections,
     /// `None` after a failure.
@@ -46,8 +47,55 @@ pub struct Destination<'a> {
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
-    /// Flag that makes the run end.
+    /// Set this flag to end the run.
     pub stopped: &'a AtomicBool,
+}
+
+/// First and last time, in nanoseconds, of the packets or cells that only the window excludes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outside(Option<[u64; 2]>);
+
+impl Outside {
+    pub(crate) fn add(&mut self, time_ns: u64) {
+        let first = self.0.map_or(time_ns, |[first, _]| first);
+        self.0 = Some([first, time_ns]);
+    }
+}
+
+/// Contents of a capture that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    packets: u64,
+    outside: Outside,
+    /// Name of the captured items and their place, for errors.
+    what: &'static str,
+}
+
+impl Ended {
+    /// Returns whether the capture contains nothing.
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// Returns the number of packets or cells. The handshakes at the beginning of a capture do not count.
+    ///
+    /// # Errors
+    /// If there are none. The error states when the run has some.
+    pub fn packets(self) -> Result<u64, String> {
+        if !self.is_empty() {
+            return Ok(self.packets);
+        }
+        let what = self.what;
+        Err(match self.outside.0 {
+            None => format!("the capture would be empty: the run has no chosen {what}"),
+            Some(times) => {
+                let [first, last] = times.map(|time_ns| time_ns as f64 / NS_PER_SECOND as f64);
+                format!(
+                    "the capture would be empty: its window has no chosen {what}; the run has them from {first}s to {last}s"
+                )
+            }
+        })
+    }
 }
 
 /// Observed places.
@@ -124,7 +172,8 @@ impl<'a> Watch<'a> {
             let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
             Looks::AtHosts(Packets { ends: *looks_at, chosen: Box::new(chosen), outcomes })
         };
-        Ok(Self { clock, window, looks, connections, capture: Some(capture), refused: None, stopped })
+        let outside = Outside::default();
+        Ok(Self { clock, window, outside, looks, connections, capture: Some(capture), refused: None, stopped })
     }
 
     /// Captures a packet of a host outside the simulation.
@@ -132,12 +181,16 @@ impl<'a> Watch<'a> {
         let [from, to] = self.window;
         let in_window = now >= from && now < to;
         let time_ns = nanoseconds(self.clock, now);
+        if let Looks::AtHosts(packets) = &self.looks
+            && !in_window
+            && packets.keep(seen.flow, seen.at)
+        {
+            self.outside.add(time_ns);
+        }
         self.write(|looks, capture| {
             match looks {
                 Looks::AtPorts(cells) => cells.on_packet(seen, capture),
-                Looks::AtHosts(Packets { ends, chosen, .. })
-                    if in_window && chosen.keeps(seen.flow) && ends[usize::from(seen.at == Place::Receiver)] =>
-                {
+                Looks::AtHosts(packets) if in_window && packets.keep(seen.flow, seen.at) => {
                     let mut packet = Waiting::settled(time_ns, seen.at, seen.frame());
                     packet.own = Some(seen.bytes.into());
                     return looks.packet(packet, seen.leaves.then_some((seen.vc, seen.frame)), capture);
@@ -148,12 +201,11 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Writes the waiting packets and ends the capture. Returns the number of its packets or cells; the handshakes at its
-    /// beginning do not count.
+    /// Writes the waiting packets and ends the capture.
     ///
     /// # Errors
     /// If some traffic cannot be represented. Failed writes are not reported, since `sink` already knows about them.
-    pub fn finish(mut self) -> Result<u64, String> {
+    pub fn finish(mut self) -> Result<Ended, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
                 std::iter::from_fn(|| outcomes.take()).try_for_each(|packet| put(capture, &packet))
@@ -161,10 +213,17 @@ impl<'a> Watch<'a> {
             Looks::AtHosts(_) => Ok(()),
             Looks::AtPorts(cells) => cells.flush(capture),
         });
-        let packets = self.capture.as_ref().map_or(0, Capture::packets);
+        let ended = Ended {
+            packets: self.capture.as_ref().map_or(0, Capture::packets),
+            outside: match &self.looks {
+                Looks::AtHosts(_) => self.outside,
+                Looks::AtPorts(cells) => cells.outside,
+            },
+            what: self.looks.what(),
+        };
         match self.capture.map(Capture::finish) {
             Some(Err(CaptureError::Refused(problem))) => Err(problem),
-            _ => self.refused.map_or(Ok(packets), Err),
+            _ => self.refused.map_or(Ok(ended), Err),
         }
     }
 
@@ -197,9 +256,12 @@ impl Observer for Watch<'_> {
                     self.write(|_, capture| capture.open(connection));
                 }
             }
-            (Looks::AtHosts(packets), Event::Segment(event)) if in_window && packets.chosen.keeps(event.flow) => {
+            (Looks::AtHosts(packets), Event::Segment(event)) => {
                 let (at, carries, leaves) = seen(&event);
-                if packets.ends[usize::from(at == Place::Receiver)] {
+                if !packets.keep(event.flow, at) {
+                    return;
+                }
+                if in_window {
                     let frame = Frame {
                         connection: event.flow.number(),
                         number: event.frame.number(),
@@ -209,6 +271,8 @@ impl Observer for Watch<'_> {
                     let packet = Waiting::settled(time_ns, at, frame);
                     let of = leaves.then_some((event.vc, event.frame));
                     self.write(|looks, capture| looks.packet(packet, of, capture));
+                } else {
+                    self.outside.add(time_ns);
                 }
             }
             (Looks::AtHosts(Packets { outcomes: Some((outcomes, names)), .. }), Event::Frame(event))
@@ -228,7 +292,24 @@ impl Observer for Watch<'_> {
     }
 }
 
+impl Packets {
+    /// Returns whether the packets of a connection are captured at this place.
+    fn keep(&self, flow: FlowIndex, at: Place) -> bool {
+        self.chosen.keeps(flow) && self.ends[usize::from(at == Place::Receiver)]
+    }
+}
+
 impl Looks {
+    /// Names the captured items and their place.
+    fn what(&self) -> &'static str {
+        match self {
+            Looks::AtHosts(Packets { ends: [true, false], .. }) => "packets at senders",
+            Looks::AtHosts(Packets { ends: [false, true], .. }) => "packets at receivers",
+            Looks::AtHosts(_) => "packets at hosts",
+            Looks::AtPorts(_) => "cells at the chosen ports",
+        }
+    }
+
     /// Handles a packet seen at a host. `of` is its frame if the packet left that host.
     fn packet(
         &mut self,
@@ -264,8 +345,8 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     }
 }
 
-/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so for these captures
-/// a label that does not fit is not an error.
+/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so an IPv4 capture
+/// accepts labels that do not fit.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {
@@ -280,7 +361,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns each group of requests between hosts, with the VCs of one pair of these hosts.
+/// Returns the groups of requests between hosts, each with the VCs between one pair of its hosts.
 fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
     let pairs = &network.requests.pairs;
     let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];

@@ -1,4 +1,5 @@
-//! Generates the bytes of frames. They depend only on a frame's content, so a frame has the same bytes everywhere.
+//! Generates the bytes of frames. The bytes depend only on a frame's content, so a frame has the same bytes at every
+//! place.
 //!
 //! A frame's number is used as its packet's IPv4 identification. It identifies the packet wherever it is captured, and
 //! distinguishes two copies of a segment. The payload is text that gives its position in the stream: lines of fifteen
@@ -22,7 +23,7 @@ use crate::codec::{aal5, llc_snap};
 
 use crate::{CaptureError, CaptureKind, Place};
 
-/// A connection, or a flow of packets without replies, with the values for its headers.
+/// A connection, or a flow of packets without replies, with the values of its header fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The connection's name in the scenario.
@@ -81,8 +82,7 @@ pub struct Circuit {
 
 impl Circuit {
     /// Returns the VPI and VCI of a label. Labels count the VCs of a link from 0. The standards reserve the VCIs below
-    /// 32 for signalling and management, so the first VC is 0/32. Returns `None` for the few labels too large for this
-    /// range.
+    /// 32 for signalling and management, so the first VC is 0/32. Returns `None` for labels too large for this range.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
         let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
@@ -141,13 +141,13 @@ impl Carries {
     }
 }
 
-/// All connections, and the framing of their frames.
+/// All connections, and how frames are divided into cells.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) connections: Vec<Connection>,
     pub(crate) framing: Aal5Options,
-    /// True if a SYN has options. The model counts the cells of a SYN without options, so those of VC multiplexing have
-    /// no room for them.
+    /// True if a SYN has options. The model counts the cells of a SYN without options, so with VC multiplexing a SYN
+    /// has no room for options.
     has_syn_options: bool,
     /// The packets of hosts outside the simulation, by number.
     pub(crate) own: BTreeMap<u64, Vec<u8>>,
@@ -202,7 +202,7 @@ impl Wire {
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
                 self.fits(connection, u64::from(len) + TcpHeader::MIN_LEN as u64)?;
-                // The sender's own receive window, which has no effect, since no data is sent to the sender.
+                // The receive window of the sender. It has no effect, since no data is sent to the sender.
                 let window = window_field(receive_window >> window_scale(receive_window));
                 let header = header(sequence_number(seq), Some(sequence_number(0)), window);
                 Ok(self.tcp(frame, header, &[], &payload(seq, u64::from(len))))
@@ -325,8 +325,8 @@ impl Wire {
         }
     }
 
-    /// Returns the length of a packet, or an error if it is too long for the length field of IPv4 or AAL5. The model can
-    /// count the cells of such packets.
+    /// Returns the length of a packet, or an error if it is too long for the length field of IPv4 or AAL5. The model
+    /// itself can count the cells of such long packets.
     pub(crate) fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<usize, CaptureError> {
         let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
         let most = match (self.framing.framing, self.framing.encapsulation) {
@@ -387,8 +387,8 @@ fn header(sequence: u32, acknowledgement: Option<u32>, window: u16) -> TcpHeader
     TcpHeader { ack: acknowledgement.is_some(), acknowledgment_number, ..TcpHeader::new(0, 0, sequence, window) }
 }
 
-/// Returns the sequence number of the byte at an offset of the stream, in either direction: the SYN has number 0, the
-/// first byte 1.
+/// Returns the sequence number of the byte at an offset of the stream, in either direction. The SYN has number 0, and
+/// the first byte has number 1.
 fn sequence_number(offset: u64) -> u32 {
     sequence::number(offset, INITIAL + 1)
 }
@@ -419,7 +419,7 @@ fn payload(start: u64, bytes: u64) -> Vec<u8> {
 /// shows: the offset plus one.
 const INITIAL: u32 = 0;
 
-/// 10.0.0.0/8, without the first and last address, which are not host addresses.
+/// The network 10.0.0.0/8, without its first and last address, which are not host addresses.
 const NETWORK: u32 = 10 << 24;
 const MAX_HOSTS: u32 = (1 << 24) - 2;
 

@@ -18,7 +18,7 @@ use crate::units::Bytes;
 pub const CELL_PAYLOAD: u64 = 48;
 /// Bytes of one cell on the wire.
 pub const CELL_BYTES: u64 = 53;
-/// Length of the TCP header and the IP header, both without options.
+/// Length of the TCP and IP headers without options.
 pub const TCP_IP_HEADERS: u64 = 40;
 /// Length of the UDP header and the IP header without options.
 pub const UDP_IP_HEADERS: u64 = 28;
@@ -33,19 +33,20 @@ pub enum Encapsulation {
     /// LLC/SNAP: adds 8 bytes to every datagram; a pure acknowledgement takes 2 cells.
     #[default]
     LlcSnap,
-    /// VC multiplexing: adds nothing; a pure acknowledgement takes 1 cell.
+    /// VC multiplexing: adds no header, so a pure acknowledgement takes 1 cell.
     VcMux,
 }
 
-/// How packets are recognised in their cells.
+/// How receivers recognise packets in a sequence of cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Framing {
-    /// A packet ends with its last cell, as in AAL5. If that cell is lost, the packet is joined with the next one, and both
-    /// are discarded.
+    /// A packet ends at the cell marked as last, as in AAL5. If that cell is lost, the packet is joined with the next
+    /// packet, and both are discarded.
     #[default]
     Aal5,
-    /// Packets delimit themselves: a packet fails only if one of its own cells is lost, and switches admit whole packets.
+    /// Each cell identifies its packet, so a packet fails only if one of its own cells is lost. Switches admit whole
+    /// packets.
     Packets,
 }
 
@@ -54,7 +55,7 @@ pub enum Framing {
 pub struct CellFormat {
     /// Bytes of a cell on the wire.
     pub size: u64,
-    /// Bytes of a cell that carry a frame.
+    /// Bytes of frame data in each cell.
     pub payload: u64,
 }
 
@@ -62,7 +63,7 @@ impl CellFormat {
     /// Cells of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates a format of cells without headers. Switches count their memory in such cells.
+    /// Creates a format of cells without headers, for switches that count their memory in such cells.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -74,7 +75,7 @@ impl CellFormat {
 
     /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits that checks
     /// impose.
-    fn cells_of(self, bytes: u64) -> u32 {
+    pub(crate) fn cells_of(self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
 }
@@ -85,14 +86,14 @@ impl CellFormat {
 pub struct Aal5Options {
     /// Encapsulation of IP datagrams in AAL5 (RFC 2684).
     pub encapsulation: Encapsulation,
-    /// Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded without waiting
-    /// for its last cell (ITU-T I.363.5: at most 65535 bytes).
+    /// Longest frame that a receiver accepts, without trailer and padding. The receiver discards a longer frame without
+    /// waiting for its last cell (ITU-T I.363.5: at most 65535 bytes).
     pub max_sdu: Bytes,
-    /// Format of the network's cells, which a scenario describes in a separate table.
+    /// Format of the network's cells. In a scenario, this is a separate table.
     #[serde(skip, default = "atm")]
     pub cell: CellFormat,
-    /// How packets are recognised, which a scenario describes with a separate key. [`Framing::Packets`] uses neither
-    /// `encapsulation` nor a trailer.
+    /// How receivers recognise packets; a separate key in a scenario. [`Framing::Packets`] uses neither `encapsulation`
+    /// nor a trailer.
     #[serde(skip)]
     pub framing: Framing,
 }
@@ -183,13 +184,13 @@ impl Aal5Options {
 
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC do not overtake each other, so when a frame is delivered, all older frames are discarded from the
-/// log. Only frames that a link delays are kept longer (`delay_line.rs`).
+/// Cells of one VC do not overtake each other. So when a frame is delivered, the log discards all older frames. It
+/// keeps only frames that a link delays (`delay_line.rs`).
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.
     first: FrameNumber,
-    /// Mask with the bits that frame numbers use.
+    /// Mask of the bits used for frame numbers.
     mask: u32,
     frames: VecDeque<Frame<B>>,
 }
@@ -199,7 +200,7 @@ pub struct FrameLog<B> {
 pub struct Frame<B> {
     /// The frame's length in cells.
     pub cells: u32,
-    /// True if a switch has marked it: the mark of its last cell (ITU-T I.363.5).
+    /// True if a switch has marked the frame's last cell (ITU-T I.363.5).
     pub marked: bool,
     /// Its contents.
     pub body: B,
@@ -253,7 +254,7 @@ impl<B: Copy> FrameLog<B> {
         self.first.later(kept, self.mask)
     }
 
-    /// Returns how many frames of the log are older than the one with this number.
+    /// Returns how many frames in the log are older than the frame with this number.
     pub fn older_than(&self, number: FrameNumber) -> u32 {
         number.since(self.first, self.mask)
     }
@@ -281,15 +282,15 @@ impl<B: Copy> FrameLog<B> {
 
 /// Reassembles one VC's cells at the receiver (section 1.3).
 ///
-/// In AAL5, a frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell is lost,
-/// the frame's remains are joined to the next frame and both are discarded. Any other lost cell destroys only its own
-/// frame.
+/// In AAL5, a frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell
+/// is lost, the remaining cells are joined to the next frame and both frames are discarded. Any other lost cell
+/// destroys only its own frame.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     frame: FrameNumber,
     cells: u32,
     mixed: bool,
-    /// True if the next cells take the slow path: their frame is too long, or packets delimit themselves.
+    /// True if the next cells need the slow path, because their frame is too long or packets delimit themselves.
     slow: bool,
     delimits: bool,
 }
@@ -303,7 +304,7 @@ pub enum Reassembled {
     Whole(FrameNumber),
     /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
     Packet,
-    /// Cells that do not form a frame; they are discarded.
+    /// Cells that do not form a complete frame. They are discarded.
     Damaged {
         /// Number of cells discarded.
         cells: u32,
@@ -352,7 +353,7 @@ impl Reassembler {
         }
         if self.cells >= max_cells {
             reached!(FrameTooLong);
-            // Even if the next cell is the last, the frame is too long.
+            // The frame is too long, even if the next cell is its last.
             self.slow = true;
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
@@ -362,11 +363,11 @@ impl Reassembler {
 
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
-    /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
+    /// Processes a run of cells in order. If cells are discarded, the result is their total number.
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         if run.cells > 1 && !self.slow && self.cells + run.cells < max_cells {
-            // Cells before the last one only need to be counted.
+            // Cells before the last cell of a frame only need to be counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
             self.cells += run.cells - 1;
@@ -431,7 +432,7 @@ mod tests {
     };
 
     #[test]
-    fn a_packet_that_delimits_itself_takes_its_headers_and_payload_and_nothing_else() {
+    fn the_size_of_a_packet_that_delimits_itself_is_the_size_of_its_headers_and_payload() {
         let cells = [0, 210, 211, 1460, 1461].map(|payload| PACKETS.segment_cells(payload));
         assert_eq!(cells, [1, 1, 2, 6, 7]);
         assert_eq!((PACKETS.packet_cells(222), PACKETS.packet_cells(223)), (1, 2));
@@ -460,7 +461,7 @@ mod tests {
                     damaged += discarded;
                 }
             }
-            // The end of a last packet without its last cell is unknown.
+            // If the final packet has lost its last cell, nothing shows where the packet ends.
             let cells = |frame: usize| arrived.iter().filter(|&&cell| cell == frame).count();
             let open = receiver.cells as usize;
             for (frame, &length) in lengths.iter().enumerate() {
@@ -498,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_512_bytes_reach_at_most_125_2_megabits_a_second_on_a_155_megabit_link() {
+    fn data_in_segments_of_512_bytes_reaches_at_most_125_2_megabits_a_second_on_a_link_of_155_megabits_a_second() {
         let share = Aal5Options::default().payload_share(512, 12);
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
@@ -586,7 +587,8 @@ mod tests {
                     Reassembled::Packet => unreachable!("AAL5 frames the packets"),
                 }
             }
-            // A frame should be delivered if none of its cells is lost and no remains of earlier frames precede it.
+            // A frame should be delivered if all its cells arrive and no cells of an incomplete earlier frame precede
+            // it.
             let mut expected = Vec::new();
             let mut remains = false;
             for frame in 0..u32::try_from(lengths.len()).unwrap() {

@@ -1,5 +1,5 @@
-//! Arbiters. For each cell to be sent, an arbiter selects one of the VCs that have cells, either round robin or with
-//! minimum shares.
+//! Arbiters. For each cell to be sent, an arbiter selects a VC that has cells, either round robin or with minimum
+//! shares.
 //!
 //! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
 //! becomes non-empty joins at the tail. The same rules apply to real queues (`scheduler`) and virtual ones (`policy`).
@@ -19,7 +19,7 @@ pub trait Arbiter: Send {
     /// cells.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// Returns the VC that would be served in every turn if no other VC joined.
+    /// Returns the VC that every turn serves until another VC joins.
     fn alone(&self) -> Option<usize>;
 
     /// True if a VC that becomes empty and gets a cell before the next turn counts as never having been empty.
@@ -29,7 +29,7 @@ pub trait Arbiter: Send {
 /// Round robin: a ring of the VCs that have cells. A VC joins at the end.
 #[derive(Debug)]
 pub struct RoundRobin {
-    /// Each VC's two neighbours in the ring.
+    /// Both neighbours of each VC in the ring.
     next: Vec<u32>,
     previous: Vec<u32>,
     /// The VC to be served next, if any.
@@ -101,7 +101,7 @@ impl Arbiter for RoundRobin {
     }
 }
 
-/// Serves VCs whose minimum shares are due first, and otherwise round robin.
+/// Serves VCs whose minimum shares are due, and otherwise serves VCs round robin.
 ///
 /// Time is measured in turns. A cell of VC j is due every `1 / m_j` turns. Among the VCs with cells, the one whose cell
 /// has been due longest is served; if no cell is due, the ring decides. A VC without cells accumulates no credit.
@@ -151,7 +151,7 @@ impl MinimumShares {
 }
 
 impl Arbiter for MinimumShares {
-    /// False, because the next cell of a VC that joins again is not due before the current turn.
+    /// False, because when a VC joins again, its next cell is not due before the current turn.
     const FORGIVES: bool = false;
 
     #[inline]
@@ -224,7 +224,8 @@ pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 
-/// Returns `1 / m_j`, rounded up to whole time units so that VCs whose shares add up to 1 never get more.
+/// Returns `1 / m_j`, rounded up to whole time units, so VCs whose shares add up to 1 never get more than the link's
+/// rate.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -243,7 +244,7 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
     shares.check(MINIMUM_SHARE, |share| (0.0..=1.0).contains(&share), problem)
 }
 
-/// Checks that the sum of the VCs' minimum shares is at most the link.
+/// Checks that the sum of the VCs' minimum shares does not exceed the link.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
     // Allows for rounding errors: the sum of ten shares of 0.1 is not exactly one. Invalid shares are reported
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_joins_or_was_served_is_put_at_the_end_of_the_list_of_the_arbiter() {
+    fn a_vc_that_joins_or_was_just_served_is_last_in_the_order_of_the_arbiter() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_of_a_backlogged_vc_differs_from_its_share_by_at_most_one_cell_per_vc() {
+    fn the_service_of_a_backlogged_vc_differs_from_its_share_by_at_most_one_cell_per_competing_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
             let mut arbiter = MinimumShares::new(shares);
             (0..shares.len()).for_each(|vc| arbiter.join(vc));

@@ -1,12 +1,12 @@
 //! Cancellation: loops that run longer than about ten milliseconds regularly check whether to continue.
 //!
 //! The code that reads and resolves a large network and the event loops of the engines share one [`CancellationToken`].
-//! Each loop counts its units of work, and ends with [`Interrupted`] if the token is cancelled. Code between two loops
-//! either takes less than ten milliseconds or checks the token at its end.
+//! Each loop counts its units of work, and ends with [`Interrupted`] if the token is cancelled. Other code takes less
+//! than ten milliseconds or checks the token when it ends.
 
 use std::cell::Cell;
 
-/// Error that reports the cancellation of the work.
+/// Error that is returned after a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -24,13 +24,12 @@ pub struct CancellationToken<'a> {
 const PIECES: u64 = 1024;
 
 impl<'a> CancellationToken<'a> {
-    /// Creates a token that is cancelled when `go_on` returns false. Once it has returned false it must not return true
-    /// again.
+    /// Creates a token that is cancelled when `go_on` returns false. After that, `go_on` must never return true again.
     pub fn new(go_on: &'a dyn Fn() -> bool) -> Self {
         Self::every(PIECES, go_on)
     }
 
-    /// Creates a token that checks once per `pieces` units of work, and once before the first.
+    /// Creates a token that checks before the first unit of work and then once every `pieces` units.
     pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { go_on, every: pieces, left: Cell::new(0) }
     }
@@ -49,7 +48,7 @@ impl<'a> CancellationToken<'a> {
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
     }
 
-    /// Counts units of work that are about to be done, and checks for cancellation if enough have been counted.
+    /// Counts units of work before they are done, and checks for cancellation after every `pieces` units.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if the work is cancelled.
@@ -64,7 +63,7 @@ impl<'a> CancellationToken<'a> {
         self.check()
     }
 
-    /// Iterates over the items and calls `tick` for each.
+    /// Iterates over the items and calls `tick` before each.
     pub fn each<'b, I: IntoIterator>(
         &'b self,
         items: I,
@@ -72,7 +71,7 @@ impl<'a> CancellationToken<'a> {
         items.into_iter().map(|item| self.tick(1).map(|()| item))
     }
 
-    /// Maps the items of a loop and calls `tick` for each.
+    /// Maps the items of an iterator and calls `tick` before each.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if the work is cancelled.
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cancellation_callback_runs_before_the_first_item_and_then_at_a_fixed_interval() {
+    fn the_cancellation_callback_is_called_before_the_first_item_and_then_after_every_fixed_number_of_items() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);
@@ -115,7 +114,7 @@ mod tests {
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "the callback is called once before heavy work starts");
-        // After a check, nine units pass before the next one.
+        // After a check, the next nine units are not checked.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
         assert_eq!(asked.get(), 5, "each piece of work is counted once");

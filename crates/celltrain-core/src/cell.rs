@@ -10,7 +10,7 @@ use crate::index::{Label, indices};
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The label in the low 24 bits, header bits above it.
+    /// The label in the low 24 bits, with header bits above it.
     label_and_bits: u32,
     /// Number of the frame this cell belongs to, counted within its VC.
     pub frame: FrameNumber,
@@ -27,27 +27,27 @@ impl FrameNumber {
     /// Number of bits of a frame number if VCs merge. The higher bits identify the branch.
     pub const BITS_WHERE_VCS_MERGE: u32 = 24;
 
-    /// Returns the number that is `frames` later, wrapped to the bits of `mask`.
+    /// Returns the frame number `frames` later, wrapped to the bits of `mask`.
     #[inline]
     #[must_use]
     pub const fn later(self, frames: u32, mask: u32) -> Self {
         Self(self.0.wrapping_add(frames) & mask)
     }
 
-    /// Returns by how many frames this number is later than `earlier`, wrapped to the bits of `mask`.
+    /// Returns the distance from the frame number `earlier` to this one, wrapped to the bits of `mask`.
     #[inline]
     pub const fn since(self, earlier: FrameNumber, mask: u32) -> u32 {
         self.0.wrapping_sub(earlier.0) & mask
     }
 
-    /// Returns this frame number with the branch in the higher bits.
+    /// Returns this frame number, with the number of the branch in the higher bits.
     #[inline]
     #[must_use]
     pub const fn on_branch(self, branch: u8) -> Self {
         Self(self.0 | (branch as u32) << Self::BITS_WHERE_VCS_MERGE)
     }
 
-    /// Returns the number without its branch.
+    /// Returns the frame number without the number of the branch.
     #[inline]
     pub const fn within_branch(self) -> u32 {
         self.0 & ((1 << Self::BITS_WHERE_VCS_MERGE) - 1)
@@ -136,13 +136,13 @@ impl Cell {
         Self { label_and_bits: label.number() | RM, frame: number }
     }
 
-    /// Returns whether the cell is a resource management cell. If so, `frame` is the RM cell's number.
+    /// Returns whether the cell is a resource management cell. In that case `frame` is the RM cell's number.
     #[inline]
     pub fn is_rm(self) -> bool {
         self.label_and_bits & RM != 0
     }
 
-    /// Returns whether a set of header bits selects this cell.
+    /// Returns whether the cell has any of these header bits.
     #[inline]
     pub fn is_selected(self, bits: CellBits) -> bool {
         self.label_and_bits & bits.0 != 0
@@ -186,14 +186,14 @@ impl Cell {
 /// Consecutive cells of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The last cell of the run. The others differ only in that they never end a frame.
+    /// The last cell of the run. The other cells are equal, except that they never end a frame.
     pub last: Cell,
     /// Number of cells, at least one.
     pub cells: u32,
 }
 
 impl Run {
-    /// Returns the first `cells` cells of the run, fewer than it contains.
+    /// Returns the first `cells` cells of the run, which must contain more.
     #[inline]
     #[must_use]
     pub fn first(self, cells: u32) -> Run {

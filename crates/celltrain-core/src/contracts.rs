@@ -12,7 +12,7 @@ use crate::units::{Clock, Time};
 /// The contracts enforced at the edge of a network.
 pub struct Edge {
     by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
-    /// For each VC, the link by which it reaches the ATM network's first switch.
+    /// For each VC, the link to the first switch of the ATM network.
     at: TiVec<VcIndex, LinkIndex>,
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Defines the situations and their names.
 macro_rules! situations {
     ($($(#[$about:meta])+ $name:ident,)+) => {
-        /// A rare situation. Each one is marked by [`reached!`] somewhere in the models or engines.
+        /// A rare situation. [`reached!`] marks each situation somewhere in the models or engines.
         #[derive(Clone, Copy)]
         pub(crate) enum Situation {
             $($(#[$about])+ $name,)+
@@ -24,7 +24,7 @@ macro_rules! situations {
 situations! {
     /// The retransmission timer of a TCP sender expires during fast recovery.
     TimeoutInRecovery,
-    /// The timer expires although the first hole has already been retransmitted in this recovery.
+    /// The timer expires after this recovery has already retransmitted the first hole.
     ResentSegmentLost,
     /// The timer expires a second time before a valid round-trip sample.
     TimeoutAgain,
@@ -32,7 +32,7 @@ situations! {
     TimeoutAfterMark,
     /// Duplicate acknowledgements trigger a retransmission.
     FastRetransmit,
-    /// Three duplicates do not start a recovery, because they may belong to an earlier loss.
+    /// Three duplicates do not start a recovery, because they may be caused by an earlier loss.
     DuplicatesOfOldLoss,
     /// An acknowledgement covers part of the data that was outstanding when the recovery began.
     PartialAck,
@@ -46,7 +46,7 @@ situations! {
     HoleSentEarly,
     /// RFC 6675: the sender retransmits the last segment to trigger acknowledgements.
     RescueRetransmission,
-    /// After a timeout, the sender skips data that the receiver has reported.
+    /// After a timeout, the sender skips data that the receiver has already reported in SACK blocks.
     ReportedDataSkipped,
     /// After a timeout, an acknowledgement covers data that the sender was about to retransmit.
     AckBeyondNextSegment,
@@ -64,7 +64,7 @@ situations! {
     IdleRestart,
     /// A mark reduces the window.
     WindowReducedByMark,
-    /// A mark does not reduce the window a second time.
+    /// A mark does not reduce the window, because an earlier mark already did.
     MarkIgnoredInWindow,
     /// DCTCP reduces the window by less than half.
     DctcpReducesByShare,
@@ -84,13 +84,13 @@ situations! {
     SsthreshAtLeastTwo,
     /// The receiver's window stops the growth of cwnd.
     CwndCappedByReceiver,
-    /// CUBIC: cwnd does not grow beyond the receiver's window.
+    /// CUBIC: cwnd does not grow beyond the receive window.
     CubicStopsAtReceiver,
     /// ECN: a port drops a packet that it cannot mark.
     DroppedInsteadOfMarked,
-    /// CUBIC: its clock stops while the sender does not fill the window.
+    /// CUBIC: its clock stops while the sender does not use its whole window.
     CubicPauses,
-    /// A TCP sender sees congestion in data for which its windows are already reduced.
+    /// A TCP sender learns of congestion, but has already reduced its windows for that data.
     CongestionRepeatedInWindow,
     /// CUBIC: the estimate of Reno's window is larger than the cubic window.
     CubicFollowsReno,
@@ -106,7 +106,7 @@ situations! {
     SegmentRepeated,
     /// The delayed-acknowledgement timer sends an acknowledgement.
     DelayedAckByTimer,
-    /// An acknowledgement is sent early because the next segment has a different mark.
+    /// The receiver sends an acknowledgement early because the mark of the next segment differs.
     AckBeforeMark,
     /// The receiver has more SACK ranges than fit into an acknowledgement.
     BlocksDoNotFit,
@@ -114,12 +114,24 @@ situations! {
     FrameJoined,
     /// The last cell arrives, but other cells of the frame are missing.
     FrameIncomplete,
-    /// A packet that delimits itself ends without its last cell, because a cell of the next packet arrives.
+    /// A self-delimiting packet ends without its last cell, because a cell of the next packet arrives.
     PacketWithoutLastCell,
-    /// A cell of an admitted packet enters the shared part of its pool, because the headroom of its group is used up.
+    /// A cell of an admitted packet uses the shared part of its pool, because the headroom of its group is full.
     RestBeyondHeadroom,
-    /// A packet starts at a port although the packet before it has lost its last cell.
+    /// A packet starts at a port after the last cell of the previous packet was lost.
     PacketStartsUnannounced,
+    /// The stored cells of a packet whose last cell is missing are freed when the next packet starts.
+    UnfinishedPacketFreed,
+    /// The stored cells of a packet are freed because one of its cells finds no room.
+    StoredPacketCut,
+    /// The policy refuses a packet when its last cell arrives.
+    StoredPacketRefused,
+    /// A packet that is still arriving is pushed out.
+    ArrivingPacketRemoved,
+    /// A policy selects a queue all of whose packets have begun to leave.
+    NoPacketToRemove,
+    /// A packet has taken places for cells that never arrive.
+    PlacesNeverUsed,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
     /// A packet waits until its host has processed an earlier packet.
@@ -128,29 +140,29 @@ situations! {
     TieAtFullBuffer,
     /// A cell arrives at a full port at the instant when the port finishes sending another cell.
     ArrivalAsOneLeaves,
-    /// Cells of a frame are pushed out after its first cells were sent.
+    /// A policy pushes out cells of a frame whose first cells have already been sent.
     FrameInServicePushedOut,
-    /// A frame is pushed out when its own next cell arrives.
+    /// A frame is pushed out to make room for its own next cell.
     FramePushesOutItself,
     /// A frame is pushed out while its remaining cells are still arriving.
     ArrivingFramePushedOut,
     /// The last cell of a frame is pushed out because only last cells are waiting.
     LastCellPushedOut,
-    /// No cell can be pushed out because only RM cells are waiting.
+    /// No cell can be pushed out because only RM cells are in the queue.
     PushOutFindsNothing,
     /// The last cell of a damaged frame enters the buffer.
     LastCellKept,
     /// The last cell of a damaged frame finds the buffer full.
     LastCellLostToo,
-    /// A frame that waits to be complete is discarded because its next cell finds the buffer full.
+    /// A frame that is not yet complete is discarded because its next cell finds the buffer full.
     AwaitingFrameDiscarded,
     /// An RM cell finds the buffer full.
     RmCellLost,
     /// EPD: the occupancy equals the threshold.
     EpdAtThreshold,
-    /// Double EPD refuses a tagged frame although it would admit an untagged one.
+    /// Double EPD refuses a tagged frame at a queue length at which it admits untagged frames.
     OnlyTaggedRefused,
-    /// Selective Drop and FBA: the load ratio equals its bound.
+    /// Selective Drop and FBA: the load ratio is exactly at its bound.
     LoadRatioAtBound,
     /// Per-VC accounting admits a frame above the threshold.
     WithinShareAboveThreshold,
@@ -158,7 +170,7 @@ situations! {
     WithinVirtualShare,
     /// Single drop admits a second frame above the threshold.
     SecondFrameSpared,
-    /// DFBA: a VC's occupancy equals its threshold.
+    /// DFBA: a VC's occupancy is exactly at its threshold.
     DfbaAtThreshold,
     /// DFBA: a VC's occupancy exceeds its ceiling.
     DfbaAboveCeiling,
@@ -168,17 +180,17 @@ situations! {
     DfbaRefusedByChance,
     /// DFBA admits a frame because of a random number.
     DfbaAdmittedByChance,
-    /// DFBA of 1998: a frame of a VC within its share enters above the low threshold.
+    /// DFBA of 1998 admits a frame above the low threshold, because the VC is within its share.
     Dfba1998WithinShare,
     /// DFBA of 1998 refuses a frame because of a random number.
     Dfba1998RefusedByChance,
-    /// A packet between the marking thresholds is marked because of a random number.
+    /// A packet is marked at random between the marking thresholds.
     MarkedByChance,
     /// A packet is marked because of the average, although the queue is short.
     MarkedByAverage,
     /// A shared memory is full although the pool is not.
     MemoryFull,
-    /// A cell has a reserved place, but the shared memory is full.
+    /// A cell has a reserved place, although the shared memory is full.
     ReserveWithoutMemory,
     /// A pool is at its limit.
     PoolFull,
@@ -192,37 +204,38 @@ situations! {
     PoolHeadroomUsedUp,
     /// A group pauses at its threshold.
     PausedAtThreshold,
-    /// A group resumes because it is below its threshold by the offset, not below its fixed limit.
+    /// A group resumes because it is below its threshold by the configured offset, not because it is below its fixed
+    /// limit.
     ResumedByOffset,
-    /// A pause frame stops a port that has cells.
+    /// A pause frame stops a port that has cells to send.
     PausedPortWaits,
     /// A cell overtakes cells of a paused priority.
     PausedPriorityOvertaken,
-    /// An arriving cell pushes out a cell of its own frame and is then refused.
+    /// To admit a cell, a cell of its own frame is pushed out, so the arriving cell is refused.
     FrameCutByOwnPushOut,
-    /// A memory removes a cell of a frame that is still arriving.
+    /// A memory policy removes a cell of a frame that is still arriving.
     ArrivingFrameLosesCell,
     /// A shared memory refuses a whole frame.
     WholeFrameRefused,
-    /// Longest Queue Drop: several queues have the maximum length.
+    /// Longest Queue Drop: several queues are equally long, and longest.
     LongestQueueTie,
     /// Longest Queue Drop: the arriving cell belongs to the longest queue, and is refused.
     ArrivalAtLongestQueue,
-    /// Credence: a cell within its virtual queue is refused because of a prediction.
+    /// Credence refuses a cell that fits in its virtual queue, because of a prediction.
     PredictedLoss,
     /// Credence: a prediction is flipped.
     PredictionFlipped,
-    /// ABM: a queue drains more slowly than its minimum share.
+    /// ABM: a queue drains at less than its minimum share.
     DrainRateAtLeast,
     /// Front drop at an edge device removes a packet of another VC.
     PacketDroppedForOther,
     /// Front drop cannot make enough room, because packets in transmission cannot be dropped.
     PacketCannotFit,
-    /// Adaptive discard drops a packet from the front because the rate has fallen.
+    /// Adaptive discard drops a packet from the front of a queue because the rate has fallen.
     AdaDropsAtRateFall,
     /// Adaptive discard drops a packet from the front because the queue is full.
     AdaDropsWhenFull,
-    /// Adaptive discard cannot drop the only packet, which is in transmission.
+    /// Adaptive discard cannot drop the only packet, because it is being transmitted.
     AdaCannotDrop,
     /// Adaptive discard: the algorithm returns to phase 0.
     AdaReturnsToPhaseZero,
@@ -248,11 +261,11 @@ situations! {
     FrameTagged,
     /// A cell arrives faster than the peak rate allows.
     CellTooFast,
-    /// Guaranteed rate: UBR is served before other classes.
+    /// Guaranteed rate: UBR is served before other classes, to give it its rate.
     GuaranteedRateUsed,
     /// Minimum rate: a VC is served because its minimum share is due.
     MinimumShareDue,
-    /// A delayed packet waits until the delay line has sent the whole current packet.
+    /// A delayed packet waits because the delay line is sending another packet of its VC.
     DelayedPacketWaits,
     /// A delayed packet reaches the delay line without its last cell.
     DelayedPacketCut,
@@ -260,39 +273,42 @@ situations! {
     TrainSplitByTie,
     /// A cell of another train splits a train.
     TrainSplitByOther,
-    /// Trains in step lose cells, which the engine computes in rounds.
+    /// Trains of equal period lose cells, which the engine computes in rounds.
     CellsLostInRounds,
-    /// Overlapping trains are admitted one after the other.
+    /// The engine admits overlapping trains one after the other.
     StretchAdmitted,
-    /// Trains with simultaneous cells are interleaved with other trains.
+    /// Trains with simultaneous cells are merged with other trains, cell by cell.
     TieInterleaved,
     /// A queue becomes empty while a train that was admitted as a whole arrives.
     QueueRunsEmptyInTrain,
     /// A train would overflow the buffer, so the engine processes its cells one by one.
     TrainOverflows,
-    /// Shaped cells that were sent ahead of time are taken back.
+    /// A shaped port takes back cells that it sent ahead of time.
     CellsTakenBack,
     /// Cells of a train arrive partly before and partly after the horizon.
     TrainSplitByHorizon,
-    /// An idle port starts twice at the same instant.
+    /// An idle port starts to send twice at the same instant.
     PortStartsTwice,
 }
 
 const SITUATIONS: usize = NAMES.len();
-const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is stored in 128 bits");
+/// Number of words in a set of situations.
+const WORDS: usize = SITUATIONS.div_ceil(u64::BITS as usize);
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
 
 thread_local! {
     /// Bit set of the situations that this thread has reached.
-    static REACHED_HERE: Cell<u128> = const { Cell::new(0) };
+    static REACHED_HERE: Cell<[u64; WORDS]> = const { Cell::new([0; WORDS]) };
 }
 
 /// Counts a situation; [`reached!`] calls this function.
 pub(crate) fn count(situation: Situation) {
     let number = situation as usize;
     COUNTS[number].fetch_add(1, Ordering::Relaxed);
-    REACHED_HERE.set(REACHED_HERE.get() | 1 << number);
+    let mut reached = REACHED_HERE.get();
+    reached[number / 64] |= 1 << (number % 64);
+    REACHED_HERE.set(reached);
 }
 
 /// Returns each situation's name, and how often all threads together have reached it. In builds without debug
@@ -301,10 +317,15 @@ pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     NAMES.iter().copied().zip(COUNTS.iter().map(|count| count.load(Ordering::Relaxed)))
 }
 
-/// Returns the names of the situations that the calling thread has reached since its last call.
+/// Returns the names of the situations that the calling thread has reached since the previous call.
 pub fn take_reached_here() -> Vec<&'static str> {
     let reached = REACHED_HERE.take();
-    NAMES.iter().enumerate().filter(|(number, _)| reached & 1 << number != 0).map(|(_, &name)| name).collect()
+    NAMES
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| reached[number / 64] & 1 << (number % 64) != 0)
+        .map(|(_, &name)| name)
+        .collect()
 }
 
 /// Marks a rare situation, optionally if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is
@@ -328,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_situation_that_a_run_reaches_is_counted_globally_and_for_its_thread() {
+    fn a_rare_situation_in_a_run_is_counted_for_the_whole_process_and_for_its_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

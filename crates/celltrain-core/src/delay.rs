@@ -6,94 +6,20 @@
 //! distribution is exact: it counts each delay that occurred, in units of the clock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::OnceLock;
 
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cancellation::CancellationToken;
 use crate::cell::{Cell, FrameNumber};
 pub use crate::delay_choice::DelayChoice;
+pub use crate::delay_times::DelayTimes;
+pub(crate) use crate::delay_times::DelayTracker;
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{Link, Network, Routing};
 use crate::rate_control::RateControl;
 use crate::scheduler::{Service, VcKind};
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
-
-/// Distribution of the delays of packets.
-#[derive(Clone, Debug)]
-pub struct DelayTimes {
-    clock: Clock,
-    /// Each different delay with its number of packets, unsorted.
-    counts: Vec<(Span, u64)>,
-    /// Number of packets.
-    packets: u64,
-    /// Sum of all delays, in units of the clock.
-    sum: u128,
-    /// Delays in ascending order, each with the cumulative number of packets. Computed when a percentile is first
-    /// requested.
-    up_to: OnceLock<Vec<(Span, u64)>>,
-}
-
-impl PartialEq for DelayTimes {
-    fn eq(&self, other: &Self) -> bool {
-        self.clock == other.clock && self.up_to() == other.up_to()
-    }
-}
-
-impl Eq for DelayTimes {}
-
-impl DelayTimes {
-    /// Creates the distribution from different delays, each with its number of packets.
-    fn of(counts: Vec<(Span, u64)>, clock: Clock) -> Self {
-        let packets = counts.iter().map(|&(_, packets)| packets).sum();
-        let sum = counts.iter().map(|&(delay, packets)| u128::from(delay.0) * u128::from(packets)).sum();
-        Self { clock, counts, packets, sum, up_to: OnceLock::new() }
-    }
-
-    /// Merges several distributions.
-    fn merged<'a>(mut all: impl Iterator<Item = &'a DelayTimes>, clock: Clock) -> Self {
-        let (Some(first), second) = (all.next(), all.next()) else { return Self::of(Vec::new(), clock) };
-        let Some(second) = second else { return first.clone() };
-        let mut tracker = DelayTracker::default();
-        for &(delay, packets) in [first, second].into_iter().chain(all).flat_map(|times| &times.counts) {
-            tracker.add(delay, packets);
-        }
-        tracker.times(clock)
-    }
-
-    fn up_to(&self) -> &[(Span, u64)] {
-        self.up_to.get_or_init(|| {
-            let mut counts = self.counts.clone();
-            counts.sort_unstable();
-            let mut packets = 0;
-            for (_, count) in &mut counts {
-                packets += *count;
-                *count = packets;
-            }
-            counts
-        })
-    }
-
-    /// Returns the number of packets.
-    pub fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// Returns the mean delay in milliseconds; `None` without packets.
-    pub fn mean_ms(&self) -> Option<f64> {
-        let packets = self.packets();
-        (packets > 0).then(|| self.sum as f64 / packets as f64 / self.clock.units_per_second as f64 * 1e3)
-    }
-
-    /// Returns the smallest delay in milliseconds that at least a given fraction of the packets (in thousandths) does
-    /// not exceed; `None` without packets.
-    pub fn percentile_ms(&self, share: u16) -> Option<f64> {
-        let rank = (u128::from(self.packets()) * u128::from(share)).div_ceil(1000);
-        let place = self.up_to().partition_point(|&(_, packets)| u128::from(packets) < rank);
-        self.up_to().get(place).map(|&(delay, _)| self.clock.seconds(Time(delay.0)) * 1e3)
-    }
-}
 
 /// Delays of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +36,7 @@ pub struct FlowDelayTimes {
 /// The queues of a port whose delays are measured separately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortQueues {
-    /// Names of the queues that a scheduler or a shaped port selects from; empty if the port has one queue.
+    /// Names of the queues between which a scheduler or shaped port selects; empty if the port has one queue.
     names: Vec<String>,
     /// Index of each VC's named queue, by label.
     of_vc: TiVec<Label, usize>,
@@ -154,7 +80,7 @@ impl PortQueues {
         network.links.keys().map(of_port).collect()
     }
 
-    /// Returns the index and the name of each queue that has VCs; empty if the port has one queue.
+    /// Returns the index and the name of each queue used by VCs; empty if the port has one queue.
     fn used(&self) -> impl Iterator<Item = (usize, &str)> {
         self.names.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
     }
@@ -194,7 +120,7 @@ pub struct PortDelayTimes {
 }
 
 impl PortDelayTimes {
-    /// Creates the delays of a port from the delays of its parts.
+    /// Creates the delays of a port from the delays measured for its queues.
     pub(crate) fn new(parts: Vec<DelayTimes>, queues: PortQueues) -> Self {
         Self { parts, queues }
     }
@@ -204,7 +130,7 @@ impl PortDelayTimes {
         DelayTimes::merged(self.parts.iter(), clock)
     }
 
-    /// Returns the distribution of the VCs that satisfy `is_in`. All VCs of a queue give the same answer.
+    /// Returns the distribution of the VCs that satisfy `is_in`. The result must be the same for all VCs of a queue.
     pub(crate) fn of_vcs(&self, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
         let mut is_part_in = vec![false; self.parts.len()];
         for (label, &part) in self.queues.part_of.iter_enumerated() {
@@ -216,7 +142,7 @@ impl PortDelayTimes {
     /// Returns the names and distributions of the port's queues; empty if the port has one queue.
     pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
         let PortQueues { names, of_vc, part_of, .. } = &self.queues;
-        // A part belongs to one queue.
+        // Each measured distribution belongs to one queue.
         let mut parts = vec![BTreeSet::new(); names.len()];
         if !names.is_empty() {
             for (&queue, &part) in of_vc.iter().zip(part_of) {
@@ -229,98 +155,6 @@ impl PortDelayTimes {
     }
 }
 
-/// Counts delays.
-#[derive(Clone, Default)]
-pub(crate) struct DelayTracker {
-    /// The latest delay and its number of consecutive occurrences. Many ports have only one delay value.
-    latest: Span,
-    times: u64,
-    /// An open-addressing hash table of the earlier delays with their numbers of packets; 0 marks a free slot. Its size
-    /// is a power of two, and at most three quarters of the slots are used.
-    slots: Vec<(Span, u64)>,
-    used: usize,
-}
-
-impl DelayTracker {
-    /// Counts a delay if `counts` is true.
-    #[inline]
-    pub(crate) fn count_if(&mut self, counts: bool, delay: Span) {
-        if counts {
-            self.count(delay);
-        }
-    }
-
-    /// Counts a delay.
-    #[inline]
-    pub(crate) fn count(&mut self, delay: Span) {
-        if delay == self.latest {
-            self.times += 1;
-        } else {
-            self.change_to(delay);
-        }
-    }
-
-    #[inline(never)]
-    fn change_to(&mut self, delay: Span) {
-        if self.times > 0 {
-            self.add(self.latest, self.times);
-        }
-        (self.latest, self.times) = (delay, 1);
-    }
-
-    #[inline]
-    fn add(&mut self, delay: Span, times: u64) {
-        if self.used * 4 >= self.slots.len() * 3 {
-            self.grow();
-        }
-        self.used += usize::from(put(&mut self.slots, delay, times));
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let mut slots = vec![(Span(0), 0); (self.slots.len() * 2).max(16)];
-        for &(delay, times) in self.slots.iter().filter(|&&(_, times)| times > 0) {
-            put(&mut slots, delay, times);
-        }
-        self.slots = slots;
-    }
-
-    /// Returns the distribution so far.
-    pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
-        let mut counts: Vec<_> = self.slots.iter().filter(|&&(_, times)| times > 0).copied().collect();
-        match counts.iter_mut().find(|&&mut (delay, _)| delay == self.latest) {
-            Some((_, times)) => *times += self.times,
-            None if self.times > 0 => counts.push((self.latest, self.times)),
-            None => {}
-        }
-        DelayTimes::of(counts, clock)
-    }
-
-    /// Counts a number of packets with the same delay.
-    pub(crate) fn count_equal(&mut self, delay: Span, packets: u64) {
-        if packets > 0 {
-            self.add(delay, packets);
-        }
-    }
-}
-
-/// Adds packets to the hash table's slot for a delay. Returns whether the slot was free.
-#[inline]
-fn put(slots: &mut [(Span, u64)], delay: Span, times: u64) -> bool {
-    let last = slots.len() - 1;
-    // 2^64 divided by the golden ratio: the high half of the product depends on all relevant bits of the delay.
-    let mut place = (delay.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
-    loop {
-        let slot = &mut slots[place & last];
-        let is_free = slot.1 == 0;
-        if is_free || slot.0 == delay {
-            *slot = (delay, slot.1 + times);
-            return is_free;
-        }
-        place += 1;
-    }
-}
-
 /// The measured period, including `first`. An event exactly at the start of a window is before `first`.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
@@ -329,10 +163,10 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window that contains no instant of a run.
+    /// The window lies outside the run.
     pub(crate) const EMPTY: Self = Self { first: Time::NEVER, length: Span(0) };
 
-    /// Creates a window from its ends, which default to the ends of the run.
+    /// Creates a window from its ends. A missing end defaults to that end of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         let first = after.map_or(Time::default(), |after| after + Span(1));
         Self { first, length: until.unwrap_or(Time::NEVER) - first }
@@ -346,6 +180,11 @@ impl Window {
     /// Returns the last measured instant.
     pub(crate) fn until(self) -> Time {
         self.first + self.length
+    }
+
+    /// Returns the window that starts and ends later.
+    pub(crate) fn later(self, by: Span) -> Self {
+        Self { first: Time(self.first.0.saturating_add(by.0)), ..self }
     }
 
     /// Returns the part of the window that ends at the given time.
@@ -371,7 +210,7 @@ impl Waiting {
     /// Records the arrival of a packet's last cell, even if it is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        if self.come - self.gone == self.ring.len() {
+        if self.come.wrapping_sub(self.gone) >= self.ring.len() {
             return self.grow_and_arrive(frame, now);
         }
         let place = self.come & (self.ring.len() - 1);
@@ -379,7 +218,7 @@ impl Waiting {
         self.come += 1;
     }
 
-    /// Takes more memory. This is a tail call, so that [`Waiting::arrive`] saves no registers.
+    /// Grows the buffer. This is a tail call, so that [`Waiting::arrive`] saves no registers.
     #[cold]
     fn grow_and_arrive(&mut self, frame: FrameNumber, now: Time) {
         let size = self.ring.len();
@@ -392,6 +231,19 @@ impl Waiting {
     /// Undoes the latest arrival.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;
+    }
+
+    /// Returns the arrival time of a packet's last cell if no earlier packet remains. The packet must be waiting.
+    #[inline]
+    pub(crate) fn first(&self, frame: FrameNumber) -> Option<Time> {
+        let place = self.gone & self.ring.len().wrapping_sub(1);
+        self.ring.get(place).and_then(|&(first, arrival)| (first == frame).then_some(arrival))
+    }
+
+    /// Removes the first packet.
+    #[inline]
+    pub(crate) fn remove_first(&mut self) {
+        self.gone += 1;
     }
 
     /// Removes a packet whose last cell starts to leave. Returns the arrival time of that cell. Packets must leave in
@@ -477,10 +329,10 @@ struct OfFlow {
     sent: u64,
     rtt: DelayTracker,
     one_way: DelayTracker,
-    /// One-way delay of the latest packet.
-    latest: Option<Span>,
-    /// Sum and number of the differences between consecutive delays.
-    differences: (u128, u64),
+    /// One-way delay of the latest packet before the window.
+    before: Option<Span>,
+    /// Sum of the differences between consecutive delays.
+    differences: u128,
 }
 
 impl FlowDelays {
@@ -517,36 +369,42 @@ impl FlowDelays {
     }
 
     /// Records that a packet sent at `sent` reaches the receiver at `now`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn on_delivered(&mut self, flow: FlowIndex, sent: Time, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
         let delay = now - sent;
-        let before = of_flow.latest.replace(delay);
-        if self.window.contains(now) {
-            if let Some(before) = before {
-                of_flow.differences.0 += u128::from(delay.0.abs_diff(before.0));
-                of_flow.differences.1 += 1;
-            }
-            of_flow.one_way.count(delay);
+        let is_measured = self.window.contains(now);
+        if !is_measured || !of_flow.one_way.repeat(delay) {
+            of_flow.on_other_delay(delay, is_measured);
         }
     }
 
     /// Returns the distributions measured so far, by flow.
     pub(crate) fn times(&self) -> TiVec<FlowIndex, FlowDelayTimes> {
         let times = |of_flow: &OfFlow| {
-            let (sum, count) = of_flow.differences;
-            let units_per_ms = self.clock.units_per_second as f64 / 1e3;
-            FlowDelayTimes {
-                rtt: of_flow.rtt.times(self.clock),
-                one_way: of_flow.one_way.times(self.clock),
-                jitter_ms: (count > 0).then(|| sum as f64 / count as f64 / units_per_ms),
-            }
+            let one_way = of_flow.one_way.times(self.clock);
+            // Every measured packet has a packet before it, except the flow's first.
+            let count = (one_way.packets() + u64::from(of_flow.before.is_some())).saturating_sub(1);
+            let mean = of_flow.differences as f64 / count as f64;
+            let jitter_ms = (count > 0).then(|| mean / (self.clock.units_per_second as f64 / 1e3));
+            FlowDelayTimes { rtt: of_flow.rtt.times(self.clock), one_way, jitter_ms }
         };
         self.flows.iter().map(times).collect()
     }
 }
 
 impl OfFlow {
+    #[inline(never)]
+    fn on_other_delay(&mut self, delay: Span, is_measured: bool) {
+        if is_measured {
+            let before = self.one_way.latest().or(self.before).unwrap_or(delay);
+            self.differences += u128::from(delay.0.abs_diff(before.0));
+            self.one_way.count(delay);
+        } else if self.one_way.latest().is_none() {
+            self.before = Some(delay);
+        }
+    }
+
     /// Excludes segments with bytes between `seq` and `end` from the round-trip times.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
@@ -578,19 +436,19 @@ mod tests {
         }
         delays.on_ack(flow, 100, Time(10));
         delays.on_ack(flow, 400, Time(15));
-        // The second segment was sent twice. The others took 10, 13 and 4 units.
+        // The second segment was sent twice, so it is excluded. The others took 10, 13 and 4 units.
         let rtt = &delays.times()[flow].rtt;
         assert_eq!(rtt.up_to(), [(Span(4), 1), (Span(10), 2), (Span(13), 3)]);
         assert_eq!((rtt.mean_ms(), rtt.percentile_ms(990)), (Some(9.0), Some(13.0)));
     }
 
     #[test]
-    fn the_names_of_the_queues_of_many_vcs_take_time_in_proportion_to_their_number() {
+    fn the_time_to_name_the_queues_of_a_port_grows_linearly_with_the_number_of_vcs() {
         let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
         let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
         let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
         let Service { scheduler, .. } = scheduler.expect("a scheduler has queues");
-        // With one queue for each VC, the product of their numbers is 40 billion.
+        // With a queue for each VC, the number of VCs times the number of queues would be 40 billion.
         let service = Service { queues: vcs.len(), queue_of: (0..vcs.len()).rev().collect(), scheduler };
         let names = names(&kinds, &service, false);
         assert!(names.iter().eq(vcs.iter().rev()));
@@ -601,7 +459,7 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
-        // The packet sent at 20 is lost. The others take 5, 7, 4 and 4 units.
+        // The packet sent at 20 is lost. The other packets take 5, 7, 4 and 4 units.
         for (sent, arrived) in [(0, 5), (10, 17), (30, 34), (40, 44)] {
             delays.on_delivered(flow, Time(sent), Time(arrived));
         }
@@ -611,9 +469,9 @@ mod tests {
     }
 
     proptest! {
-        /// Each step adds a packet (and perhaps takes it back), or removes the first or second packet.
+        /// Each step adds a packet (and sometimes takes it back), or removes the first or second packet.
         #[test]
-        fn packets_leave_with_their_time_of_arrival_whatever_was_lost_or_taken_back(
+        fn a_departing_packet_has_its_time_of_arrival_even_if_other_packets_were_lost_or_taken_back(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
         ) {
             let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());
@@ -633,33 +491,5 @@ mod tests {
             }
         }
 
-        #[test]
-        fn percentiles_and_means_of_packet_delays_match_a_list_of_all_delays(
-            delays in prop::collection::vec(0_u64..40, 0..200),
-            share in 1_u16..=1000,
-        ) {
-            let mut tracker = DelayTracker::default();
-            for &delay in &delays {
-                tracker.count(Span(delay));
-            }
-            let times = tracker.times(CLOCK);
-            let halves = delays.split_at(delays.len() / 3);
-            let halves = [halves.0, halves.1].map(|half| {
-                let mut tracker = DelayTracker::default();
-                for &delay in half {
-                    tracker.count(Span(delay));
-                }
-                tracker.times(CLOCK)
-            });
-            prop_assert_eq!(&DelayTimes::merged(halves.iter(), CLOCK), &times);
-            let mut sorted = delays.clone();
-            sorted.sort_unstable();
-            let rank = (delays.len() * usize::from(share)).div_ceil(1000);
-            prop_assert_eq!(times.percentile_ms(share), rank.checked_sub(1).map(|place| sorted[place] as f64));
-            let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
-            prop_assert_eq!(times.mean_ms().is_some(), !delays.is_empty());
-            prop_assert!(times.mean_ms().is_none_or(|exact| (exact - mean).abs() <= 1e-12 * mean));
-            prop_assert_eq!(times.packets(), delays.len() as u64);
-        }
     }
 }

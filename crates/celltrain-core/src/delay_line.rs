@@ -1,4 +1,4 @@
-//! The delay line at the end of a link that delivers some packets late.
+//! The delay line at the end of a link that delays some packets.
 //!
 //! Cells leave the line at least one cell time of the link apart. The cells of a delayed packet are collected and leave
 //! together, so that its last cell is late by the packet's delay. They never leave between cells of another packet of
@@ -58,8 +58,8 @@ impl DelayLine {
         Self { cell_time, free_at: Time::default(), leaving, late, vcs: ti_vec![VcOnLine::default(); vcs] }
     }
 
-    /// Takes a cell that reaches the end of the link at `now`, with its packet's delay, if any. Calls `released` with
-    /// the label and number of each packet that later packets can no longer overtake.
+    /// Takes a cell that reaches the end of the link at `now`, with the delay of its packet, if any. For each packet
+    /// that later packets can no longer overtake, calls `released` with its label and number.
     pub(crate) fn enter(
         &mut self,
         cell: Cell,
@@ -69,7 +69,7 @@ impl DelayLine {
     ) {
         self.advance(now, &mut released);
         let label = cell.label();
-        // The last cell of the collected packet may have been lost.
+        // The last cell of the packet being collected may have been lost.
         let is_next = |collected: &mut Collected| !cell.is_rm() && collected.cells[0].frame != cell.frame;
         if let Some(cut) = self.vcs[label].collected.take_if(is_next) {
             reached!(DelayedPacketCut);
@@ -126,7 +126,7 @@ impl DelayLine {
         self.leaving.iter().map(|(_, cell)| cell).chain(late).chain(of_vcs).copied()
     }
 
-    /// Sets the time at which a packet may leave, so that its last cell is late by the packet's delay.
+    /// Sets the time at which a packet may leave: its last cell then leaves late by the packet's delay.
     fn complete(&mut self, Collected { delay, latest, cells }: Collected, now: Time) {
         let takes = self.cell_time * (cells.len() as u64 - 1);
         let due = now.max(latest + Span(delay.0.saturating_sub(takes.0)));
@@ -162,8 +162,8 @@ mod tests {
     use super::*;
     use crate::cell::tests::cell;
 
-    /// Passes cells (time, frame, whether it ends the frame, delay) through a line with a cell time of 2, and returns
-    /// the times and frames with which they leave.
+    /// Passes cells through a line with a cell time of 2. Each cell is given as time, frame, whether it ends the frame,
+    /// and delay. Returns the frames and the times at which they leave.
     fn through(cells: &[(u64, u32, bool, Option<u64>)]) -> Vec<(u64, u32)> {
         let mut line = DelayLine::new(1, Span(2));
         let (mut cells, mut left) = (VecDeque::from(cells.to_vec()), Vec::new());
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_delayed_packet_is_late_by_the_delay_if_no_other_packet_is_in_the_way() {
+    fn every_cell_of_a_delayed_packet_is_late_by_the_configured_delay_if_no_other_packet_interferes() {
         let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_holds_up_the_next_one() {
+    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_delays_the_next_packet() {
         let cells = [
             (0, 0, false, Some(5)),
             (2, 0, true, Some(5)),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_with_a_short_delay_is_still_held_until_its_last_cell_arrives() {
+    fn a_packet_whose_delay_is_short_is_still_held_until_its_last_cell_arrives() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 

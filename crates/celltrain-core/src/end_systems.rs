@@ -37,7 +37,7 @@ pub use connection::{Connection, PacketCounters};
 use connections::Connections;
 pub(crate) use outside::InjectedFrame;
 use outside::Outside;
-pub use outside::{Delivered, OutsideCounters};
+pub use outside::{Delivered, OpenedOutside, OutsideCounters};
 use processing::Processing;
 use requests::Requests;
 use vc_ends::Vcs;
@@ -49,7 +49,7 @@ pub struct Departure {
     pub vc: VcIndex,
     /// The host's link on which the frame leaves.
     pub link: LinkIndex,
-    /// The frame's last cell on that link. The other cells differ from it only in that they do not end the frame.
+    /// The frame's last cell on that link. The other cells are equal, except that they do not end the frame.
     pub last: Cell,
     /// The frame's length in cells.
     pub cells: u32,
@@ -62,12 +62,12 @@ pub struct EndSystems {
     /// Requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Stored separately from other state of each VC, because every cell accesses it.
+    /// Kept apart from other state of a VC, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     /// Indices of the sleeping clocks.
     asleep: Vec<usize>,
-    /// True if a clock has woken since the next tick was last scheduled.
+    /// True if a clock has woken since the next tick was scheduled.
     woken: bool,
     /// Indices of the clocks that tick now, and their connections.
     ticking: Vec<usize>,
@@ -86,7 +86,7 @@ pub struct EndSystems {
     delays: Option<Box<FlowDelays>>,
 }
 
-/// Cells that the host at a VC's end has collected.
+/// Cells that the receiving host of a VC has collected.
 #[derive(Clone, Default)]
 #[repr(align(32))]
 struct Collection {
@@ -95,14 +95,14 @@ struct Collection {
     damaged: u64,
 }
 
-/// Counts of a VC's cells at both of its ends.
+/// Counts of a VC's cells at its sending and receiving host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
     /// Cells that the VC's source sent.
     pub offered: u64,
-    /// Cells that reached the host at the VC's end, whether or not their frame was complete.
+    /// Cells that reached the receiving host, including cells of incomplete frames.
     pub delivered: u64,
-    /// Delivered cells of frames that were not complete.
+    /// Delivered cells of frames that never became complete.
     pub damaged: u64,
 }
 
@@ -128,7 +128,7 @@ pub(crate) enum Body {
         number: u64,
         sent: Time,
     },
-    /// The first segment of a connection, which opens it.
+    /// The first segment of a connection. It opens the connection.
     Syn {
         flow: FlowIndex,
     },
@@ -255,7 +255,7 @@ impl EndSystems {
         }
     }
 
-    /// Collects cells of a packet that delimits itself. Calls `failed` with the number of each packet that has failed.
+    /// Collects cells of a self-delimiting packet. Calls `failed` with the number of each packet that has failed.
     #[inline(never)]
     fn collect_packet(&mut self, vc: VcIndex, run: Run, failed: impl FnMut(FrameNumber)) -> Option<FrameNumber> {
         let Collection { reassembler, damaged, .. } = &mut self.collections[vc];
@@ -267,8 +267,7 @@ impl EndSystems {
         whole
     }
 
-    /// Marks a frame of `vc` in transit after a switch has marked its last cell, when an edge device receives the
-    /// frame.
+    /// Marks a frame of `vc` in transit, because an edge device receives its last cell with a mark from a switch.
     pub(crate) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         self.vcs.mark(vc, frame);
     }
@@ -296,7 +295,7 @@ impl EndSystems {
         }
         match body {
             Body::Data { flow, segment, sent, reduced, capable } => {
-                // Only an ECN-capable segment can carry a mark for TCP; others may have passed an ABR switch.
+                // Only an ECN-capable segment can carry a mark for TCP. Marks on other segments come from ABR switches.
                 let marked = marked && capable;
                 if let Some(delays) = &mut self.delays {
                     delays.on_delivered(flow, sent, now);
@@ -386,8 +385,8 @@ impl EndSystems {
         }
     }
 
-    /// Returns whether the next tick may have moved forward: a clock has woken, a sender is paced, pauses or does not
-    /// use TCP, or hosts take time to process packets.
+    /// Returns whether the next tick may now be earlier: a clock has woken, a sender is paced, pauses or does not use
+    /// TCP, or hosts take time to process packets.
     pub fn take_rescheduled(&mut self) -> bool {
         std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }
@@ -420,7 +419,7 @@ impl EndSystems {
 
     /// Handles everything due at `now`: first clock ticks (retransmission clocks, then others, by connection), then
     /// paced senders, bursts and packets by index, then new requests by group, and finally processed packets by host.
-    /// Returns how many connections had a tick.
+    /// Returns the number of connections that had a tick.
     pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         self.asleep.retain(|&clock| self.clocks[clock].due != now);
@@ -522,7 +521,7 @@ impl EndSystems {
         VcCounters { offered: self.vcs.get(vc).offered - in_processing, delivered, damaged }
     }
 
-    /// Folds each connection's results into `fingerprint`, in flow order, and those of requests.
+    /// Adds the results of each connection, in flow order, and of all requests to `fingerprint`.
     pub fn fold_into(&self, fingerprint: &mut Fingerprint) {
         for connection in &self.connections.flows {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
@@ -561,7 +560,7 @@ impl EndSystems {
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
-            // A window probe carries a byte; every other segment is full.
+            // A window probe carries one byte. Every other segment has the full size.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
@@ -633,9 +632,14 @@ impl EndSystems {
         self.vcs.delay(vc, number);
     }
 
-    /// Records that a delayed frame of `vc` leaves the link's delay line, so that later frames no longer overtake it.
+    /// Records that a delayed frame of `vc` leaves the link's delay line. From now on, later frames do not overtake it.
     pub(crate) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
         self.vcs.release(vc, number);
+    }
+
+    /// Returns the number of cells in a frame that is in flight on `vc`.
+    pub(crate) fn packet_cells(&self, vc: VcIndex, number: FrameNumber) -> u32 {
+        self.vcs.cells_of(vc, number)
     }
 
     /// Returns the range of its flow's bytes that a frame carries; `None` if the frame carries no data. The frame must
@@ -676,7 +680,7 @@ impl EndSystems {
     }
 }
 
-/// Passes a frame to its host's port, or to the host's processing if that takes time.
+/// Passes a frame to its host's port, or to the host's packet processing if that takes time.
 #[inline]
 fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Time, out: &mut Vec<Departure>) {
     match processing {

@@ -50,13 +50,13 @@ pub enum Event {
     Segment(SegmentEvent),
     /// A timer of a connection.
     Timer(TimerEvent),
-    /// A frame, at a port or at its destination host.
+    /// A frame, at a port or at its receiving host.
     Frame(FrameEvent),
     /// A single cell at a port.
     Cell(CellEvent),
     /// The rate of an ABR VC.
     Rate(RateEvent),
-    /// A memory that ports share refused a cell, or a group's pause began or ended.
+    /// A memory shared by ports refused a cell, or a group's pause began or ended.
     Memory(MemoryEvent),
     /// A request opened, completed or closed.
     Request(RequestEvent),
@@ -67,7 +67,7 @@ pub enum Event {
 pub struct SegmentEvent {
     /// The flow. Indices from the number of flows on stand for connections of requests ([`RequestEvent`]).
     pub flow: FlowIndex,
-    /// The VC that carries its frame.
+    /// The VC that carries the frame.
     pub vc: VcIndex,
     /// The frame's number within its VC.
     pub frame: FrameNumber,
@@ -97,13 +97,13 @@ pub struct EcnBits {
 /// Events of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
-    /// TCP passes a new segment to its host's port. Also used for packets without TCP.
+    /// TCP passes a new segment to its host's port. Packets without TCP also use this event.
     Sent {
         /// The segment's range of bytes. For packets without TCP, offsets count the payload of all packets sent.
         segment: Segment,
         /// True if the segment probes a closed window.
         is_probe: bool,
-        /// True if one bit is deliberately corrupted in transit ([`WindowLoss`](crate::tcp::WindowLoss)).
+        /// True if one bit is corrupted in transit, as the scenario asks ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
     },
     /// The segment is retransmitted.
@@ -159,11 +159,11 @@ pub enum HandshakeStep {
 /// Kinds of segments at a receiver: with or without new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalKind {
-    /// The bytes that the receiver expects next.
+    /// The next byte that the receiver expects.
     InOrder,
     /// Bytes beyond a gap.
     OutOfOrder,
-    /// Only bytes that arrived before.
+    /// The segment contained only bytes that had arrived before.
     Repeated,
 }
 
@@ -172,9 +172,9 @@ pub enum ArrivalKind {
 pub enum AckKind {
     /// An acknowledgement of new bytes.
     New,
-    /// An acknowledgement of the same bytes as the previous one, possibly with news about the window or other segments.
+    /// An acknowledgement of the same bytes as the previous one. It may change the window or report other segments.
     Duplicate,
-    /// An acknowledgement that a later one has overtaken.
+    /// An acknowledgement that a later acknowledgement has overtaken.
     Old,
 }
 
@@ -192,7 +192,7 @@ pub struct TimerEvent {
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The timer of outstanding segments. If there are several, the one that expires first.
+    /// The timer of outstanding segments. If there are several timers, the one that expires first.
     Retransmission,
     /// Guards a closed window.
     Persist,
@@ -233,9 +233,9 @@ pub struct FrameEvent {
 /// Events of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
-    /// The frame's first cell arrived at a port that admits the frame.
+    /// The frame's first cell arrived at a port, which admitted the frame.
     Admitted(Judged),
-    /// The frame's first cell arrived at a port that refuses all of its cells.
+    /// The frame's first cell arrived at a port, which refuses all of the frame's cells.
     Refused(Judged),
     /// The frame loses a cell at a full port and is therefore incomplete.
     Cut {
@@ -245,18 +245,18 @@ pub enum FrameStep {
         occupancy: u32,
         /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
-        /// The limit of the shared memory that kept the cell out, if the port is in one.
+        /// The limit of the shared memory that refused the cell, if the port belongs to a memory.
         refusal: Option<MemoryRefusal>,
     },
-    /// The frame loses a cell at a port that takes it for part of the previous frame, whose last cell was lost
-    /// upstream.
+    /// The frame loses a cell at a port that mistakes it for part of the previous frame, because that frame's last cell
+    /// was lost earlier.
     LostJoined {
         /// The port's link.
         link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
     },
-    /// A loss rule discards the frame's first lost cell on this link.
+    /// A loss rule discards a cell on this link, the first lost cell of the frame.
     LostOnLink {
         /// The link.
         link: LinkIndex,
@@ -269,19 +269,19 @@ pub enum FrameStep {
     Dropped {
         /// The port's link.
         link: LinkIndex,
-        /// Number of cells waiting there after the drop.
+        /// Number of cells waiting in the edge device after the drop.
         occupancy: u32,
         /// True if the frame was dropped because the VC's rate fell, false if it made room for another frame.
         rate_fell: bool,
     },
-    /// The frame reached its destination host complete.
+    /// The complete frame reached its destination host.
     Delivered,
     /// The frame's last cell reached the host, but the frame was damaged.
     Failed(Failure),
 }
 
 impl FrameStep {
-    /// Returns the link on which, or at whose port, the event happened; `None` at a host.
+    /// Returns the link of the event, or the link of its port; `None` at a host.
     pub fn link(&self) -> Option<LinkIndex> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
@@ -338,12 +338,13 @@ pub struct Judged {
     pub active_vcs: u32,
     /// True if the frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// The policy's rule and its numbers.
+    /// The rule that the policy applied, and its numbers.
     pub decision: Decision,
 }
 
 impl Judged {
-    /// Returns the state of the port of `link`, whose policy saw `view` when it decided about the VC of `label`.
+    /// Returns the state of the port of `link`. `view` is the state that its policy saw when it decided about the VC of
+    /// `label`.
     pub(crate) fn of(link: LinkIndex, label: Label, view: &View<'_>, decision: Decision) -> Self {
         let &View { occupancy, active_vcs, tagged, .. } = view;
         Self { link, occupancy, vc_cells: view.per_vc[label], active_vcs, tagged, decision }
@@ -355,7 +356,7 @@ impl Judged {
 pub enum Failure {
     /// Cells are missing.
     Incomplete,
-    /// The previous frame lost its last cell, so its remains were joined with this frame.
+    /// The previous frame lost its last cell, so its remaining cells were joined with this frame.
     Joined,
     /// A bit was deliberately corrupted ([`WindowLoss`](crate::tcp::WindowLoss)).
     Damaged,
@@ -393,20 +394,20 @@ pub enum CellStep {
     Lost(Loss),
     /// The cell is lost on the link behind the port.
     LostOnLink(LinkLoss),
-    /// The cell leaves the buffer to make room for another, or because its frame cannot be completed.
+    /// The cell leaves the buffer to make room for another cell, or because its frame can no longer be completed.
     PushedOut,
     /// An edge device drops the cell's packet because the VC's rate fell.
     Dropped,
     /// The cell's transmission begins.
     Departed,
-    /// The port marks the cell (EFCI), as it arrives or as it departs.
+    /// The port marks the cell (EFCI) when it arrives or departs.
     Marked,
     /// The network tags the cell on arrival (GFR).
     Tagged,
 }
 
 impl CellStep {
-    /// Returns in words why the cell was lost or dropped, or an empty text if it was not.
+    /// Describes why the cell was lost or dropped; returns an empty text if it was not.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Lost(Loss::NoRoom { .. }) => NO_ROOM,
@@ -424,12 +425,12 @@ impl CellStep {
 pub enum Loss {
     /// The buffer is full.
     NoRoom {
-        /// True for the first cell that the frame loses in this way.
+        /// True for the first cell of the frame that is lost in this way.
         cuts: bool,
     },
     /// The cell's frame was refused.
     WithFrame,
-    /// The cell's frame had lost a cell.
+    /// The cell's frame had already lost a cell.
     WithRest,
 }
 
@@ -446,7 +447,7 @@ pub struct RateEvent {
     pub rule: Rule,
 }
 
-/// An event at a memory that ports share.
+/// An event at a memory shared by ports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryEvent {
     /// The memory.
@@ -457,7 +458,7 @@ pub struct MemoryEvent {
     pub link: LinkIndex,
     /// Its priority.
     pub priority: u8,
-    /// The side of the memory on which the queue is counted.
+    /// The side of the memory (ingress or egress) on which the queue is counted.
     pub side: Side,
     /// Its step.
     pub step: MemoryStep,
@@ -465,9 +466,9 @@ pub struct MemoryEvent {
     pub held: u32,
     /// `q_i`: cells of the queue in the shared part.
     pub shared: u32,
-    /// Q: cells of the pool's shared part that are taken.
+    /// Q: number of cells in the pool's shared part.
     pub used: u32,
-    /// The queue's threshold in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy computes one.
     pub threshold: Option<f64>,
 }
 
@@ -483,7 +484,7 @@ pub struct RequestEvent {
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep {
-    /// The connection of a request opens. In logs, the request is named by its group and number, such as `web7`.
+    /// The connection of a request opens. Logs name the request by its group and number, such as `web7`.
     Opened {
         /// Its group.
         group: GroupIndex,
@@ -495,23 +496,23 @@ pub enum RequestStep {
         vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,
-        /// Number of the query, if the request is an answer to one.
+        /// Number of the query that this request answers, if any.
         query: Option<u32>,
     },
-    /// The receiver has the last byte of the request.
+    /// The last byte of the request has arrived at the receiver.
     Completed,
-    /// The sender knows that the request is complete, and the connection closes. No later event has its number.
+    /// The sender knows that the request is complete, and the connection closes. Later events never have its number.
     Closed,
 }
 
-/// The limit of a memory that kept a cell out, with the relevant numbers.
+/// The limit of a memory that refused a cell, with the relevant numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryRefusal {
     /// The memory.
     pub memory: MemoryIndex,
     /// The queue or priority group that had no room.
     pub queue: QueueIndex,
-    /// The limit that refused the cell.
+    /// The limit that was reached.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
@@ -519,29 +520,29 @@ pub struct MemoryRefusal {
     pub shared: u32,
     /// Q: number of occupied cells in the pool's shared part.
     pub used: u32,
-    /// The queue's threshold in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy computes one.
     pub threshold: Option<f64>,
 }
 
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// The memory has no room for a cell. The port's own event for the cell follows.
+    /// The memory has no room for a cell. The port then reports its own event for the cell.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,
         /// Number of the cell's frame within the VC, or of the RM cell.
         frame: FrameNumber,
-        /// The limit that refused the cell.
+        /// The limit that was reached.
         limit: Limit,
         /// The rule of the policy, in words.
         rule: &'static str,
     },
-    /// The link that feeds the group must stop (xoff).
+    /// The link that feeds the group must stop sending (xoff).
     Paused,
     /// The link may continue (xon).
     Resumed,
-    /// The group is part of a deadlock: all its cells wait at ports that groups of the same cycle have paused.
+    /// The group is part of a deadlock: all its cells wait at ports that other groups of the cycle have paused.
     Deadlocked,
 }
 

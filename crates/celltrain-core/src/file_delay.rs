@@ -18,7 +18,7 @@ pub struct Files {
     next: u64,
     /// End of the oldest incomplete file.
     until: u64,
-    /// Start times of the incomplete files, oldest first. The window limits their number.
+    /// Start times of the incomplete files, oldest first. The window limits the number of incomplete files.
     began: VecDeque<Time>,
     /// Delays D of the complete files, in order.
     delays: Vec<Span>,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn retransmitting_the_first_byte_of_a_file_does_not_restart_its_delay() {
+    fn a_retransmission_of_the_first_byte_does_not_change_when_the_delay_of_its_file_began() {
         // The first byte is retransmitted at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_file_delays_are_interpolated_linearly() {
+    fn percentiles_of_file_delays_are_interpolated_linearly_between_samples() {
         // numpy.percentile([1, 2, 4, 8, 16, 100], [50, 95]) gives 6 and 79.
         let delay = FileDelay::of(spans(&[16, 1, 100, 2, 8, 4]), CLOCK);
         let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;

@@ -17,7 +17,7 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Adds one number to the digest. The order matters.
+    /// Adds one number to the fingerprint. The order of calls matters.
     #[inline]
     pub fn fold(&mut self, value: u64) {
         let x = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
 //! GFR at the edge of the network: tests whether cells conform to their VC's contract and whether frames are eligible
 //! for its guarantee, and tags ineligible frames.
 //!
-//! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
-//! tau are used. Differences from the source: all cells of a frame have the CLP of its first cell, so the test for a
+//! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; the code uses its names PCR, MCR, MBS, MFS,
+//! CDVT, T and tau. Differences from the source: all cells of a frame have the CLP of its first cell, so the test for a
 //! change of the CLP within a frame never fails. Cells that do not conform are counted and forwarded.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -23,20 +23,20 @@ use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 pub struct Gfr {
     /// MCR: the rate up to which the delivery of whole frames is guaranteed.
     pub mcr: BitRate,
-    /// PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.
+    /// PCR: the rate that the VC's cells may not exceed. Default: the rate of its first link.
     #[serde(default)]
     pub pcr: Option<BitRate>,
     /// MFS: the longest frame that conforms to the contract.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mfs: u32,
-    /// MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.
+    /// MBS: the longest burst at PCR that is eligible, at least twice `mfs`. Default: twice `mfs`.
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mbs: Option<u32>,
     /// CDVT: tolerance for cells that arrive too early.
     #[serde(default)]
     pub cdvt: Duration,
-    /// True if the network tags ineligible frames (GFR.2), false if it only counts them (GFR.1).
+    /// True if the network tags ineligible frames (GFR.2), false if it only counts ineligible frames (GFR.1).
     #[serde(default = "tags")]
     pub tagging: bool,
 }
@@ -88,9 +88,9 @@ pub struct EdgeCounters {
     pub frames: u64,
     /// Frames eligible for the guarantee.
     pub eligible_frames: u64,
-    /// Ineligible frames that the network tagged.
+    /// Number of ineligible frames that the network tagged.
     pub tagged_frames: u64,
-    /// Cells that arrived faster than PCR allows, or beyond the MFS of their frame.
+    /// Number of cells that arrived faster than PCR allows, or beyond the MFS of their frame.
     pub nonconforming_cells: u64,
 }
 
@@ -158,7 +158,7 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR) in the unit of the MCR's bucket, in which 1/MCR is one cell.
+        // Bucket depth (MBS - 1) (1/MCR - 1/PCR), in units in which 1/MCR is one cell.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
@@ -259,7 +259,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn the_virtual_scheduling_and_the_leaky_bucket_definition_of_the_gcra_agree(
+        fn the_two_standard_definitions_of_the_cell_rate_algorithm_give_the_same_decisions(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,
@@ -350,7 +350,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_gfr_contract_that_no_cells_could_meet_is_refused() {
+    fn a_gfr_contract_to_which_no_cells_can_conform_is_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

@@ -16,18 +16,19 @@ use crate::units::{Clock, Duration, Span};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostOptions {
-    /// Time a host takes to process each packet it sends, one packet at a time, before the packet joins the queue of
-    /// its link.
+    /// Time a host takes to process each packet it sends. The host processes one packet at a time, before the packet
+    /// joins the queue of its link.
     pub processing: Duration,
     /// Distribution of the processing time: constant, or drawn for each packet.
     pub processing_times: ProcessingTimes,
-    /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this value.
-    pub clock_offset: Duration,
-    /// Largest error of a host's clock: each clock runs slow or fast by a share drawn between minus and plus this value
+    /// Largest offset of a host's clock. The ticks of each host are delayed by a time drawn between 0 and this value
     ///
+    pub clock_offset: Duration,
+    /// Largest error of a host's clock. Each clock is slow or fast by a fraction drawn between minus and plus this
+    /// value.
     #[schemars(range(min = 0.0, max = 0.1))]
     pub clock_skew: f64,
-    /// Largest delay of a flow's start: each flow is delayed by a time drawn between 0 and this value.
+    /// Largest delay of a flow's start. Each flow is delayed by a time drawn between 0 and this value.
     pub start_spread: Duration,
 }
 
@@ -42,7 +43,7 @@ pub enum ProcessingTimes {
     Uniform,
 }
 
-/// The longest processing time allowed. A longer one is probably in the wrong unit.
+/// The longest processing time allowed. A longer time probably has the wrong unit.
 const MAX_PROCESSING: Duration = Duration::from_milliseconds(10_000);
 const MAX_OFFSET: Duration = Duration::from_milliseconds(10_000);
 const MAX_SKEW: f64 = 0.1;
@@ -91,7 +92,7 @@ impl HostOptions {
     }
 }
 
-/// Draws a time uniformly from 0 to `most`, both included.
+/// Draws a time uniformly from 0 to `most`, including both ends.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
     Span(u64::try_from(units).expect("a share of a 64-bit number fits in 64 bits"))
@@ -102,7 +103,7 @@ pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
 pub struct Rate {
     /// Delay of the clock's first tick.
     pub offset: Span,
-    /// Relative slowness of the clock; negative if it is fast.
+    /// Relative error of the clock: positive if it is slow, negative if it is fast.
     pub skew: f64,
 }
 
@@ -152,7 +153,7 @@ mod tests {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());
-        // Each value should be drawn about 2000 times, with a standard deviation of 40.
+        // About 2000 draws should give each value, with a standard deviation of 40.
         assert!(seen.iter().all(|&times| times.abs_diff(2000) < 200), "{seen:?}");
         assert_eq!(seen.iter().sum::<usize>(), 10_000);
     }

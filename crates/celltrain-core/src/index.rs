@@ -2,8 +2,8 @@
 //! the wrong kind of index, does not compile.
 //!
 //! Lists are from `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
-//! has only 32 bits, because frequently accessed records contain many of them. A position within one structure, such as
-//! a port's queue or a node's input, is a plain integer.
+//! has only 32 bits, because frequently accessed records contain many of them. Positions within one structure, such as
+//! inputs of a node, are plain integers.
 //!
 //! ```
 //! use celltrain_core::cell::{Cell, FrameNumber};
@@ -49,7 +49,7 @@ macro_rules! indices {
                 self.0
             }
 
-            /// Returns all indices from 0 on. Zipping them with a list needs no length check.
+            /// Returns all indices, starting from 0. Zipping them with a list needs no length check.
             #[inline]
             pub fn counting() -> impl Iterator<Item = Self> + Clone {
                 (0..).map(Self)
@@ -94,6 +94,6 @@ indices! {
     /// A group of VCs that merge in a network.
     MergeIndex;
 
-    /// A memory that output ports of one switch share.
+    /// A memory shared by output ports of one switch.
     MemoryIndex;
 }

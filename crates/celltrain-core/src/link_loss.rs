@@ -1,8 +1,8 @@
 //! Losses and delays on links: cells and whole frames of chosen VCs that a link does not deliver, or delivers late.
 //!
 //! A lost cell takes its time on the link and disappears when it would arrive, like a cell with a bit error in its
-//! header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the link, even those that
-//! another rule loses. A delayed frame leaves the link later (`delay_line.rs`).
+//! header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the link, including those
+//! lost by another rule. A delayed frame leaves the link later (`delay_line.rs`).
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -13,7 +13,7 @@ use crate::tcp::Segment;
 use crate::units::{Duration, Span};
 
 indices! {
-    /// A link with rules for losses or delays, among all such links of a network.
+    /// Index of a link with rules for losses or delays, among all such links of a network.
     LossyIndex;
 }
 
@@ -34,7 +34,8 @@ pub struct LossRule {
 pub struct DelayRule {
     /// The VC, which must cross the link. The link must not lead from a host to an edge device.
     pub vc: VcIndex,
-    /// Selects the packets that are delayed. A pattern with a probability shares its stream with a loss rule for packets.
+    /// Selects the packets that are delayed. A pattern with a probability uses the same random stream as a loss rule
+    /// for packets.
     pub pattern: LossPattern,
     /// Additional delay of the packets. If several rules delay a packet, the longest delay applies.
     pub by: Duration,
@@ -45,7 +46,7 @@ pub struct DelayRule {
 pub enum LossUnit {
     /// Frames with all their cells, numbered from 0 in the order in which their first cell enters the link.
     Packets,
-    /// Single cells, numbered from 0 in the order in which they enter the link. RM cells count.
+    /// Single cells, including RM cells, numbered from 0 in the order in which they enter the link.
     Cells,
 }
 
@@ -54,18 +55,18 @@ pub enum LossUnit {
 pub enum LossPattern {
     /// The packets or cells with these numbers, in ascending order.
     Numbers(Vec<u64>),
-    /// One in `period`, starting with number `first`.
+    /// One packet or cell in `period`, starting with number `first`.
     Every {
-        /// Distance from one loss to the next, at least 1.
+        /// Distance from one selected packet or cell to the next, at least 1.
         period: u64,
         /// Number of the first loss.
         first: u64,
     },
-    /// Each with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
+    /// Each packet or cell with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
     Probability(f64),
-    /// In bursts, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>/gilbert_elliott`.
+    /// Bursts of losses, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>/gilbert_elliott`.
     GilbertElliott(GilbertElliott),
-    /// The packet that carries the byte at this offset of its flow, the first `times` times that it enters the link. The
+    /// The packet with the byte at this offset of its flow, the first `times` times that the byte enters the link. The
     /// unit must be packets.
     Byte {
         /// Offset of the byte in the flow's data, from 0.
@@ -90,14 +91,14 @@ pub struct GilbertElliott {
     pub bad: f64,
 }
 
-/// The reason for the loss of a cell: the number of the packet or cell that a rule selected.
+/// The reason for the loss of a cell: the number of the packet or cell selected by a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLoss {
     /// The unit that the rule counts.
     pub unit: LossUnit,
     /// The lost packet or cell's number among the VC's packets or cells on the link.
     pub number: u64,
-    /// True if this is the first cell that its frame loses on the link.
+    /// True if this is the first cell of its frame that the link loses.
     pub cuts: bool,
 }
 
@@ -118,14 +119,14 @@ pub enum Fate {
     Passes,
     /// It is lost.
     Lost(LinkLoss),
-    /// The link delays the frame of this packet or cell by this time.
+    /// The link delays the frame of this packet or cell by the given time.
     Delayed(Span),
 }
 
 /// Counters of a VC's cells at the end of a link with losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Cells that reached the end of the link, whether or not they were lost there.
+    /// Cells that reached the end of the link, including cells lost there.
     pub came: u64,
     /// Cells lost.
     pub lost: u64,
@@ -143,11 +144,11 @@ impl LossCounters {
     }
 }
 
-/// Numbers of packets or cells that a rule could have selected in a run, and that it selected.
+/// How many packets or cells a rule could have selected in a run, and how many it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
-    /// Packets or cells that reached the end of the link. For a byte rule, the flow's bytes up to the last one that
-    /// did.
+    /// Packets or cells that reached the end of the link. For a byte rule: number of the flow's bytes up to the last
+    /// byte that did.
     pub reached: u64,
     /// Packets or cells that the rule lost or delayed.
     pub selected: u64,
@@ -160,8 +161,8 @@ impl RuleCounters {
 }
 
 impl LossPattern {
-    /// Describes what a rule should have selected in a run but never met; `None` if it met everything. `of` is the flow
-    /// or VC, and `counters` are the rule's counters at the end of the run.
+    /// Describes packets or cells that a rule should have selected in a run but that never arrived; `None` if all
+    /// arrived. `of` is the flow or VC, and `counters` are the rule's counters at the end of the run.
     pub fn unmet(&self, unit: LossUnit, of: &str, counters: RuleCounters) -> Option<String> {
         let RuleCounters { reached, selected } = counters;
         match *self {
@@ -179,8 +180,8 @@ impl LossPattern {
     }
 }
 
-/// Describes which of these packets or cells never arrived; `None` if all did. `numbers` are in ascending order, `of`
-/// is the flow or VC, and `came` is the number of packets or cells that arrived.
+/// Describes which of these packets or cells never arrived; `None` if all arrived. `numbers` are in ascending order,
+/// `of` is the flow or VC, and `came` is the number of packets or cells that arrived.
 pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Option<String> {
     const MOST: usize = 3;
     let rest = &numbers[numbers.partition_point(|&number| number < came)..];
@@ -212,7 +213,7 @@ pub struct LinkLosses {
 #[derive(Clone, Debug, Default)]
 struct VcLosses {
     counters: LossCounters,
-    /// The last frame that lost a cell.
+    /// The latest frame that lost a cell.
     cut: Option<FrameNumber>,
     rules: Vec<RuleState>,
 }
@@ -228,21 +229,21 @@ struct RuleState {
     /// Delay of the selected packets; `None` if they are lost.
     delay: Option<Span>,
     draws: Stream,
-    /// Number of packets or cells so far.
+    /// Number of packets or cells counted so far.
     count: u64,
     /// True in the bad state of a link with two states.
     is_bad: bool,
     /// Number of packets or cells that the rule has selected so far.
     selected: u64,
-    /// Number of the flow's bytes up to the last one that arrived, for a byte rule.
+    /// For a byte rule: number of the flow's bytes up to the last byte that arrived.
     bytes: u64,
-    /// The current frame, and whether it is selected, for a rule for packets.
+    /// For a rule for packets: the current frame, and whether it is selected.
     frame: Option<FrameNumber>,
     selects_frame: bool,
 }
 
 impl LinkLosses {
-    /// Creates the state of a link without rules that `vcs` VCs cross.
+    /// Creates the state of a link that `vcs` VCs cross, without rules.
     pub fn new(link: LinkIndex, vcs: usize) -> Self {
         Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
     }
@@ -283,8 +284,9 @@ impl LinkLosses {
         });
     }
 
-    /// Records that a cell has reached the end of the link. Returns what happens to it. Cells of a VC must be passed in
-    /// order. `segment` returns the bytes of the flow that the cell's packet carries, if any.
+    /// Records that a cell has reached the end of the link. Returns whether the link delivers, loses or delays it.
+    /// Cells of a VC must be passed in order. `segment` returns the bytes of the flow that the cell's packet carries,
+    /// if any.
     pub fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Fate {
         let VcLosses { counters, cut, rules } = &mut self.vcs[cell.label()];
         counters.came += 1;
@@ -327,7 +329,7 @@ impl RuleState {
         RuleCounters { reached, selected: self.selected }
     }
 
-    /// Counts a cell. Returns the unit and its number, if the rule selects it.
+    /// Counts a cell. If the rule selects it, returns the unit and the number within that unit.
     fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<(LossUnit, u64)> {
         let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
         match self.unit {
@@ -343,7 +345,7 @@ impl RuleState {
         self.selects_frame.then(|| (self.unit, self.count - 1))
     }
 
-    /// Counts the next packet or cell. Returns whether it is selected.
+    /// Counts the next packet or cell. Returns whether the rule selects it.
     fn selects_next(&mut self, segment: impl Fn() -> Option<Segment>) -> bool {
         let number = self.count;
         self.count += 1;
@@ -371,7 +373,7 @@ impl RuleState {
 }
 
 impl LossUnit {
-    /// Returns the key of scenarios that counts in this unit.
+    /// Returns the scenario key for rules that count in this unit.
     pub fn name(self) -> &'static str {
         match self {
             Self::Packets => "packets",

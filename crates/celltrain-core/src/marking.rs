@@ -19,16 +19,16 @@ use crate::policy::not_capable::NotCapable;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Conditions under which a port marks packets. With `k_min` alone, it marks every packet that finds more cells waiting (a
-/// step).
+/// Conditions under which a port marks packets. With `k_min` alone, the port marks every packet that finds more than
+/// `k_min` cells waiting (a step).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Marking")]
 pub struct MarkingConfig {
-    /// No packet is marked while at most this number of cells wait (K with a step).
+    /// No packet is marked while at most this number of cells wait. With a step, this is the threshold K.
     pub k_min: Threshold,
-    /// Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability rises from
-    /// 0 to `p_max`. Equal to `k_min` when absent.
+    /// Every packet is marked while more than this number of cells wait. Between `k_min` and `k_max`, the probability
+    /// rises from 0 to `p_max`. Default: `k_min`.
     #[serde(default)]
     pub k_max: Option<Threshold>,
     /// Probability of a mark just below `k_max`.
@@ -39,10 +39,10 @@ pub struct MarkingConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
-    /// Selects the time at which packets are marked: on arrival or on departure.
+    /// Selects when packets are marked: on arrival or on departure.
     #[serde(default)]
     pub at: MarkedAt,
-    /// Selects the cells whose number is compared with the limits.
+    /// Selects which waiting cells are compared with the limits.
     #[serde(default)]
     pub of: Counted,
 }
@@ -51,18 +51,18 @@ fn one() -> f64 {
     1.0
 }
 
-/// Selects the time at which packets are marked: on arrival or on departure.
+/// Selects when packets are marked: on arrival or on departure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkedAt {
-    /// Marks when the last cell arrives, by the number of cells that are waiting.
+    /// Marks a packet when its last cell arrives, by the number of waiting cells.
     #[default]
     Enqueue,
-    /// When its last cell starts to leave, by the cells that it leaves behind.
+    /// Marks a packet when its last cell starts to leave, by the number of cells left behind.
     Dequeue,
 }
 
-/// The queue whose length decides about marks.
+/// The queue whose length decides whether packets are marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
@@ -71,12 +71,12 @@ pub enum Counted {
     Port,
     /// The waiting cells of the port with the cell's priority. The port must be in a memory.
     Queue,
-    /// The cells in the memory that the port shares.
+    /// The cells in the whole memory that the port shares.
     Memory,
 }
 
 impl MarkingConfig {
-    /// Returns a step at `k_min`, on the queue that a packet finds.
+    /// Returns a step at `k_min`, for the queue length that a packet finds.
     pub fn step(k_min: Threshold) -> Self {
         Self { k_min, k_max: None, p_max: 1.0, weight: 1.0, at: MarkedAt::Enqueue, of: Counted::Port }
     }
@@ -135,10 +135,10 @@ pub(crate) struct Marker {
     p_max: f64,
     weight: f64,
     at: MarkedAt,
-    /// The number of cells that the caller must count.
+    /// Selects which number of cells the caller must count.
     pub(crate) of: Counted,
     average: f64,
-    /// True if every data cell is marked, not only the last one of a packet.
+    /// True if every data cell is marked, false if only the last cell of a packet is marked.
     every_cell: bool,
     rng: Stream,
 }
@@ -171,7 +171,7 @@ impl Marker {
         if cell.is_rm() || !(self.every_cell || cell.last_cell()) {
             return cell;
         }
-        // With a weight of 1, the average is exactly the queue.
+        // With a weight of 1, the average equals the queue length.
         self.average += self.weight * (f64::from(waiting) - self.average);
         let marks = if self.average > self.k_max {
             true
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn each_arriving_packet_moves_the_average_queue_length_by_the_configured_weight() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
-        // The averages are 25 and 43.75 with 100 cells waiting, and then 32.8 with none.
+        // While 100 cells wait, the averages are 25 and 43.75. Once no cell waits, the average is 32.8.
         let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
         assert_eq!((marks, marker.average), ([false, true, false], 32.8125));
     }

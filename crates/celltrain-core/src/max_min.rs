@@ -1,7 +1,7 @@
 //! Max-min fair shares of a network: no flow can gain rate without taking it from a flow with an equal or smaller rate.
 //!
 //! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights
-//! as in ATM Forum TM 4.0. All rates rise together from zero, each in proportion to its weight and none below its
+//! as in ATM Forum TM 4.0. All rates rise together from zero, each in proportion to its weight, but never below its
 //! minimum. Once a link is full, the rates of the VCs that cross it stay fixed.
 
 use std::cmp::Reverse;
@@ -22,7 +22,7 @@ use crate::units::CELL_BITS;
 pub struct Terms<'a> {
     /// MCR: the minimum of each VC, in the unit of the capacities; 0 if the slice is empty.
     pub minimums: &'a [f64],
-    /// Weight of each VC's share, above 0; 1 if the slice is empty.
+    /// Weight of each VC's share, above 0. If the slice is empty, all weights are 1.
     pub weights: &'a [f64],
 }
 
@@ -60,7 +60,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // With the VCs in this order, one pass finds the level at which a link is full.
+    // In this order of VCs, one pass finds the level at which a link is full.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -98,9 +98,10 @@ fn filled(
     Ok(rates)
 }
 
-/// Returns the most that each flow's application can receive if the links' rates are divided max-min fairly among the
-/// flows' data, in megabits per second. This is the flow's share of the line times the payload's share of its full
-/// frames. `efficiency` divides by this ceiling, so flows that all have their share fill every link that limits them.
+/// Returns the largest goodput that each flow's application can receive if the links' rates are divided max-min fairly
+/// among the flows' data, in megabits per second. This is the flow's share of the line times the payload's share of its
+/// full frames. `efficiency` divides by this ceiling, so if all flows have an efficiency of 1, every link that limits
+/// them is full.
 ///
 /// All flows have the same weight. TCP demands as much as it can get, up to its pacing rate; packets without TCP demand
 /// their mean rate; no flow demands more than its PCR. Rates include all cells: an ABR VC gets the same as any other,
@@ -175,7 +176,7 @@ pub(crate) fn ideal_rates(
     Ok(ideal)
 }
 
-/// Returns the limit of a flow's demand on the line, if there is one.
+/// Returns the limit of a flow's demand on the line; `None` if the demand is unlimited.
 fn wanted_mbps(flow: &Flow) -> Option<f64> {
     if flow.outside {
         return None;
@@ -207,8 +208,8 @@ impl Vc {
     }
 }
 
-/// Returns the level at which a link is full, given the rates already fixed; infinite if no rate can rise. `on` lists
-/// the VCs in the order in which their rates exceed their minimums.
+/// Returns the level at which a link is full, given the rates that are already fixed. The level is infinite if no rate
+/// can rise. `on` lists the VCs in the order in which their rates exceed their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
     // At level 0, all VCs have their minimum rates.
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_weights_after_minimum_rates() {
+    fn after_minimum_rates_are_granted_the_remaining_rate_is_divided_by_weight() {
         let paths = vec![vec![0]; 3];
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
@@ -281,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_links_has_no_limit_and_a_link_without_vcs_limits_no_vc() {
+    fn a_vc_without_links_has_an_unlimited_rate_and_a_link_without_vcs_limits_no_vc() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
 
-    /// Capacities, paths without repeated links, minimums that fit every link, weights.
+    /// Input: capacities, paths without repeated links, minimums that fit every link, and weights.
     type Drawn = (TiVec<LinkIndex, f64>, Vec<Vec<LinkIndex>>, Vec<f64>, Vec<f64>);
 
     fn networks() -> impl Strategy<Value = Drawn> {
@@ -336,7 +337,7 @@ mod tests {
                 })
             };
             let bottleneck = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
-            // A VC at its minimum need not have the highest rate, but it still needs a full link.
+            // If a VC is at its minimum, it need not have the highest rate, but it still needs a full link.
             let full = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near);
             let at_minimum = rates[vc] <= minimum(vc) * (1.0 + near);
             if !paths[vc].iter().any(|link| if at_minimum { full(link) } else { bottleneck(link) }) {
@@ -380,7 +381,8 @@ mod tests {
             [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
             "a VC without data has no limit: {ideal:?}"
         );
-        // A VC of a higher-priority class gets its whole demand; if that exceeds the link's rate, nothing is left.
+        // A VC of a higher-priority class gets its whole demand. If the demand exceeds the link's rate, no capacity is
+        // left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
             network.flows[SECOND].traffic = packets(rate);
@@ -388,7 +390,8 @@ mod tests {
             let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // If one of the VC's two flows wants the whole link, the VC wants it too, and each of the two VCs gets half.
+        // If one of the VC's two flows wants the whole link, the VC wants the whole link. So each of the two VCs gets
+        // half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

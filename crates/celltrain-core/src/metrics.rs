@@ -31,8 +31,8 @@ use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
 use crate::wire::Wire;
 
-/// All results of a run. Rates are averages over the whole run, including its start, unless only a part of the run is
-/// measured ([`RunResult::over`]).
+/// All results of a run. Rates are averages over the whole run, including its start, unless [`RunResult::over`] limits
+/// the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Simulated seconds.
@@ -52,7 +52,7 @@ pub struct RunResult {
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows and requests, in megabits per second.
     pub goodput_mbps: f64,
-    /// Delay of the files of all flows together; `None` if not measured.
+    /// Delay of the files of all flows together; `None` if it is not measured.
     pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: TiVec<FlowIndex, FlowResult>,
@@ -62,9 +62,9 @@ pub struct RunResult {
     pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
-    /// Memories that ports share.
+    /// Memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryResult>,
-    /// The first cycle of priority groups that paused each other forever, if any.
+    /// The first deadlock: priority groups that paused each other forever, if any.
     pub deadlock: Option<Deadlock>,
     /// Links with loss rules.
     pub losses: TiVec<LossyIndex, LossResult>,
@@ -90,8 +90,8 @@ pub struct FlowResult {
     pub name: String,
     /// The name of the flow's traffic.
     pub traffic: &'static str,
-    /// Name and version of the stack at the flow's ends, if they are outside the simulation; empty otherwise. Not in
-    /// the fingerprint.
+    /// Name and version of the stack at the flow's ends, if the ends are outside the simulation; otherwise empty. Not
+    /// in the fingerprint.
     pub stack: String,
     /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
@@ -108,10 +108,10 @@ pub struct FlowResult {
     pub segments_sent: u64,
     /// Segments retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that arrived but contained no new data.
+    /// Segments that arrived without new data.
     pub repeated_segments: u64,
-    /// Packets without TCP and UDP that a stack outside the simulation sent. If there are no others, segment counts and
-    /// throughput are unknown. Not in the fingerprint.
+    /// Number of packets without TCP and UDP, sent by a stack outside the simulation. If all its packets are of this
+    /// kind, segment counts and throughput are unknown. Not in the fingerprint.
     pub unknown_packets: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
@@ -124,13 +124,14 @@ pub struct FlowResult {
     pub replaced_results: u64,
     /// Packets sent; 0 with TCP.
     pub packets_sent: u64,
-    /// Packets that arrived whole; 0 with TCP.
+    /// Packets that arrived complete; 0 with TCP.
     pub packets_delivered: u64,
-    /// Seconds from the flow's start until its whole file was acknowledged; `None` before then, and without a file.
+    /// Seconds from the flow's start until its whole file was acknowledged; `None` if it was not, or if the flow has no
+    /// file.
     pub completion_s: Option<f64>,
     /// Delay of the files into which the flow's stream is divided; `None` if not measured or without TCP.
     pub file_delay: Option<FileDelay>,
-    /// Delays of its packets; `None` if not measured.
+    /// Delays of the flow's packets; `None` if they are not measured.
     pub delays: Option<FlowDelayTimes>,
 }
 
@@ -147,7 +148,7 @@ impl FlowResult {
 pub struct PortResult {
     /// Its name.
     pub name: String,
-    /// Number of cells that can wait; `None` if unlimited.
+    /// Number of cells that can wait at the port; `None` if unlimited.
     pub buffer_cells: Option<u32>,
     /// The policy's name; at an edge device, the name of the discard algorithm.
     pub policy: &'static str,
@@ -159,7 +160,7 @@ pub struct PortResult {
     pub max_queue_cells: u32,
     /// Cells waiting at the end.
     pub queue_cells: u32,
-    /// Counters of its cells.
+    /// Counters of the port's cells.
     pub counters: PortCounters,
     /// Results of the formulas of the port's policy that were replaced because they were not finite numbers.
     pub replaced_results: u64,
@@ -169,11 +170,11 @@ pub struct PortResult {
     pub utilisation: f64,
     /// Delays of the packets at the port; `None` if not measured.
     pub delays: Option<DelayTimes>,
-    /// The queues of a port that has several, with their delays; empty if delays are not measured.
+    /// The queues of a port that has several queues, with their delays; empty if delays are not measured.
     pub queues: Vec<QueueResult>,
 }
 
-/// Results for a memory that ports share.
+/// Results for a memory shared by ports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryResult {
     /// Its name.
@@ -192,12 +193,13 @@ pub struct MemoryResult {
     pub queues: TiVec<QueueIndex, QueueResult>,
 }
 
-/// Priority groups that pause each other forever, because the cells of each group wait at the port that feeds the next.
+/// A deadlock: priority groups that pause each other forever, because the cells of each group wait at the port that
+/// feeds the next group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadlock {
     /// Time at which the last pause closed the cycle, in seconds.
     pub at_s: f64,
-    /// The links that feed the groups, and their priorities, in the order of the cycle.
+    /// The links that feed the groups of the cycle, with their priorities, in cycle order.
     pub cycle: Vec<(String, u8)>,
 }
 
@@ -212,7 +214,7 @@ pub struct PoolResult {
     pub policy: &'static str,
     /// B: cells of the pool's shared part.
     pub cells: u32,
-    /// The largest number of occupied cells in the shared part so far.
+    /// The largest number of cells in the shared part so far.
     pub max_used_cells: u32,
     /// Number of occupied cells in the shared part at the end.
     pub used_cells: u32,
@@ -223,20 +225,20 @@ pub struct PoolResult {
 pub struct QueueResult {
     /// The queue's name: the memory, the link and the priority; or the link, and the VCs or classes.
     pub name: String,
-    /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
+    /// The name of the queue's pool; `None` without a memory, in which case cells are not counted by queue.
     pub pool: Option<String>,
     /// The side of the switch on which the queue's cells are counted.
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,
-    /// Counters of its cells.
+    /// Counters of the port's cells.
     pub counters: QueueCounters,
     /// Delays of the queue's packets at the output port; `None` for a priority group, or if not measured.
     pub delays: Option<DelayTimes>,
 }
 
 impl RunResult {
-    /// Returns the packets, cells or bytes that loss rules should have affected but that were never sent.
+    /// Returns the packets, cells or bytes that loss rules select but that were never sent.
     pub fn unmet_rules(&self, network: &Network) -> Vec<UnmetRule> {
         let with_rules = network.links.iter().filter(|link| link.has_rules());
         let rules = with_rules.zip(&self.losses).flat_map(|(link, of_link)| {
@@ -253,12 +255,12 @@ impl RunResult {
     }
 }
 
-/// A link's rule that lost or delayed less than it should.
+/// A link's rule that lost or delayed fewer packets than it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetRule {
     /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
     pub number: usize,
-    /// The warning about what did not happen, where and why.
+    /// The warning: what did not happen, on which link, and why.
     pub text: String,
 }
 
@@ -286,9 +288,9 @@ pub struct ContractResult {
     pub name: String,
     /// Counters at the edge of the network.
     pub edge: EdgeCounters,
-    /// Whole frames that the policies of the VC's ports discarded before any merge.
+    /// Whole frames that policies discarded at the VC's ports, before any merge.
     pub discarded_frames: u64,
-    /// Frames that lost a cell at these ports because the buffer was full.
+    /// Frames that lost a cell at these ports because a buffer was full.
     pub cut_frames: u64,
 }
 
@@ -299,13 +301,13 @@ pub struct AbrResult {
     pub name: String,
     /// ACR at the end, in megabits per second, including cell headers.
     pub acr_mbps: f64,
-    /// Forward RM cells that the VC's source sent in rate.
+    /// Number of forward RM cells that the VC's source sent in rate.
     pub forward_rm_cells: u64,
-    /// Forward RM cells that the VC's source sent out of rate.
+    /// Number of forward RM cells that the VC's source sent out of rate.
     pub out_of_rate_rm_cells: u64,
-    /// Backward RM cells that returned to the VC's source.
+    /// Number of backward RM cells that returned to the VC's source.
     pub returned_rm_cells: u64,
-    /// Share of RM cells, both forward and backward, in the cells that the VC's source sent. `None` if it sent no
+    /// Fraction of RM cells, both forward and backward, among the cells that the VC's source sent. `None` if it sent no
     /// cells.
     pub rm_share: Option<f64>,
 }
@@ -315,7 +317,7 @@ pub struct AbrResult {
 pub struct CellTotals {
     /// Cells sent by end systems, plus RM cells.
     pub offered: u64,
-    /// Cells that reached the host at the end of their VC, or RM cells that reached the end of their loop.
+    /// Number of cells that reached the host at the end of their VC, or of RM cells that reached the end of their loop.
     pub delivered: u64,
     /// Cells lost because a buffer was full, or on a link with loss rules.
     pub lost: u64,
@@ -354,14 +356,14 @@ pub struct FinalState<'a> {
     pub edge: &'a Edge,
     /// Shaped ports of the network, and the control loops of the ABR VCs.
     pub rate_control: &'a RateControl,
-    /// Delays of the packets at the ports, if they are measured.
+    /// Delays of packets at ports, if they are measured.
     pub delays: Option<TiVec<LinkIndex, PortDelayTimes>>,
-    /// Token that cancels the measurement, which takes time in a large network.
+    /// Token that cancels the measurement, which can take long in a large network.
     pub token: &'a CancellationToken<'a>,
 }
 
 impl FinalState<'_> {
-    /// Measures the run, after asserting that every cell is accounted for, by VC and by port.
+    /// Measures the run. First asserts, by VC and by port, that every cell is accounted for.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if the work is cancelled.
@@ -421,7 +423,7 @@ impl FinalState<'_> {
     }
 
     fn conserve(&self, is_whole: bool) -> CellTotals {
-        // After a merge, branches cannot be distinguished, so they are counted together.
+        // After a merge, the cells of branches cannot be told apart, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];
@@ -525,7 +527,7 @@ impl FinalState<'_> {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
-                // A label that several branches share belongs to the first branch of the merge.
+                // If several branches share a label, it belongs to the first branch of the merge.
                 if self.routing.vcs[link][label] == number {
                     frames.add(&self.ports[link].counters[label]);
                 }
@@ -653,7 +655,7 @@ impl FinalState<'_> {
                     counters.forwarded,
                     counters.lost_overflow,
                     counters.lost_pushed_out,
-                    counters.discarded_frame,
+                    counters.discarded_frame + counters.refused_by_memory,
                     counters.discarded_remainder,
                     u64::from(waiting),
                 ]);
@@ -680,7 +682,7 @@ impl FinalState<'_> {
     }
 }
 
-/// Converts bytes in a number of seconds to megabits per second; 0 bytes give 0, even if the time is 0.
+/// Converts bytes in a number of seconds to megabits per second. Zero bytes give 0, even if the time is 0.
 fn mbps(bytes: u64, seconds: f64) -> f64 {
     if bytes > 0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
 }

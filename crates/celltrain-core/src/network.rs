@@ -24,11 +24,13 @@ use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
 use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
+use crate::switching::{PacketAdmission, Switching};
 use crate::tcp::timers::DELAYED_ACK_TICK;
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
+use crate::until::Until;
 use crate::wire::Wire;
 
 /// Bits of a pause frame: 64 bytes (IEEE 802.3 annex 31A), one pause quantum.
@@ -39,13 +41,15 @@ pub(crate) const PAUSE_FRAME_BITS: u64 = 512;
 pub struct Network {
     /// Seed of every random stream.
     pub seed: u64,
-    /// Duration of the run; events at its end still happen.
+    /// Duration of the run at most; events at its end still happen.
     pub duration: Duration,
+    /// Determines whether the run may end earlier.
+    pub until: Until,
     /// Hosts and switches.
     pub nodes: TiVec<NodeIndex, Node>,
-    /// One-way links with the output ports at their starts.
+    /// One-way links. Each has an output port at its start.
     pub links: TiVec<LinkIndex, Link>,
-    /// Memories that output ports of one switch share; a port is in at most one.
+    /// Memories shared by output ports of one switch. A port belongs to at most one.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
@@ -59,13 +63,15 @@ pub struct Network {
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
-    /// Order of a departure from a port and arrivals at the same instant.
+    /// Order of a departure and arrivals at a port in the same instant.
     pub service_order: ServiceOrder,
+    /// How switches forward packets that delimit themselves.
+    pub switching: Switching,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
     /// Framing.
     pub aal5: Aal5Options,
-    /// L: size of the files whose delay is measured; `None` if it is not measured.
+    /// L: size of the files whose delay is measured; `None` if no file delay is measured.
     pub file_size: Option<Bytes>,
     /// The part of a run that rates and counters cover.
     pub measure: MeasureWindow,
@@ -73,7 +79,7 @@ pub struct Network {
     pub delays: DelayChoice,
 }
 
-/// The part of a run that rates and counters cover; all of it by default.
+/// The part of a run that rates and counters cover. Default: the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasureWindow {
     /// Start of the measured time; the start of the run if not given.
@@ -94,9 +100,9 @@ pub struct Node {
 /// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Sends and receives; its output queue is unlimited.
+    /// A host, which sends and receives. Its output queue is unlimited.
     Host,
-    /// Forwards cells, with one buffer at each output.
+    /// A switch, which forwards cells. It has one buffer at each output.
     Switch,
     /// Connects hosts to the ATM network. It takes whole packets from hosts, and sends them into the network cell by
     /// cell. It can only be the first or the last node between a path's two hosts.
@@ -124,13 +130,13 @@ pub struct Link {
     pub scheduler: SchedulerConfig,
     /// Feedback to the sources of the port's ABR VCs.
     pub allocator: Option<AllocatorConfig>,
-    /// Rules for marking packets; `None` if the port marks none.
+    /// Rules for marking packets; `None` if the port marks no packets.
     pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
-    /// Rules by which the link loses cells and packets.
+    /// Rules by which the link loses cells or packets.
     pub losses: Vec<LossRule>,
-    /// Rules by which the link delivers packets late.
+    /// Rules by which the link delays packets.
     pub late: Vec<DelayRule>,
     /// The unit in which the link carries packets.
     pub wire: Wire,
@@ -143,37 +149,37 @@ impl Link {
     }
 }
 
-/// A virtual channel: the links its cells cross, in order.
+/// A virtual channel: the links that its cells cross, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
     /// The VC's name in scenarios: the name of its flow, followed by `-acks` for the VC of the acknowledgements.
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// The merge of which the VC is a branch, if any.
+    /// The merge to which the VC belongs, if any.
     pub merge: Option<MergeIndex>,
-    /// The network's guarantee to the VC, enforced at the switch at the end of its first link.
+    /// The network's guarantee to the VC. It is enforced at the switch at the end of the VC's first link.
     pub contract: Option<Gfr>,
-    /// True if the VC's source tags all its cells (CLP = 1).
+    /// True if the VC's source tags all of its cells (CLP = 1).
     pub tagged: bool,
     /// Class used by schedulers.
     pub class: Class,
-    /// The VC's priority in memories that ports share, 0 to 7.
+    /// The VC's priority in memories shared by ports, 0 to 7.
     pub priority: u8,
-    /// Parameters of the rate control, if the VC has the service ABR.
+    /// Parameters of the rate control, if the VC's service is ABR.
     pub abr: Option<Parameters>,
-    /// If `abr` is set, the VC of the other direction. It carries this VC's backward RM cells.
+    /// If `abr` is set, the VC in the other direction, which carries this VC's backward RM cells.
     pub partner: Option<VcIndex>,
 }
 
-/// Several VCs that merge into one. After the port where they meet, they share a label. Their frames are not
-/// interleaved: each frame waits at that port until it is complete, and its cells are then sent back to back
-/// (`docs/mechanisms.md` 7; ATM Forum 97-0831, section 4).
+/// Several VCs that merge into one. After the port where they meet, they share a label. That port keeps each frame
+/// until it is complete and then sends its cells back to back, so frames are not interleaved (`docs/mechanisms.md` 7;
+/// ATM Forum 97-0831, section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     /// The name of the merged VC.
     pub name: String,
-    /// The link on which the branches leave the merging switch: the first link that all branches cross.
+    /// The link on which the merged VCs leave the merging switch: the first link that all branches cross.
     pub at: LinkIndex,
 }
 
@@ -187,18 +193,18 @@ impl Merge {
 pub struct Flow {
     /// The flow's name in the scenario.
     pub name: String,
-    /// The VC of its data.
+    /// The VC of the flow's data.
     pub data_vc: VcIndex,
-    /// The VC of its acknowledgements, if there are any.
+    /// The VC of the flow's acknowledgements, if there are any.
     pub ack_vc: VcIndex,
     /// Start time.
     pub start: Duration,
-    /// TCP of the flow, if it sends over TCP.
+    /// TCP settings of the flow, if it sends over TCP.
     pub tcp: TcpConfig,
     /// Data to send.
     pub traffic: TrafficConfig,
-    /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. Its `tcp`
-    /// has the payload of a full frame as MSS and the largest buffer of an end as receive window.
+    /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. In its
+    /// `tcp`, the MSS is the payload of a full frame, and the receive window is the larger buffer of its ends.
     pub outside: bool,
 }
 
@@ -225,7 +231,7 @@ impl Flow {
 /// The next hop of a cell at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The output port of this link, under this label.
+    /// The output port of this link.
     Port {
         /// The link.
         link: LinkIndex,
@@ -244,9 +250,9 @@ pub enum Next {
 pub struct Routing {
     /// Next hop of a cell, by link and label.
     pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
-    /// The VC, by link and label; the first branch if VCs have merged.
+    /// The VC, by link and label. If VCs have merged, the first branch.
     pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
-    /// True if frames of the VC wait until they are complete, by link and label.
+    /// By link and label, true if the port keeps frames of the VC until they are complete.
     pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
     /// Label of each VC on its first link.
     pub first_label: TiVec<VcIndex, Label>,
@@ -257,7 +263,7 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// Returns the labels of a VC on the links of its path, in order.
+    /// Returns the labels of a VC on the links of its path, in path order.
     pub fn labels<'a>(&'a self, network: &'a Network, vc: VcIndex) -> impl Iterator<Item = Label> + 'a {
         let mut next = self.first_label[vc];
         network.vcs[vc].path.iter().map(move |&link| {
@@ -276,6 +282,7 @@ impl Network {
         Self {
             seed: 1,
             duration,
+            until: Until::default(),
             nodes,
             links,
             memories: TiVec::new(),
@@ -286,6 +293,7 @@ impl Network {
             bottleneck: LinkIndex::default(),
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),
+            switching: Switching::default(),
             host: HostOptions::default(),
             aal5: Aal5Options::default(),
             file_size: None,
@@ -303,16 +311,25 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// Returns the largest share of a flow's data rate that its application can receive: the payload's share of its
-    /// full frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
+    /// Returns the largest fraction of a flow's data rate that its application can receive: the payload of its full
+    /// frames, less the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
     }
 
-    /// Returns the share of data cells in a flow's rate, which is below 1 only with ABR.
+    /// Returns the fraction of data cells in a flow's rate. Only with ABR is it below 1.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
+    /// Returns whether the port of a link stores each packet whole before it sends it, and how it admits packets. Only
+    /// switches whose packets delimit themselves do.
+    pub fn stores(&self, link: LinkIndex) -> Option<PacketAdmission> {
+        let Switching { cut_through, admission } = self.switching;
+        let delimits = self.aal5.framing == Framing::Packets;
+        let is_switch = self.nodes[self.links[link].from].kind == NodeKind::Switch;
+        (delimits && is_switch && !cut_through).then_some(admission)
     }
 
     /// Creates the policy of a port.
@@ -338,7 +355,7 @@ impl Network {
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
-    /// Returns the merge in which a VC shares its label on a link with the other branches, if any.
+    /// Returns the merge in which a VC shares its label on a link with other branches, if any.
     pub fn merged_at(&self, vc: &Vc, link: LinkIndex) -> Option<MergeIndex> {
         let place = |link: LinkIndex| vc.path.iter().position(|&other| other == link);
         vc.merge.filter(|&merge| place(link) > place(self.merges[merge].at))
@@ -384,8 +401,8 @@ impl Network {
         Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
 
-    /// Returns a clock on which every time of this network is a whole number of units, if there is one. If rates are
-    /// controlled, the clock is a thousand times finer, because the intervals between cells are rounded to it.
+    /// Returns a clock on which every time of this network is a whole number of units, if such a clock exists. With
+    /// rate control the clock is a thousand times finer, because the intervals between cells are rounded to its unit.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.uses_tcp());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -461,7 +478,7 @@ impl Network {
             routing.input.push(u32::try_from(routing.inputs[link.to].len()).expect("links have 32-bit numbers"));
             routing.inputs[link.to].push(number);
         }
-        // Labels of each merge's first branch, which all branches share after the merge.
+        // Labels of the first branch of each merge. After the merge, all branches have this label.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {
@@ -496,7 +513,7 @@ impl Network {
         Time::default() + clock.span(self.duration)
     }
 
-    /// Returns the two ends of the measuring window on `clock`, if they lie within the run.
+    /// Returns both ends of the measuring window on `clock`, if they lie within the run.
     #[expect(clippy::arithmetic_side_effects, reason = "the value is never negative")]
     pub fn window(&self, clock: Clock) -> [Option<Time>; 2] {
         let within = |&bound: &Duration| bound > Duration::default() && bound < self.duration;
@@ -520,8 +537,8 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// If rates are controlled, the clock's unit is divided by this number. The shortest interval between two cells is then
-/// some hundred thousand units.
+/// With rate control, the clock's unit is divided by this number. The shortest interval between two cells is then some
+/// hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links of a topology under construction.
@@ -529,7 +546,7 @@ const UNITS_FOR_RATES: u64 = 1000;
 pub struct Graph {
     /// Hosts and switches.
     pub nodes: TiVec<NodeIndex, Node>,
-    /// One-way links; their ports have unlimited buffers until a scenario sets a limit.
+    /// One-way links. Their ports have unlimited buffers until a scenario sets a limit.
     pub links: TiVec<LinkIndex, Link>,
 }
 
@@ -539,7 +556,7 @@ impl Graph {
         self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
-    /// Returns the other link of a pair that was added together.
+    /// Returns the other link of a pair of links that were added together.
     pub fn way_back(link: LinkIndex) -> LinkIndex {
         LinkIndex::new(link.number() ^ 1)
     }

@@ -12,14 +12,15 @@ use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
-/// An observer of a run. Every method has an empty default, so methods that are not used cost nothing.
+/// An observer of a run. Every method has an empty default, so unused methods cost nothing.
 pub trait Probe: Observer {
     /// Returns the next instant at which this probe takes a snapshot, if any.
     fn next_snapshot(&self) -> Option<Time> {
         None
     }
 
-    /// Returns the ports whose ranges the probe reads ([`Queues::range`]). These ports stay the same during a run.
+    /// Returns the ports whose ranges of queue lengths the probe reads ([`Queues::range`]). These ports stay the same
+    /// during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
     }
@@ -44,12 +45,12 @@ impl<P: Probe> Probe for &mut P {
     }
 }
 
-/// The network as a probe sees it.
+/// The network, as seen by a probe.
 #[derive(Clone, Copy)]
 pub struct NetworkView<'a> {
     /// The queues of the output ports.
     pub queues: &'a dyn Queues,
-    /// Shaped ports and the rates of their VCs.
+    /// The shaped ports, and the rates of their VCs.
     pub rate_control: &'a RateControl,
     /// The ends of all connections.
     pub end_systems: &'a EndSystems,
@@ -61,14 +62,14 @@ pub trait Queues {
     fn occupancy(&self, link: LinkIndex) -> u32;
 
     /// Returns the smallest and largest number of cells waiting at the port of this link since the latest snapshot or
-    /// the start of the run. The port must be one of [`Probe::traced_ports`]. Includes lengths that change within an
-    /// instant.
+    /// the start of the run. The port must be one of [`Probe::traced_ports`]. The range includes lengths that occur
+    /// only within an instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
-    /// Appends the number of cells of each VC that wait at the port of this link, by label.
+    /// Appends the number of waiting cells of each VC, by label, at the port of this link.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 
-    /// Returns a memory that ports share.
+    /// Returns a memory shared by ports.
     fn memory(&self, memory: MemoryIndex) -> &Memory;
 }
 
@@ -92,7 +93,7 @@ pub struct SeriesChoice {
     pub windows: bool,
     /// Bytes delivered of each flow.
     pub delivered: bool,
-    /// ACR of each flow whose data VC is ABR, see [`Recorder::rate_flows`].
+    /// ACR of each flow whose data VC is ABR; see [`Recorder::rate_flows`].
     pub rates: bool,
     /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
@@ -106,9 +107,9 @@ pub struct SeriesChoice {
 pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<LinkIndex>,
-    /// Flows whose rate is controlled, and the VCs of their data.
+    /// Flows whose rate is controlled, with the VCs of their data.
     rates: Vec<(FlowIndex, VcIndex)>,
-    /// Flows whose packets wait to enter the ATM network, and the VCs of their data.
+    /// Flows whose packets wait to enter the ATM network, with the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
     queues: Vec<(MemoryIndex, QueueIndex)>,
     step: Duration,
@@ -120,9 +121,9 @@ pub struct Recorder {
     pub times: Vec<Time>,
     /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
-    /// The smallest number of cells waiting since the previous sample, in the same layout.
+    /// The smallest number of waiting cells since the previous sample, in the same layout as `queue`.
     pub queue_cells_least: Vec<u32>,
-    /// The largest number of cells waiting since the previous sample, in the same layout.
+    /// The largest number of waiting cells since the previous sample, in the same layout as `queue`.
     pub queue_cells_largest: Vec<u32>,
     /// Waiting cells by VC, one row per sample, one column per label at each chosen port.
     pub occupancy_cells: Vec<u32>,
@@ -130,8 +131,8 @@ pub struct Recorder {
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row per sample, one column per flow.
     pub ssthresh_segments: Vec<f64>,
-    /// Bytes passed to the application in order since the start, each counted once; one row per sample, one column per
-    /// flow.
+    /// Bytes delivered in order to the application since the start, each counted once; one row per sample, one column
+    /// per flow.
     pub delivered_bytes: Vec<u64>,
     /// ACR in megabits per second, cell headers included; one row per sample, one column for each of `rate_flows`.
     pub acr_mbps: Vec<f64>,
@@ -147,7 +148,7 @@ pub struct Recorder {
     pub memory_cells: Vec<u32>,
     /// Cells of each queue in the shared part of its pool, in the same layout.
     pub memory_shared_cells: Vec<u32>,
-    /// Threshold of the queue in the shared part, in the same layout; NaN if its policy has none.
+    /// Threshold of the queue in the shared part, in the same layout; NaN if its policy has no threshold.
     pub memory_threshold_cells: Vec<f64>,
 }
 
@@ -207,7 +208,7 @@ impl Recorder {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 
-    /// Returns the queues of shared memories, the columns of their series.
+    /// Returns the queues of shared memories. They are the columns of their series.
     pub fn queues(&self) -> &[(MemoryIndex, QueueIndex)] {
         &self.queues
     }

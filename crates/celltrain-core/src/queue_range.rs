@@ -1,4 +1,4 @@
-//! The smallest and largest queue lengths of a port, between samples and over a whole run.
+//! The smallest and largest queue length of a port, between samples and over the whole run.
 
 /// The smallest and largest queue lengths of a port over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct QueueRange {
 
 /// Tracks the range of a queue that is empty at the start of a run.
 ///
-/// A cell that starts service at the time of its arrival counts as waiting at that time, as in
+/// A cell that starts to be sent at its arrival still counts as waiting at that time, as in
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {
@@ -40,7 +40,7 @@ impl QueueTracker {
         self.rise(largest);
     }
 
-    /// Returns the range since the latest sample if `cells` cells are waiting now.
+    /// Returns the range since the latest sample, given that `cells` cells are waiting now.
     pub(crate) fn range(&self, cells: u32) -> QueueRange {
         let QueueRange { least, largest } = self.since_sample;
         QueueRange { least: least.min(cells), largest: largest.max(cells) }
@@ -52,7 +52,7 @@ impl QueueTracker {
         self.since_sample = QueueRange { least: cells, largest: cells };
     }
 
-    /// Returns the largest queue since the start of the run.
+    /// Returns the largest queue length since the start of the run.
     #[inline]
     pub(crate) fn max_queue(&self) -> u32 {
         self.largest_before.max(self.since_sample.largest)
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recorded_range_of_a_queue_starts_at_the_sampled_length_and_keeps_the_maximum() {
+    fn the_recorded_range_of_a_queue_begins_with_the_sampled_length_and_contains_the_maximum() {
         let mut tracker = QueueTracker::default();
         tracker.rise(7);
         assert_eq!(tracker.range(4), QueueRange { least: 0, largest: 7 });

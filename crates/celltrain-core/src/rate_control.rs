@@ -1,5 +1,5 @@
 //! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both
-//! engines drive this one model; `docs/design/abr.md` gives the order of calls.
+//! engines use this one model. `docs/design/abr.md` gives the order of calls.
 
 use std::ops::Range;
 
@@ -31,11 +31,11 @@ pub struct Place {
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// The port and label at which each VC is shaped; `None` if it is not shaped.
+    /// The port and label at which each VC is shaped; `None` if the VC is not shaped.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// For each link and label of a VC: where data of the other direction leaves the switch at the end of the link, if
-    /// the allocator there writes into the VC's backward RM cells. Empty if there is no such port.
+    /// For each link and label of a VC: the port by which data of the other direction leaves the switch at the end of
+    /// the link, if its allocator writes into the VC's backward RM cells. Empty if there is no such port.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
@@ -45,7 +45,7 @@ struct Loop {
     home: Place,
     /// The link at whose end the VC's RM cells leave the loop.
     end: LinkIndex,
-    /// The VC of the other direction.
+    /// The VC in the other direction.
     partner: VcIndex,
     destination: Destination,
     /// Number of RM cells that have reached the end of the loop.
@@ -130,30 +130,30 @@ impl RateControl {
         })
     }
 
-    /// Returns the port and label at which a VC is shaped; `None` if it is not.
+    /// Returns the port and label at which a VC is shaped; `None` if the VC is not shaped.
     pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
 
-    /// Returns the shaped port at the start of a link, if it has one.
+    /// Returns the shaped port at the start of a link, if there is one.
     #[inline]
     pub fn port(&self, link: LinkIndex) -> Option<&ShapedPort> {
         self.ports[link].as_deref()
     }
 
-    /// Returns the shaped port at the start of a link mutably, if there is one.
+    /// Returns the shaped port at the start of a link, for changes, if there is one.
     #[inline]
     pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
         self.ports[link].as_deref_mut()
     }
 
-    /// Returns the allocator of the port at the start of a link, if it has one.
+    /// Returns the allocator of the port at the start of a link, if there is one.
     #[inline]
     pub fn allocator(&mut self, link: LinkIndex) -> Option<&mut Box<dyn Allocator>> {
         self.allocators[link].as_mut()
     }
 
-    /// Returns the number of waiting cells above which the port at the start of a link marks cells, if any.
+    /// Returns the queue length above which the port at the start of a link marks cells, if it marks any.
     pub fn marks_above(&self, link: LinkIndex) -> Option<u32> {
         self.allocators[link].as_ref()?.marks_above()
     }
@@ -171,28 +171,29 @@ impl RateControl {
         self.of_mut(vc).destination.on_data(marked);
     }
 
-    /// Returns the content with which RM cell `number` of `vc` is turned around at the end of its loop, or `None` if
-    /// the cell was already on its way back. Called in the order of the VC's cells.
+    /// Returns the content with which RM cell `number` of `vc` returns from the end of its loop; `None` if the cell was
+    /// already on its way back. Calls must be in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = self.rm_content(vc, number);
         (!rm.backward).then(|| self.of_mut(vc).destination.turn_around(&rm))
     }
 
-    /// Returns where an RM cell continues at the end of `vc`'s loop: where the other direction is shaped.
+    /// Returns the port and label at which an RM cell continues at the end of `vc`'s loop, where the other direction is
+    /// shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
         self.of(self.of(vc).partner).home
     }
 
-    /// Returns whether RM cell `number`, which goes backward on `vc`, will leave the rate unchanged when it returns.
+    /// Returns whether the returning RM cell `number` on `vc` will leave the rate unchanged.
     pub fn keeps_rate(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         let rm = self.rm_content(vc, number);
         let Place { link, label } = self.goes_to(vc);
         self.shaped(link).keeps_rate(label, &rm)
     }
 
-    /// Handles RM cell `number`, which reaches an end of `vc`'s control loop at `now`. If it turns around there, it
-    /// joins the queue of the shaper for the other direction. If it is back at its source, it sets the source's rate.
+    /// Handles RM cell `number`, which reaches an end of `vc`'s control loop at `now`. At the destination, the cell
+    /// joins the queue of the shaper for the other direction. Back at its source, it sets the source's rate.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = self.rm_content(vc, number);
         let of_vc = self.of_mut(vc);
@@ -258,7 +259,7 @@ impl RateControl {
         self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
     }
 
-    /// Returns how many RM cells a VC has sent, and how many of them have reached the end of their loop.
+    /// Returns the number of RM cells that a VC has sent, and how many of them have reached the end of their loop.
     pub fn rm_cells(&self, vc: VcIndex) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
         let port = self.port(home.link).expect("every ABR VC leaves its source through a shaped port");
@@ -298,7 +299,7 @@ fn passes(
     }
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
-    // For each node, the link and label on which the other direction of the current VC leaves it.
+    // For each node, the link and label by which the other direction of the current VC leaves the node.
     let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };

@@ -1,4 +1,4 @@
-//! The macro that defines lists of variants: policies, schedulers, TCP variants, topologies.
+//! The macro that defines lists of variants, such as policies, schedulers, TCP variants and topologies.
 //!
 //! ```ignore
 //! pub mod tail_drop;
@@ -31,7 +31,7 @@
 //! | `enum Kind(Options)` | the settings that all variants share | `Kind::named(name, options)` |
 //! | `enum Kind` | nothing | `Kind::ALL`, and a default (the line under `#[default]`) |
 //!
-//! and four kinds of functions, each with one expression for all variants:
+//! There are also four kinds of functions, each with one expression for all variants:
 //!
 //! | function | its value |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Requests: connections that open during a run, send a number of bytes, and close.
 //!
 //! A group of requests describes when its connections open, between which hosts, and how much they send. Engines use
-//! [`crate::end_systems`], which keeps the state of open connections only.
+//! [`crate::end_systems`], which keeps only the state of open connections.
 //!
 //! Source: `docs/design/requests.md`.
 
@@ -18,7 +18,7 @@ use crate::tcp::TcpConfig;
 use crate::units::{Bytes, Duration};
 
 indices! {
-    /// An ordered pair of hosts that requests can use.
+    /// An ordered pair of hosts between which requests are possible.
     PairIndex;
 
     /// A group of requests.
@@ -36,17 +36,17 @@ pub struct Requests {
     pub drops_closed: bool,
 }
 
-/// An ordered pair of hosts, and the VCs from one to the other. A VC carries the data of requests in this direction and
-/// the acknowledgements of requests in the other.
+/// An ordered pair of hosts, and the VCs from the first to the second. A VC carries the data of requests in this
+/// direction and the acknowledgements of requests in the other direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The host that sends data.
     pub from: NodeIndex,
     /// The host that receives the requested data.
     pub to: NodeIndex,
-    /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects one.
+    /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects the VC.
     pub vcs: Vec<VcIndex>,
-    /// The pair in the other direction.
+    /// The same pair in the opposite direction.
     pub back: PairIndex,
 }
 
@@ -55,8 +55,11 @@ pub struct Pair {
 pub struct RequestGroup {
     /// The group's name in scenarios and results.
     pub name: String,
-    /// The TCP of its connections.
+    /// The TCP of its connections. If their ends are outside the simulation, only its sizes matter.
     pub tcp: TcpConfig,
+    /// True if the ends of its connections are outside the simulation, for example real stacks. The connections then
+    /// open and close when these end systems determine it ([`crate::engine::HostedSimulation`]).
+    pub outside: bool,
     /// Opening of connections: with a handshake or at once.
     pub opening: Opening,
     /// Determines when connections open, between which hosts, and with which sizes.
@@ -64,7 +67,7 @@ pub struct RequestGroup {
 }
 
 impl RequestGroup {
-    /// Returns the pairs of hosts between which the group sends. A pair may occur several times.
+    /// Returns the pairs of hosts between which the group sends. A pair may occur more than once.
     pub fn pairs(&self) -> impl Iterator<Item = PairIndex> {
         let (of_all, by_receiver) = match &self.arrivals {
             Arrivals::Poisson { pairs, .. } => (pairs.as_slice(), &[][..]),
@@ -93,14 +96,14 @@ pub enum Arrivals {
         mean: Duration,
         /// Sizes of requests.
         sizes: Sizes,
-        /// The pairs of hosts among which requests are distributed, at least one.
+        /// Queries. Several hosts answer each query at once.
         pairs: Vec<PairIndex>,
         /// Selects a request's pair.
         order: PairOrder,
     },
     /// Queries, each of which several hosts answer at once.
     Incast {
-        /// Time between two queries, and from the start of the run to the first.
+        /// Time from one query to the next, and from the start of the run to the first query.
         interval: Duration,
         /// Distribution of the intervals: constant or random.
         times: QueryTimes,
@@ -108,10 +111,10 @@ pub enum Arrivals {
         bytes: Bytes,
         /// Number of hosts that answer.
         senders: u32,
-        /// For each possible receiver, the pairs that lead to it, at least `senders` of them. Each query draws a
-        /// receiver, and then senders from its pairs.
+        /// For each possible receiver, the pairs that lead to it; there are at least `senders`. Each query draws a
+        /// receiver, and then the senders from its pairs.
         receivers: Vec<Vec<PairIndex>>,
-        /// Maximum delay before an answer. Each delay is drawn between 0 and this value.
+        /// Maximum delay of an answer. Each delay is drawn between 0 and this value.
         spread: Duration,
     },
 }
@@ -139,8 +142,8 @@ pub enum QueryTimes {
 /// A distribution of sizes, linear between the points of its cumulative distribution function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    /// Sizes in bytes, each with the probability of sizes up to it. Both rise; the last probability is 1. If the first
-    /// point has a probability above 0, this is the probability of exactly its size.
+    /// Sizes in bytes, each with the probability of at most this size. Sizes and probabilities rise, and the last
+    /// probability is 1. If the first probability is above 0, it is the probability of exactly the first size.
     points: Vec<(f64, f64)>,
 }
 
@@ -175,7 +178,7 @@ impl Sizes {
         self.at(rng.unit()).round() as u64
     }
 
-    /// Returns the size that a request does not reach with probability `share`.
+    /// Returns the size below which a request lies with probability `share`.
     fn at(&self, share: f64) -> f64 {
         let place = self.points.partition_point(|&(_, cumulative)| cumulative < share);
         let (bytes, cumulative) = self.points[place.min(self.points.len() - 1)];

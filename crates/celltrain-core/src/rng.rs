@@ -54,7 +54,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // Rejection is possible only in this case, so only this case needs the division.
+            // Only in this case is a rejection possible, so only here is the division needed.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -70,8 +70,8 @@ impl Stream {
 
     /// Draws a length of time from the exponential distribution with this mean, by von Neumann's comparison of uniform
     /// numbers (1951). This needs no logarithm, so the result is the same on every machine. The result is at most 2^62
-    /// units, which is also the limit of scenario checks for all other times. With a mean of a sixteenth of that, one
-    /// draw in ten million would be longer.
+    /// units, which is also the limit of scenario checks for all other times. With a mean of a sixteenth of the limit,
+    /// one draw in ten million exceeds it.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "a product of 64-bit numbers fits in 128 bits, and loops have a few dozen rounds"
@@ -89,7 +89,7 @@ impl Stream {
                 }
                 last = next;
             }
-            // A descending run x, y, ... ends at its n-th number; the probability that n is even is e^-x.
+            // If a descending run x, y, ... ends at its n-th number, n is even with probability e^-x.
             if run % 2 == 0 {
                 let means = (rejected << 64) + u128::from(first);
                 let mean = u128::from(mean.0);
@@ -191,15 +191,15 @@ mod tests {
         // The standard errors are 0.0032 for the mean and 0.009 for the variance.
         assert!((mean - 1.0).abs() < 0.013, "{mean}");
         assert!((variance - 1.0).abs() < 0.036, "{variance}");
-        // A share of e^-2 = 0.1353 is expected to be above 2, with a standard error of 0.0011.
+        // A fraction of e^-2 = 0.1353 is expected above 2, with a standard error of 0.0011.
         let beyond = draws.iter().filter(|&&x| x > 2.0).count() as f64 / 1e5;
         assert!((beyond - 0.1353).abs() < 0.0045, "{beyond}");
     }
 
     #[test]
     fn exponential_random_times_are_limited_to_the_longest_time() {
-        // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits.
-        // Such draws once caused a panic.
+        // With a mean of 2^61 units, one draw in seven exceeds 2^62, and three in ten thousand do not fit in 64 bits.
+        // Regression: such draws caused a panic.
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();
@@ -208,6 +208,6 @@ mod tests {
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
-    /// Recorded numbers; if they change, the results of every run change.
+    /// Recorded numbers. If they change, the results of every run change.
     const PINNED: [u64; 3] = [11_279_107_376_953_867_294, 4_143_580_889_016_707_893, 6_105_796_715_261_145_753];
 }

@@ -10,16 +10,16 @@ pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
 
 /// Executes the lines after the settings.
 pub(crate) trait Player {
-    /// Record of an item that the player sends.
+    /// Record of an item that the player has sent.
     type Sent: Debug;
 
     /// Plays a line. The error explains why the line failed.
     fn play(&mut self, words: &[&str]) -> Result<(), String>;
 
-    /// Returns the records of all items that were sent but that no line has expected yet.
+    /// Returns the records of sent items that no script line has expected yet.
     fn unexpected(&self) -> &[Self::Sent];
 
-    /// Fails if the player sent an item that the script does not list before the next event.
+    /// Fails if the player sent an item before the next event that the script does not list.
     fn expect_silence(&self) -> Result<(), String> {
         if self.unexpected().is_empty() {
             Ok(())

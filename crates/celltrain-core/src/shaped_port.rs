@@ -42,7 +42,7 @@ struct Shaped {
 enum Pace {
     /// Cells are sent by ABR's rules.
     Controlled(Box<Source>),
-    /// Cells are sent at the line rate, the next one no earlier than this time.
+    /// The source sends cells at the line rate. The next cell starts no earlier than this time.
     Line(Time),
 }
 
@@ -68,7 +68,7 @@ impl Ahead {
             return 0;
         }
         let started = ((now - first).0).div_ceil(period.0);
-        cells - u32::try_from(started).expect("fewer cells have started than the train contains")
+        cells - u32::try_from(started).expect("a train has at least as many cells as have started")
     }
 }
 
@@ -106,8 +106,9 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// Offers a packet at `now` without taking back the VC's cells that left the queue early. Returns whether there are
-    /// such cells. Their packet is sent first in any case, and the buffer counts them as waiting until they start.
+    /// Offers a packet at `now`, but does not take back the VC's cells that left the queue early. Returns whether there
+    /// are such cells. Their packet is sent first in any case, and the buffer counts these cells as waiting until they
+    /// start.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -170,7 +171,7 @@ impl ShapedPort {
         self.buffer.take_outcomes()
     }
 
-    /// Removes the RM cells before `number`, which has reached the end of its loop.
+    /// Removes the RM cells before `number`, because that cell has reached the end of its loop.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }
@@ -193,8 +194,8 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// Sends the cell that starts at `now`, if any. With `ahead`, also sends the packet's following data cells at equal
-    /// intervals that start by that time, assuming that nothing arrives in between. Returns the cells and the interval.
+    /// Sends the cell that starts at `now`, if any. With `ahead`, also sends the packet's next data cells, at equal
+    /// intervals, that start by the time `ahead` if nothing arrives in between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         let (time, label) = self.first()?;
@@ -265,8 +266,8 @@ impl ShapedPort {
         }
     }
 
-    /// Takes back the cells sent early that would start at `now` or later. Returns their VC and number, if there are
-    /// any.
+    /// Takes back the cells sent early that would start at `now` or later. Returns their VC and their number, or `None`
+    /// if there are none.
     pub fn take_back(&mut self, now: Time) -> Option<(Label, u32)> {
         let ahead = self.ahead.take()?;
         let Ahead { label, first, period, cells } = ahead;
@@ -279,7 +280,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The cell before those taken back was the last to start.
+            // The last cell to start is the cell before those taken back.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))
@@ -313,7 +314,7 @@ impl ShapedPort {
         self.buffer.packets()
     }
 
-    /// Returns the discard algorithm's state of a VC, if it has one.
+    /// Returns the state that the discard algorithm keeps for a VC, if it keeps any.
     pub fn discard_state(&self, label: Label) -> Option<AdaState> {
         self.buffer.state(label)
     }

@@ -21,7 +21,7 @@ use crate::error::Fault;
 /// A threshold of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// A plain whole number: 0 and 1 are shares of the buffer, larger ones count cells.
+    /// A plain number. 0 and 1 are fractions of the buffer, and larger numbers count cells.
     Whole(u32),
     /// A share of the buffer, 0 to 1.
     Share(f64),
@@ -54,7 +54,7 @@ impl Threshold {
         match self {
             Threshold::Whole(number @ (0 | 1)) => f64::from(number) * k,
             Threshold::Share(share) => share * k,
-            // In this order, 29 % of 100 cells are exactly 29.
+            // In this order of operations, 29 % of 100 cells is exactly 29.
             Threshold::Percent(percent) => percent * k / 100.0,
             Threshold::Whole(cells) | Threshold::Cells(cells) => cells.into(),
             Threshold::Below(cells) => k - f64::from(cells),
@@ -210,7 +210,7 @@ impl Visitor<'_> for AsWritten {
     fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
         match number {
             0.0..=1.0 => Ok(Threshold::Share(number)),
-            // Programs write computed whole numbers in this form.
+            // Programs write computed whole numbers in this form, with a decimal point.
             _ if number > 1.0 && number.fract() == 0.0 => self.visit_u64(number as u64),
             _ => Err(refused()),
         }
@@ -316,7 +316,8 @@ mod tests {
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
         assert_eq!((whole(json!("33.5%"), 101), whole(json!(0.335), 101)), (33, 33));
         assert_eq!(read(json!("33.5%")).unwrap().cells(101), 33.835);
-        // Try every share with three decimals, for buffers in which it is a whole number of cells and for others.
+        // Tests every fraction with three decimals, in buffers for which it is a whole number of cells and in other
+        // buffers.
         for k in [1, 7, 100, 1000, 12_000, 99_999, 1 << 28] {
             for thousandths in 0..=1000u32 {
                 let expected = u32::try_from(u64::from(thousandths) * u64::from(k) / 1000).unwrap();

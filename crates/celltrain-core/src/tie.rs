@@ -1,8 +1,8 @@
 //! Order of cells that reach an output port at the same instant.
 //!
-//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once. If the
-//! buffer is full, the order decides which cell gets the one freed place. So it decides whether plain UBR shares the
-//! link or one source captures it.
+//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources send N cells to a port at the same instant.
+//! If the buffer is full, the order of these cells decides which of them gets the one free place. With plain UBR, this
+//! decides whether sources share the link or one source captures it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,20 +17,21 @@ pub enum TieOrder {
     /// Uniformly random, drawn for every instant from the port's own stream.
     #[default]
     Random,
-    /// By input link, starting one link further after every tie.
+    /// By input link. After every tie, the order starts at the next link.
     Rotating,
     /// Always by input link, so that one source captures a full buffer completely.
     Fixed,
-    /// As in a first-in first-out event list: cells of links that were idle come first, and busy links keep their
-    /// order.
+    /// As in a first-in first-out event list: cells of links that were idle come first, and cells of busy links keep
+    /// their order.
     EventList,
-    /// As in a last-in first-out event list: cells of links that were idle come first, and busy links reverse their
-    /// order at every cell.
+    /// As in a last-in first-out event list: cells of links that were idle come first, and cells of busy links reverse
+    /// their order at every cell.
     EventListLastIn,
 }
 
 impl TieOrder {
-    /// Returns whether the order depends on which links had a cell before, so that no arrival may be skipped.
+    /// Returns whether the order depends on which links had a cell before, so that the tie breaker must see every
+    /// arrival.
     pub fn follows_bursts(self) -> bool {
         matches!(self, Self::EventList | Self::EventListLastIn)
     }
@@ -40,10 +41,10 @@ impl TieOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceOrder {
-    /// Arrivals find the buffer as it was before the departure at that instant.
+    /// Arrivals find the buffer as it was before the departure.
     #[default]
     AfterArrivals,
-    /// The departure at that instant frees its place first.
+    /// The departure frees its place before the arrivals.
     BeforeArrivals,
 }
 
@@ -56,7 +57,7 @@ pub enum TieBreaker {
     Rotating {
         /// Number of input links.
         inputs: u32,
-        /// The input that comes first in the next tie.
+        /// The input that comes first when cells next arrive at the same instant.
         first: u32,
     },
     /// [`TieOrder::Fixed`].
@@ -78,13 +79,13 @@ impl TieBreaker {
         }
     }
 
-    /// Returns whether the tie breaker must see all arrivals, also those without a tie.
+    /// Returns whether the tie breaker must see all arrivals, including arrivals without a tie.
     #[inline]
     pub fn follows_bursts(&self) -> bool {
         matches!(self, Self::EventList(_))
     }
 
-    /// Orders cells that arrived at `now`. `cells` must be sorted by input link; each input has at most one.
+    /// Orders cells that arrived at `now`. `cells` must be sorted by input link, and each input has at most one cell.
     #[inline]
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
         match self {
@@ -132,10 +133,11 @@ impl TieBreaker {
     }
 }
 
-/// The order of a simulator's list of events, in which the arrival of a link's cell creates the arrival of its next one.
+/// The order in a simulator's event list, in which the arrival of a link's cell creates the arrival of the link's next
+/// cell.
 ///
-/// Links that were idle come first, before links whose cells follow one another without a gap. Within each kind, the
-/// order is that of the links' previous cells, or its reverse.
+/// Links that were idle come before links whose cells follow one another without a gap. Within each of these groups,
+/// the order is that of the links' previous cells, or its reverse.
 #[derive(Clone, Debug)]
 pub struct EventList {
     links: Vec<LinkOfList>,
@@ -147,7 +149,7 @@ pub struct EventList {
 #[derive(Clone, Copy, Debug)]
 struct LinkOfList {
     cell_time: Span,
-    /// Arrival of the next cell, if it follows without a gap.
+    /// Arrival of the next cell, if it follows the previous cell without a gap.
     next: Time,
     continues: bool,
     /// The link's place in the list: links with smaller ranks come first.
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_puts_each_input_first_in_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_starts_with_each_input_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
+    fn skipping_a_tie_leaves_the_random_generator_in_the_same_state_as_ordering_the_tie() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn with_event_list_ties_links_that_were_idle_come_first_and_other_links_keep_their_order() {
+    fn with_ties_in_event_list_order_cells_of_idle_links_come_first_and_other_links_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn with_last_in_ties_links_that_keep_sending_reverse_their_order_at_every_cell() {
+    fn with_ties_in_last_in_first_out_order_busy_links_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their previous order");
     }
 
-    /// Returns the order by the rule's own words: a list of links, from which those with a cell move to the front.
+    /// A literal model of the rule: a list of links, from which the links with a cell move to the front.
     fn by_moving(list: &mut Vec<u32>, starting: &[u32], continuing: &[u32], is_reversed: bool) -> Vec<u32> {
         let of_list = |group: &[u32]| {
             let mut found: Vec<u32> = list.iter().copied().filter(|link| group.contains(link)).collect();

@@ -1,4 +1,4 @@
-//! Number of flows that time out together. Flows with losses in the same round trip wait for their timers together.
+//! Number of flows that time out together. Flows that lose data in the same round trip wait for their timers together.
 
 use crate::index::FlowIndex;
 use crate::network::Network;
@@ -37,13 +37,13 @@ impl Timeouts {
         self.all.drain(..before.map_or(0, |before| before.all.len()));
     }
 
-    /// Returns the mean number of flows that time out together; `None` if no flow times out. The first timeout and all
-    /// that follow it in less than one tick are together; the next timeout is the first of the next group.
+    /// Returns the mean number of flows that time out together; `None` if no flow times out. A group consists of a
+    /// timeout and all timeouts less than one tick later. The next timeout starts the next group.
     pub fn together(&self) -> Option<f64> {
         let (mut groups, mut flows) = (0_u64, 0_u64);
         let mut rest = &self.all[..];
         while let Some(&(first, _)) = rest.first() {
-            // Ticks of a host with a slow clock are longer, so that a group has at least its first timeout.
+            // Ticks of a host with a slow clock are longer, so a group always contains its first timeout.
             let count = rest.partition_point(|&(time, _)| time - first < self.tick).max(1);
             let mut group: Vec<FlowIndex> = rest[..count].iter().map(|&(_, flow)| flow).collect();
             group.sort_unstable();
@@ -71,13 +71,13 @@ mod tests {
         assert_eq!(of(&[(100, 0)]).together(), Some(1.0));
         assert_eq!(of(&[(100, 0), (199, 1)]).together(), Some(2.0));
         assert_eq!(of(&[(100, 0), (200, 1)]).together(), Some(1.0));
-        // The group of the first timeout ends a tick after it, whatever follows.
+        // The group of the first timeout ends one tick after it, whatever follows.
         assert_eq!(of(&[(100, 0), (150, 1), (200, 2), (220, 3)]).together(), Some(2.0));
         assert_eq!(of(&[(100, 0), (100, 1), (100, 2), (500, 0)]).together(), Some(2.0));
     }
 
     #[test]
-    fn a_group_of_timeouts_counts_a_flow_with_a_short_tick_once() {
+    fn a_flow_whose_timer_ticks_faster_counts_only_once_in_a_group_of_timeouts() {
         assert_eq!(of(&[(100, 0), (110, 1), (120, 0), (130, 0)]).together(), Some(2.0));
     }
 

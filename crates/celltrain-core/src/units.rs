@@ -1,4 +1,4 @@
-//! Time, rates and sizes, which are whole numbers in the engine and numbers with a unit in a scenario.
+//! Times, rates and sizes: whole numbers in the engine, numbers with a unit in a scenario.
 //!
 //! Source: `docs/mechanisms.md` section 11. N synchronous sources collide at the same instant, and the winner of a
 //! freed place decides the outcome of plain UBR. Therefore the clock's unit is chosen for each scenario so that every
@@ -30,7 +30,7 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
-    /// An instant later than any other, for events that do not happen.
+    /// An instant later than any other. Used for events that do not happen.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Returns the elapsed fraction of a run that ends at `end`, from 0 to 1.
@@ -83,7 +83,7 @@ impl Mul<u64> for Span {
 pub struct Clock {
     /// Units in a second.
     pub units_per_second: u64,
-    /// True if every cell time and delay for which it was created is a whole number of units.
+    /// True if every cell time and delay given when the clock was created is a whole number of units.
     pub exact: bool,
     /// Bits of a cell on the wire.
     pub cell_bits: u64,
@@ -130,8 +130,8 @@ impl Clock {
         Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
-    /// Returns the clock with units `times` times shorter, or unchanged if it is not exact or the result would be too
-    /// fine.
+    /// Returns the clock with units `times` times shorter. Returns it unchanged if it is not exact or the result would
+    /// be too fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {
@@ -390,7 +390,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn in_the_time_unit_of_the_lan_scenario_all_cell_times_and_delays_are_integers() {
+    fn the_clock_of_the_lan_scenario_makes_all_cell_times_and_delays_whole_numbers() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn link_rates_without_a_common_time_unit_are_rounded_with_a_warning() {
+    fn link_rates_without_a_common_clock_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
@@ -416,7 +416,7 @@ mod tests {
         assert!("5 parsecs".parse::<Duration>().unwrap_err().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
-        // A string with more digits than a quantity can have is not a number, no matter what follows the digits.
+        // A string with more digits than any quantity has is not a number, whatever follows the digits.
         let digits = |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err();
         assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));
     }

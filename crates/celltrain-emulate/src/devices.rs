@@ -20,15 +20,15 @@ const MOST_BYTES: u32 = 100_000_000;
 /// # Errors
 /// If there is no such descriptor.
 pub fn device(descriptor: i32) -> io::Result<File> {
-    // SAFETY: duplicating a descriptor is safe whoever owns it.
+    // SAFETY: duplicating a descriptor is safe, whoever owns it.
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     Ok(pidfd_getfd(own, descriptor, PidfdGetfdFlags::empty())?.into())
 }
 
 /// Returns the shell commands that set up a host's device.
 ///
-/// The kernel is given the rate of the host's ports, because a device does not delay its packets: TCP would fill the
-/// device's queue and treat the wait there as a long path.
+/// The kernel must know the rate of the host's ports, because a device does not delay its packets. Otherwise TCP would
+/// fill the device's queue and treat the wait there as a long path.
 pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
     let clock = network.clock();
     let mtu = host.peers.iter().map(|peer| peer.mtu).max().unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
         .iter()
         .map(|&port| clock.seconds(Time(0) + clock.cell_time(network.links[port].rate) * cells.into()));
     let bytes_per_second: f64 = packet_times.map(|seconds| f64::from(mtu) / seconds).sum();
-    // Timers that are less than 1 ms late do no harm.
+    // If timers are less than 1 ms late, this does no harm.
     let burst = (bytes_per_second / 1e3).max(2.0 * f64::from(mtu));
     format!(
         "ip -batch - << END\n{ip}END\n\

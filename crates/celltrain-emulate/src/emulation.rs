@@ -27,16 +27,16 @@ use crate::plan::{Peer, Plan};
 use crate::traffic::Traffic;
 use crate::wall::WallClock;
 
-/// Number of cells waiting at a host's port above which the host's device is not read, so that the kernel notices the
-/// link.
+/// Queue length at a host's port above which the program stops reading the host's device, so that the kernel notices
+/// the slow link.
 const MOST_WAITING: u32 = 128;
-/// Longest sleep of the loop, after which it checks for cancellation.
+/// Longest sleep of the loop. After it, the loop checks for cancellation.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// Distance of the end of the run from the present, so that all events during a sleep are known.
+/// Minimum time between the present and the end of the run, so that all events during a sleep are known.
 const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
 /// Longest delay behind the wall clock at which the loop still keeps up.
 const MOST_BEHIND: Duration = Duration::from_millis(10);
-/// Simulated time between two checks of whether the loop keeps up.
+/// Simulated time from one check of whether the loop keeps up to the next.
 const LONGEST_STEP: units::Duration = units::Duration::from_milliseconds(1);
 /// The loop gives up after it has not kept up for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ pub struct Emulation<'a> {
     aal5: &'a Aal5Options,
     /// Peers of each host, by address.
     peers: Vec<HashMap<Ipv4Addr, &'a Peer>>,
-    /// Time in which each host's port sends half of the cells that may wait there.
+    /// Time in which each host's port sends half of the cells that may wait at the port.
     pauses: Vec<Span>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight<'a>>>,
@@ -68,7 +68,7 @@ pub struct Emulation<'a> {
     buffer: Box<[u8]>,
     /// Number of packets sent so far.
     packets: u64,
-    /// Time since which the loop has not kept up, or of the next check.
+    /// Time since which the loop has not kept up. If it keeps up, time of the next check.
     behind_since: Option<Instant>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Emulation<'a> {
                 .filter(|(_, room)| room.is_none())
                 .map(|(&pause, _)| wall.duration(units::Time(pause.0)));
             let ready = self.wait(&room, pauses.fold(next.min(LONGEST_SLEEP), Duration::min))?;
-            // Read the packet before the clock: otherwise it could be injected before it was sent.
+            // Read the packet before the clock. Otherwise the packet could be injected before it was sent.
             self.read(&ready, &room, &mut read)?;
             let now = wall.now().min(end);
             if now + clock.span(AHEAD) > simulation.end() {
@@ -242,13 +242,13 @@ impl<'a> Emulation<'a> {
             }
         };
         self.traffic.on_arrived(vc, &bytes, simulation.counters(peer.flow));
-        // A host whose device is down loses the packet.
+        // If a host's device is down, the host loses the packet.
         let _ = (&self.devices[peer.host]).write(&bytes);
         self.lateness.add(wall.since(time));
     }
 
-    /// Checks that the loop keeps up when it is `behind` the wall clock. A slow iteration makes the next one longer, so
-    /// a simulation that is too slow never catches up.
+    /// Checks that the loop keeps up. `behind` is its delay behind the wall clock. A slow iteration makes the next one
+    /// longer, so a simulation that is too slow never catches up.
     fn check_pace(&mut self, behind: Duration, simulated_s: f64) -> Result<(), EmulationError> {
         if behind <= MOST_BEHIND {
             self.behind_since = None;

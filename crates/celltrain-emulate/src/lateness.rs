@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Number of buckets for each power of two, which makes percentiles exact to 1/32.
+/// Number of buckets for each power of two. It makes percentiles exact to 1/32.
 const SUB_BUCKETS: u32 = 32;
 
 /// A histogram of the lateness of packets.
@@ -40,7 +40,7 @@ impl Lateness {
     }
 }
 
-/// Returns the bucket of a number, which its power of two and the following bits determine.
+/// Returns the bucket of a number. The number's power of two and the next bits determine it.
 fn bucket(ns: u64) -> usize {
     let bits = SUB_BUCKETS.ilog2();
     let power = ns.max(1).ilog2().max(bits) - bits;

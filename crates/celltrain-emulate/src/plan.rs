@@ -24,7 +24,7 @@ const MOST_MTU: u64 = 65_535;
 pub struct Plan {
     /// The ends of all TCP flows, in flow order.
     pub hosts: Vec<Host>,
-    /// Flows between hosts that an earlier flow already connects. Their VCs carry no packets.
+    /// Flows between hosts that an earlier flow already connects. The VCs of such flows carry no packets.
     pub unused: Vec<FlowIndex>,
     /// The shortest round-trip time of a cell from a host to its peer, without queues.
     pub shortest_round_trip: Span,
@@ -43,7 +43,7 @@ pub struct Host {
     pub ports: BTreeSet<LinkIndex>,
 }
 
-/// A host that another host can send to.
+/// A host that another host can send packets to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its position in [`Plan::hosts`].
@@ -125,7 +125,7 @@ impl Plan {
     }
 }
 
-/// Names the kernel as the stack of the flows between hosts. Results omit values that such a stack does not show.
+/// Names the kernel as the stack of the flows between hosts. Results omit values that the kernel does not report.
 pub fn name_stacks(network: &Network, result: &mut RunResult) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     for (_, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn each_emulated_connection_has_its_own_sequence_numbers() {
+    fn each_connection_in_an_emulation_has_separate_sequence_numbers() {
         let (mut traffic, mut counters) = (Traffic::default(), OutsideCounters::default());
         for packet in [tcp(1, 5000, 100), tcp(9, 0, 100), tcp(1, 5100, 100), tcp(1, 5000, 100), tcp(9, 100, 0)] {
             traffic.on_sent(VcIndex::new(0), &packet, &mut counters);

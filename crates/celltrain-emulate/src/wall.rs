@@ -37,7 +37,7 @@ impl WallClock {
         Time(u64::try_from(elapsed.as_nanos() * self.units_per_second / NS_PER_SECOND).unwrap_or(u64::MAX))
     }
 
-    /// Round up, so that the clock has reached `time` after this duration.
+    /// Round up, so that the clock has reached `time` when this duration is over.
     pub(crate) fn duration(&self, time: Time) -> Duration {
         let nanoseconds = (u128::from(time.0) * NS_PER_SECOND).div_ceil(self.units_per_second);
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_emulation_clock_reaches_an_instant_once_the_same_real_time_has_elapsed() {
-        // A microsecond has 97.2 units, so a nanosecond has less than one unit.
+    fn the_emulation_clock_shows_an_instant_once_the_same_real_time_has_elapsed() {
+        // A microsecond has 97.2 units, so a nanosecond is shorter than a unit.
         for units_per_second in [97_200_000, 1_000_000_000_000] {
             let clock = WallClock::start(Clock::exact(units_per_second));
             for time in [0, 1, 96, 97, 98, 12_345_678, u64::from(u32::MAX)] {

@@ -111,7 +111,7 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     }
     let n = (a / (LN_2[0] + LN_2[1])).round();
     let r = (a - n * LN_2[0]) - n * LN_2[1];
-    // The last term is below 2^-60 of the sum.
+    // The last term of the series is below 2^-60 of the sum.
     let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
     // Multiply in two steps, because 2^1024 overflows and 2^-1074 is subnormal.
     #[expect(clippy::cast_possible_truncation, reason = "the exponent is between -1076 and 1076")]
@@ -144,7 +144,7 @@ pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
     }
     let s = (m - 1.0) / (m + 1.0);
     let square = s * s;
-    // s <= 0.172, so the last term is below 2^-60 of the sum.
+    // s <= 0.172, so the last term of the series is below 2^-60 of the sum.
     let series = (0..TERMS_OF_LOG).rev().fold(0.0, |sum, i| sum * square + 1.0 / f64::from(2 * i + 1));
     let n = f64::from(n);
     n * LN_2[0] + (2.0 * s * series + n * LN_2[1])

@@ -16,7 +16,7 @@ impl Vocabulary {
         Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() }.kind(expression)
     }
 
-    /// Infers units for names that have none yet: a name gets the unit of the value it is added to or compared with.
+    /// Infers the unit of names that have none yet: the unit of the value that a name is added to or compared with.
     pub fn hints<'a>(&'a self, expression: &'a Expression) -> Vec<(&'a str, Unit)> {
         let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() };
         // Mismatches are reported later, when the units are known.
@@ -24,7 +24,8 @@ impl Vocabulary {
         checker.hints
     }
 
-    /// Checks that an expression is of the kind `wanted`. `what` is its role in messages, as in `the answer`.
+    /// Checks that an expression is of the kind `wanted`. `what` is the role of the expression in messages, as in `the
+    /// answer`.
     ///
     /// # Errors
     /// Returns the first fault.

@@ -2,7 +2,7 @@
 
 use crate::arithmetic::{OfOne, OfTwo, Replaced};
 
-/// Number of registers: all that a byte can address, so no access is out of bounds.
+/// Number of registers: as many as a byte can address, so no access is out of bounds.
 pub const REGISTERS: usize = 256;
 
 /// The registers of a program: values of names, constants, and temporaries.
@@ -35,7 +35,7 @@ pub struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) reads: Vec<u8>,
     pub(crate) draws: bool,
-    /// The result, if it is always the same and known.
+    /// The result, if it is constant and known.
     pub(crate) constant: Option<f64>,
 }
 

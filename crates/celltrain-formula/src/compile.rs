@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
         Ok(place)
     }
 
-    /// Compiles the value of a `let`, whose register stays reserved until the name goes out of scope.
+    /// Compiles the value of a `let`. The register of the value stays reserved until the name goes out of scope.
     fn named_value(&mut self, of: &'a Expression) -> Result<Place, Fault> {
         let free = self.lowest;
         let to = self.temporary(of)?;
@@ -252,7 +252,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Compiles an operation on two values. If both are known and the result need not be replaced, computes it at once.
+    /// Compiles an operation on two values. If both values are known and the result need not be replaced, computes the
+    /// result at once.
     fn two(
         &mut self,
         operation: OfTwo,
@@ -274,7 +275,7 @@ impl<'a> Writer<'a> {
         Ok(Place::Register(to))
     }
 
-    /// Compiles an operation on one value, or computes it at once like `two`.
+    /// Compiles an operation on one value. Computes the result at once under the same conditions as `two`.
     fn one(
         &mut self,
         operation: OfOne,
@@ -311,7 +312,7 @@ impl<'a> Writer<'a> {
                 for part in &parts[1..] {
                     let next = self.value(part, None)?;
                     // The result does not go into `into`, because later arguments may still read that register. The
-                    // caller copies it.
+                    // caller copies the result.
                     all = self.two(operation, (all, next), (free, None), at)?;
                 }
                 Ok(all)

@@ -7,7 +7,7 @@ use crate::tree::{Binary, Expression, Node};
 use crate::units::{Kind, Unit};
 use crate::vocabulary::{Meaning, Vocabulary};
 
-/// A part of a condition that decides its result, with the values compared.
+/// A part of a condition that decides the result, with the values compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
     /// The part, as written: `Y * N < 1.2 * X`.
@@ -31,7 +31,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Creates an evaluator. `vocabulary` is the one the expression was checked with.
+    /// Creates an evaluator. `vocabulary` must be the one with which the expression was checked.
     pub fn new(vocabulary: &'a Vocabulary, registers: &'a Registers, draw: &'a mut dyn FnMut() -> f64) -> Self {
         Self { vocabulary, registers, draw, named: Vec::new(), replaced: 0 }
     }
@@ -60,8 +60,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Lists the clauses that make a condition false. The list is empty if it holds. `text` is the source text of the
-    /// expression.
+    /// Lists the clauses that make a condition false. The list is empty if the condition holds. `text` is the source
+    /// text of the expression.
     pub fn why_not(&mut self, of: &'a Expression, text: &str) -> Vec<Clause> {
         let mut clauses = Vec::new();
         self.decide(of, false, text, &mut clauses);
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::{REGISTERS, Vocabulary, Word, parse};
 
-    /// Returns why a condition does not hold with these values of X, Y and N, and K = 1000.
+    /// Returns why a condition does not hold with these values of X, Y and N, and with K = 1000.
     fn why_not(text: &str, [x, y, n]: [f64; 3]) -> Vec<String> {
         let kind = crate::Kind::Number(None);
         let word = |name: &str, meaning| Word { name: name.into(), kind, meaning };

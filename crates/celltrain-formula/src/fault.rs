@@ -8,7 +8,7 @@ use std::ops::Range;
 pub struct Fault {
     /// Position in the text, in bytes.
     pub at: Range<usize>,
-    /// The problem and its remedy: a clause without a subject, for example `does not know "Q"; did you mean K?`.
+    /// The problem and its remedy, as a clause without a subject, for example `does not know "Q"; did you mean K?`.
     pub problem: String,
 }
 
@@ -24,7 +24,7 @@ impl Fault {
         format!("{}\n    {line}\n    {carets}", self.problem)
     }
 
-    /// Returns the line of the text at fault, and carets to print below it.
+    /// Returns the faulty line of the text, and carets to print below it.
     pub fn excerpt(&self, text: &str) -> [String; 2] {
         let at = self.at.start.min(text.len());
         let start = text[..at].rfind('\n').map_or(0, |before| before.saturating_add(1));
@@ -71,7 +71,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     let close = |name: &str| {
         let (given, lower) = (given.to_lowercase(), name.to_lowercase());
         let distance = distance(&given, &lower);
-        // One-letter names match only if they are equal apart from case.
+        // Names of one letter match only if they are equal, apart from case.
         (distance <= name.len().min(given.len()) / 3).then_some(distance)
     };
     names.into_iter().filter_map(|name| close(name).map(|distance| (distance, name))).min().map(|(_, name)| name)

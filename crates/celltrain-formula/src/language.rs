@@ -98,7 +98,7 @@ pub const UNITS: &[(&str, Unit, f64)] = &[
 /// Reserved words, which cannot be names.
 pub const RESERVED: &[&str] = &["if", "then", "else", "and", "or", "not", "let", "true", "false"];
 
-/// Operators in order of precedence, loosest first, each with its meaning.
+/// Operators in order of precedence, those that bind most loosely first, each with its meaning.
 pub const OPERATORS: &[(&str, &str)] = &[
     ("let v = a; b", "value of b, in which v stands for the value of a"),
     ("if c then a else b", "a if c is true, otherwise b; only the chosen value is evaluated"),

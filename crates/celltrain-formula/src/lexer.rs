@@ -18,7 +18,7 @@ pub(crate) enum Piece<'a> {
     End,
 }
 
-/// A piece and its position in the source text.
+/// A token and its position in the source text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token<'a> {
     pub(crate) piece: Piece<'a>,
@@ -28,7 +28,7 @@ pub(crate) struct Token<'a> {
 /// Operators and punctuation; longer tokens are listed before their prefixes.
 const MARKS: &[&str] = &["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "(", ")", ",", ";"];
 
-/// Notations of other languages, each with its equivalent here.
+/// Notations of other languages, each with its equivalent in this language.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("&&", "write and"),
     ("||", "write or"),
@@ -114,7 +114,7 @@ pub(crate) fn words(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     Ok(tokens)
 }
 
-/// Reads a number, such as 3, 0.8 or 1e-3. Returns it with its length.
+/// Reads a number, such as 3, 0.8 or 1e-3. Returns the number and its length.
 fn number(rest: &str, start: usize) -> Result<(Piece<'_>, usize), Fault> {
     let digits = |from: usize| rest[from..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| from + n);
     let mut end = digits(0);

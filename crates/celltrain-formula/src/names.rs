@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Looks up a name in a table: under the name itself, or under the first range that contains it.
+/// Looks up a name in a table: first the name itself, then the first range that contains it.
 pub fn by_name<'a, T>(table: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
     let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, value)| value);
     table.get(name).or_else(in_range)
@@ -31,7 +31,7 @@ pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     Some((stem, number(&first[stem.len()..])?..=number(last)?))
 }
 
-/// Parses a number that consists of digits only. A sign is part of the name before it.
+/// Parses a number that consists of digits only. A preceding sign belongs to the name.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_number_of_a_name_decides_whether_the_name_is_in_a_range() {
+    fn the_number_at_the_end_of_a_name_decides_whether_a_range_contains_the_name() {
         assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
         // Regression: the sign was read as part of the number.
         for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {

@@ -40,7 +40,7 @@ pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
 const MOST_MEASURE: usize = 10_000;
 const MOST_PARENTHESES: usize = 100;
 
-/// The kind of expression, which determines its limits and the wording of its errors.
+/// The kind of expression. It determines the limits and the wording of errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Formula,
@@ -66,7 +66,7 @@ struct Parser<'a> {
 }
 
 const LOOSEST_FIRST: &[&[&str]] = &[&["or"], &["and"], &["<", "<=", ">", ">=", "==", "!="], &["+", "-"], &["*", "/"]];
-/// Level in `LOOSEST_FIRST` at which `not` is read, just before a comparison.
+/// Level of `not` in `LOOSEST_FIRST`, just before the comparisons.
 const NOT: usize = 2;
 
 fn is_comparison(mark: &str) -> bool {
@@ -74,7 +74,7 @@ fn is_comparison(mark: &str) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// Parses the whole text: one expression.
+    /// Parses the whole text as one expression.
     fn text(&mut self) -> Result<Expression, Fault> {
         let expression = self.expression()?;
         match self.peek() {
@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
         self.node(start, Node::If(Box::new([condition, then, otherwise])), depth)
     }
 
-    /// Parses operators of this level or tighter ones; all are left-associative.
+    /// Parses operators of this level and of levels that bind more tightly. All operators are left-associative.
     fn binary(&mut self, level: usize) -> Result<Expression, Fault> {
         let start = self.start();
         if level == NOT && self.takes("not") {

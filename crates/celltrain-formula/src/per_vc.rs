@@ -14,7 +14,7 @@ use crate::names::{by_name, is_in_range};
 #[serde(untagged)]
 #[schemars(extend("x-expect" = "a number, or a table of numbers keyed by VC name"))]
 pub enum PerVc {
-    /// One value for all.
+    /// One value for all VCs.
     Same(f64),
     /// By name.
     ByName(BTreeMap<String, f64>),
@@ -39,10 +39,11 @@ impl PerVc {
         }
     }
 
-    /// Returns the values of VCs with these names.
+    /// Returns the value of each of the VCs with these names.
     ///
     /// # Panics
-    /// If a VC has no value; the scenario's checks refuse that.
+    ///
+    /// If a VC has no value. The scenario's checks refuse this case.
     pub fn resolve(&self, names: &[&str]) -> Vec<f64> {
         names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
     }

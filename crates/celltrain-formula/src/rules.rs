@@ -20,7 +20,7 @@ use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 pub enum Constant {
     /// A formula of other constants.
     Formula(String),
-    /// A number for all VCs, or one for each.
+    /// A number for all VCs, or one number for each VC.
     Value(PerVc),
 }
 
@@ -70,18 +70,18 @@ impl Name {
     }
 }
 
-/// Time at which a formula is evaluated. It determines the names and functions that the formula may use.
+/// The occasion on which a formula is evaluated. It determines the names and functions that the formula may use.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
     /// Once, when the run starts.
     Start,
-    /// At this question or event.
+    /// For an answer to this question, or at this event.
     Event(&'static str),
 }
 
 /// A model that uses formulas and provides names for them.
 pub trait Host {
-    /// Returns the names that the host provides, with their meanings at that time.
+    /// Returns the names that the host provides, with their meanings on that occasion.
     fn words(&self, on: On) -> Vec<Word>;
 
     /// Returns whether the value of this host name is unknown before the run.
@@ -90,22 +90,27 @@ pub trait Host {
         false
     }
 
-    /// Returns why random numbers are not available at that time, as a clause; `None` if they are.
+    /// If random numbers are not available on that occasion, returns the reason as a clause; otherwise `None`.
     fn no_random(&self, on: On) -> Option<&'static str>;
 
-    /// Returns why values of individual VCs are not available at that time: a clause that follows the name of a
-    /// constant by VC, and one that follows the name of state to be changed.
+    /// Returns why values of individual VCs are not available on that occasion: a clause that follows the name of a
+    /// constant by VC, and a clause that follows the name of state to be changed.
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         let _ = on;
         None
     }
 
-    /// Returns the owner of the host's names, and the page that lists them. Users may not reuse these names.
+    /// Returns the owner of the host's names, and the page that lists them. Users may not define these names again.
     fn taken(&self) -> [&'static str; 2];
 
-    /// Returns the host's names that events may change.
+    /// Returns those names of the host whose values events may change.
     fn settable(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for other things than VCs change it.
+    fn state_by_vc(&self) -> &'static str {
+        "vc_state"
     }
 
     /// Returns what an event may change, in words.
@@ -131,7 +136,7 @@ pub struct Texts<'a> {
     pub first: u8,
 }
 
-/// New values of state, computed together.
+/// New values of state variables, computed together.
 pub type Updates = Vec<(u8, Program)>;
 
 /// Compiled formulas.
@@ -161,7 +166,7 @@ impl Texts<'_> {
         self.names().iter().any(|(_, used)| used == name)
     }
 
-    /// Returns the keys of the user's names that no formula uses, apart from the formulas that define them. The user
+    /// Returns the keys of the user's names that no formula uses, other than the formulas that define them. The user
     /// may have forgotten such a name, or misspelt it elsewhere.
     pub fn unused(self) -> Vec<String> {
         let used = self.names();
@@ -203,7 +208,7 @@ impl Texts<'_> {
 /// Maximum number of variables that one event can change.
 const MOST_UPDATES: usize = 34;
 
-/// Updates state; all new values are computed from the old ones.
+/// Updates state. All new values are computed from the old values.
 #[inline]
 pub fn update(updates: &Updates, registers: &mut Registers, draw: &mut impl FnMut() -> f64, replaced: &mut u64) {
     match updates.as_slice() {

@@ -158,7 +158,7 @@ impl Texts<'_> {
         }
     }
 
-    /// Generates a name that is almost always unique.
+    /// Generates a name that is almost certainly unique.
     fn fresh(&mut self) -> String {
         format!("v{}", (self.below)(1_000_000))
     }

@@ -77,8 +77,13 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         Err(fault) => {
             let shown = fault.shown(text);
             let is_large = [
-                "has a unit with too high an exponent", "nested more", "bytes long",
-                "the bytecode has one number too many", "values at once", "operations", "names a value",
+                "has a unit with too high an exponent",
+                "nested more",
+                "bytes long",
+                "the bytecode has one constant too many for the registers",
+                "values at once",
+                "operations",
+                "names a value",
             ];
             assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");
             assert!(shown.lines().count() >= 2 && shown.len() < 1200, "{shown}");
@@ -90,7 +95,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         values[4] = f64::from(draws.below(2));
         let mut registers = compiler.registers();
         registers[..6].copy_from_slice(&values);
-        // Values from an earlier run do not matter.
+        // Values left over from an earlier run have no effect.
         registers[128..REGISTERS].fill(f64::from(draws.below(9)));
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));
@@ -104,7 +109,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         let explained = vocabulary.check(&tree) == Ok(Kind::Truth) && !text.contains("random");
         let clauses = Evaluator::new(vocabulary, &registers, &mut || 0.5).why_not(&tree, text);
         assert!(!explained || clauses.is_empty() == (answer != 0.0), "{text} of {values:?}: {clauses:?}");
-        assert_eq!(registers[..6], values, "{text} overwrites the register of a name");
+        assert_eq!(registers[..6], values, "{text} overwrites the register of another name");
         assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
     }
     true
@@ -122,6 +127,6 @@ fn formula_bytecode_gives_the_results_of_the_syntax_tree_and_no_formula_text_cau
     let accepted: u64 =
         halves.into_iter().map(|half| half.join().expect("the thread with random texts does not panic")).sum();
     println!("{accepted} of {texts} texts accepted, seed {seed}");
-    // Half of the inputs are well-typed, but a few of these are too large.
+    // Half of the inputs are well-typed, but a few of them are too large.
     assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");
 }

@@ -30,7 +30,7 @@ pub(crate) enum Node {
     Call(Function, Vec<Expression>),
     /// Condition, then, else.
     If(Box<[Expression; 3]>),
-    /// The definition of a name: its value, and the expression in which it is valid.
+    /// The definition of a name: its value, and the expression in which the name is valid.
     Let(String, Box<[Expression; 2]>),
 }
 
@@ -70,7 +70,7 @@ impl Binary {
 }
 
 impl Expression {
-    /// Returns the names that the expression does not define itself, in the order in which they appear.
+    /// Returns the names that the expression uses but does not define, in order of appearance.
     pub fn names(&self) -> Vec<&str> {
         fn walk<'a>(of: &'a Expression, made: &mut Vec<&'a str>, found: &mut Vec<&'a str>) {
             match &of.node {

@@ -39,7 +39,7 @@ impl Unit {
         self.times(Unit { cells: -other.cells, seconds: -other.seconds, bytes: -other.bytes })
     }
 
-    /// Returns the unit of a square root, or `None` if its powers would not be whole numbers.
+    /// Returns the unit of a square root; `None` if that unit would have fractional powers.
     pub(crate) fn root(self) -> Option<Unit> {
         let Unit { cells, seconds, bytes } = self;
         let is_square = [cells, seconds, bytes].iter().all(|power| power % 2 == 0);

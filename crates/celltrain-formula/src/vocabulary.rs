@@ -1,4 +1,4 @@
-//! The names that a rule may use.
+//! The names that a formula may use.
 
 use crate::fault::nearest;
 use crate::language::{FUNCTIONS, RESERVED, UNITS};
@@ -36,18 +36,18 @@ pub fn is_name(text: &str) -> Result<(), String> {
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
-    /// The value that this register has when a program starts.
+    /// The value that this register has at the start of a program.
     Register(u8),
     /// A fixed number.
     Constant(f64),
     /// A constant that differs between VCs.
     ByVc {
-        /// Register that contains the value for this VC.
+        /// Register that contains the value for the current VC.
         register: u8,
         /// The sum over all VCs.
         sum: f64,
     },
-    /// A name that is known but not available here, with the reason as a clause.
+    /// A name that is known but not available in this formula, with the reason as a clause.
     NotHere(&'static str),
 }
 
@@ -62,7 +62,7 @@ pub struct Word {
     pub meaning: Meaning,
 }
 
-/// All names that a rule may use, and whether it may draw random numbers.
+/// All names that a formula may use, and whether the formula may draw random numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     /// The names.

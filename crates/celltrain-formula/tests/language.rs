@@ -122,12 +122,12 @@ fn a_formula_result_that_is_not_a_number_is_replaced_and_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
-    // A constant expression whose result is replaced is not folded, so that each evaluation is counted.
+    // A constant expression is not folded if its result is replaced, so that each evaluation counts the replacement.
     assert_eq!(run("1 / 0 > 2").unwrap(), (1.0, 1, 0));
 }
 
 #[test]
-fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
+fn a_fault_in_a_formula_is_reported_with_its_position_and_a_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
@@ -188,7 +188,8 @@ fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
 #[test]
 fn formulas_longer_or_deeper_than_the_limits_are_refused() {
     let sum = vec!["X"; 200].join(" + ");
-    // The message suggests parentheses for a long chain, but not for an expression that already has too many.
+    // The message suggests parentheses for a long chain, but not for an expression that already has too many
+    // parentheses.
     let chain = fault(&format!("{sum} < K"));
     assert!(
         chain.contains("is 101 operations deep, but at most 100 are possible. Put parentheses around the parts"),

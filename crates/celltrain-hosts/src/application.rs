@@ -1,4 +1,4 @@
-//! Applications determine which data a sender writes, and when. They do not depend on the stack.
+//! Applications determine which data a sender writes, and when. They do not depend on the transport stack.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub enum Application {
     Bulk,
     /// This many bytes.
     File(u64),
-    /// Bursts of this many bytes, each followed by a pause after its last acknowledgement.
+    /// Bursts of this many bytes. A pause follows the last acknowledgement of each burst.
     Bursts {
         /// Bytes of each burst.
         bytes: u64,
@@ -37,7 +37,7 @@ impl Source {
         Self { application, written: 0, wanted, next: None }
     }
 
-    /// Returns the number of bytes that the application writes now, at most `room`, and the offset of the first one.
+    /// Returns the number of bytes that the application writes now, at most `room`, and the offset of the first byte.
     /// `acknowledged` bytes have been acknowledged so far.
     pub fn write(&mut self, now: Duration, acknowledged: u64, room: usize) -> (u64, usize) {
         if let Application::Bursts { bytes, pause } = &mut self.application {

@@ -21,7 +21,7 @@ use crate::driver::{Hosts, HostsError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: Duration,
-    /// End of the part; `None` for the end of the run, or until a file has [`MOST_BYTES`].
+    /// End of the captured part; `None` for the end of the run, or until a file has [`MOST_BYTES`].
     pub(crate) to: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The time that a transport stack sees.
+//! The time, as a transport stack sees it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use celltrain_core::units::{Clock, Time};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Converts between simulation time and the time of a stack, which is rounded down to the stack's unit.
+/// Converts between simulation time and a stack's time, which is rounded down to the stack's unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackClock {
     units_per_second: u128,
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_expires_at_the_first_instant_at_which_the_clock_of_the_stack_shows_its_time() {
+    fn a_timeout_of_a_stack_expires_at_the_first_instant_at_which_the_clock_of_the_stack_has_reached_it() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {

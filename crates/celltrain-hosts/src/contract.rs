@@ -12,10 +12,11 @@ use crate::stack::{Endpoint, HEADER, Report, Side};
 /// Largest number of packets from one call of `poll`. A gigabit link needs half a second for as many full packets.
 pub const MOST_PACKETS: usize = 50_000;
 
-/// Most packets of an end on their way while as many cells wait at its host's port, and most bytes of such packets.
+/// Maximum number of an end's packets on their way, and of their bytes, for a given number of cells waiting at its
+/// host's port.
 const MOST_ON_THE_WAY: (u64, u64) = (1_000_000, 1_000_000_000);
 
-/// The packets of an end so far, which bound what its stack can send and report.
+/// The packets of an end so far. They limit what its stack can send and report.
 pub(crate) struct Contract {
     local: Ipv4Addr,
     remote: Ipv4Addr,
@@ -35,12 +36,17 @@ pub(crate) struct Contract {
 
 impl Contract {
     pub(crate) fn new(network: &Network, flow: FlowIndex, side: Side) -> Self {
-        let Endpoint { local, remote, .. } = Endpoint::of(network, flow, side);
         let (mss, _) = network.flows[flow].frame(&network.aal5);
         let file = match network.flows[flow].traffic.load() {
             Load::Stream(Some(file)) => Some(file.bytes),
             _ => None,
         };
+        Self::of_end(Endpoint::of(network, flow, side), mss, file)
+    }
+
+    /// Creates the contract of an end. The connection sends `file` bytes, or other data if it is `None`.
+    pub(crate) fn of_end(end: Endpoint, mss: u64, file: Option<u64>) -> Self {
+        let Endpoint { local, remote, side, .. } = end;
         Self { local, remote, mss, side, file, packets: 0, sent: 0, arrived: 0, received: 0 }
     }
 
@@ -87,15 +93,15 @@ impl Contract {
         }
     }
 
-    /// Returns what is wrong if the end sends faster than its host's port can for too long. `waiting` returns the number
-    /// of cells that wait at that port.
+    /// Describes the problem if an end sends faster than its host's port for too long. `waiting` returns the number of
+    /// cells waiting at that port.
     pub(crate) fn flood_problem(&self, on_the_way: usize, waiting: impl FnOnce() -> u32) -> Option<String> {
         let (packets, bytes) = MOST_ON_THE_WAY;
         let most = packets.min(bytes / (self.mss + TCP_IP_HEADERS));
         if (on_the_way as u64) <= most {
             return None;
         }
-        // Without a queue at the port, they are on a link that is long and fast.
+        // If they are not waiting at the port, they are on a long and fast link.
         let waiting = waiting();
         (u64::from(waiting) > most).then(|| {
             let Self { packets, sent, .. } = self;
@@ -106,7 +112,7 @@ impl Contract {
         })
     }
 
-    /// Returns the part of a report that is wrong, if any is, and the problem.
+    /// Returns the incorrect part of a report, and the problem; `None` if the report is correct.
     pub(crate) fn report_problem(&mut self, report: Report) -> Option<(&'static str, String)> {
         let Report { received, completed, .. } = report;
         let (before, arrived, sent) = (self.received, self.arrived, self.sent);
@@ -141,7 +147,7 @@ fn header_bytes(packet: &[u8]) -> usize {
     packet.first().map_or(0, |first| 4 * usize::from(first & 15))
 }
 
-/// Returns the length of a packet without its IP header in bytes.
+/// Returns the length of a packet in bytes, without its IP header.
 fn payload(packet: &[u8]) -> u64 {
     packet.len().saturating_sub(header_bytes(packet)) as u64
 }
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn received_bytes_neither_exceed_what_has_arrived_nor_fall() {
+    fn the_number_of_received_bytes_never_exceeds_the_number_that_arrived_and_never_falls() {
         let network = Trial::new(1).network();
         let mut contract = Contract::new(&network, FlowIndex::new(0), Side::Receiver);
         let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
@@ -207,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_completed_after_all_of_its_bytes_were_sent_and_no_more_bytes_are_received() {
+    fn a_file_is_complete_only_after_all_of_its_bytes_were_sent_and_the_received_bytes_match_it_exactly() {
         let mut network = Trial::new(1).network();
         let bytes = Bytes { bytes: 1000 };
         network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });

@@ -1,29 +1,34 @@
-//! Runs stacks at the ends of a network's flows.
+//! Runs stacks at the ends of a network's flows and requests.
 //!
 //! Order within an instant: everything else happens first, then packets that have arrived are passed to their stacks in
-//! the order of arrival. Then the stacks that received a packet or have a timeout are polled, by flow, the sender first,
-//! and their packets join the queues of their hosts' ports.
+//! the order of arrival. Then the stacks that received a packet, have a timeout or belong to a request that opens are
+//! polled, by connection, the sender first, and their packets join the queues of their hosts' ports.
+//!
+//! A request closes when its receiver has all bytes and its sender knows it. Its stacks are then removed, and packets
+//! that are still on the way to them are ignored.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::engine::{Delivered, HostedSimulation, SimulationError};
+use celltrain_core::engine::{Delivered, HostedSimulation, OpenedOutside, SimulationError};
 use celltrain_core::events::SegmentStep;
 use celltrain_core::fingerprint::Fingerprint;
 use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
+use celltrain_core::requests::GroupIndex;
 use celltrain_core::units::Time;
 use typed_index_collections::TiVec;
 
+use crate::application::Application;
 use crate::clock::StackClock;
 use crate::contract::{Contract, MOST_PACKETS};
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
-use crate::stack::{Packet, Report, Side, Stack};
+use crate::stack::{Endpoint, Packet, Report, Side, Stack};
 
 /// A flow whose ends are real stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
 pub struct HostedFlow {
@@ -33,16 +38,21 @@ pub struct HostedFlow {
     pub stacks: [Box<dyn Stack>; 2],
 }
 
-/// The stacks at the ends of a network's flows.
+/// Creates the stacks of a request's sender and receiver, for the request's name, its ends and its data.
+pub type MakeStacks = Box<dyn Fn(&str, [Endpoint; 2], Application) -> [Box<dyn Stack>; 2] + Send>;
+
+/// The stacks at the ends of a network's flows and requests.
 pub struct Hosts {
-    /// The sender and the receiver of each hosted flow.
-    ends: Vec<End>,
-    /// By hosted flow.
-    segments: Vec<Segments>,
+    /// The hosted flows and the open hosted requests, by running number.
+    connections: BTreeMap<usize, Hosted>,
+    /// Running number of the next connection.
+    next: usize,
+    /// By group of requests, `None` if the simulation's own TCP carries them.
+    groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
     /// Next poll time of each stack that has one.
-    timeouts: BTreeSet<(Time, usize)>,
+    timeouts: BTreeSet<(Time, EndNumber)>,
     /// Number of packets sent so far.
     packets: u64,
 }
@@ -50,9 +60,23 @@ pub struct Hosts {
 /// Receives a run's probe and each packet seen.
 type OnPacket<'a, P> = dyn FnMut(&mut P, &Seen<'_>) + 'a;
 
-struct End {
+/// A hosted connection.
+struct Hosted {
     flow: FlowIndex,
-    side: Side,
+    /// Its name and its bytes, if it is a request.
+    request: Option<OwnRequest>,
+    /// The sender and the receiver.
+    ends: [End; 2],
+    segments: Segments,
+}
+
+/// The name of a request, and its bytes.
+type OwnRequest = (String, u64);
+
+/// An end of a connection: twice the connection's running number, plus 1 for the receiver.
+type EndNumber = usize;
+
+struct End {
     host: NodeIndex,
     /// The VC on which this end sends packets.
     vc: VcIndex,
@@ -63,7 +87,7 @@ struct End {
     contract: Contract,
 }
 
-/// Counts polls of a stack in which nothing happens.
+/// Counts idle polls, in which a stack does nothing.
 #[derive(Default)]
 struct Idle {
     /// True if a packet has arrived since the last poll.
@@ -71,7 +95,7 @@ struct Idle {
     report: Report,
     /// Such polls within [`IDLE_TIME`].
     polls: Polls,
-    /// Number of such polls since the timeout was last in the future.
+    /// Number of idle polls since the timeout was last in the future.
     due: Polls,
 }
 
@@ -129,22 +153,49 @@ struct InFlight {
     number: u64,
     sent: Time,
     frame: FrameNumber,
+    flow: FlowIndex,
     /// The end to which the packet is sent.
-    to: usize,
+    to: EndNumber,
     bytes: Packet,
 }
 
+impl InFlight {
+    /// Returns the side to which the packet is sent.
+    fn side(&self) -> Side {
+        side(self.to)
+    }
+}
+
+fn side(end: EndNumber) -> Side {
+    if end.is_multiple_of(2) { Side::Sender } else { Side::Receiver }
+}
+
 impl Hosts {
-    /// Creates the hosts of these flows of a network. Other flows use the simulation's own TCP.
+    /// Creates the hosts of the given flows of a network. Other flows use the simulation's own TCP.
     ///
     /// # Panics
     /// If a flow is not outside the simulation.
     pub fn new(network: &Network, flows: Vec<HostedFlow>) -> Self {
-        let clock = network.clock();
-        let segments = flows.iter().map(|_| Segments::default()).collect();
+        Self::with_requests(network, flows, TiVec::new())
+    }
+
+    /// Creates the hosts of these flows and groups of requests. `groups` may be shorter than the network's list.
+    ///
+    /// # Panics
+    /// If a flow or a group is not outside the simulation.
+    pub fn with_requests(
+        network: &Network,
+        flows: Vec<HostedFlow>,
+        groups: TiVec<GroupIndex, Option<MakeStacks>>,
+    ) -> Self {
+        for (group, own) in groups.iter_enumerated() {
+            let outside = network.requests.groups[group].outside;
+            assert_eq!(outside, own.is_some(), "the ends of hosted requests are outside the simulation");
+        }
         let mut hosts = Self {
-            ends: Vec::new(),
-            segments,
+            connections: BTreeMap::new(),
+            next: 0,
+            groups,
             on_the_way: network.vcs.iter().map(|_| VecDeque::new()).collect(),
             timeouts: BTreeSet::new(),
             packets: 0,
@@ -152,26 +203,48 @@ impl Hosts {
         for HostedFlow { flow, stacks } in flows {
             let own = &network.flows[flow];
             assert!(own.outside, "the ends of a hosted flow are outside the simulation");
-            let start = network.start_of(own, clock);
-            let sides = [(Side::Sender, own.data_vc), (Side::Receiver, own.ack_vc)];
-            for (stack, (side, vc)) in stacks.into_iter().zip(sides) {
-                let clock = StackClock::new(clock, stack.unit());
-                hosts.timeouts.insert((start, hosts.ends.len()));
-                let host = network.source(vc);
-                hosts.ends.push(End {
-                    flow,
-                    side,
-                    host,
-                    vc,
-                    stack,
-                    clock,
-                    timeout: Some(start),
-                    idle: Idle::default(),
-                    contract: Contract::new(network, flow, side),
-                });
-            }
+            let start = network.start_of(own, network.clock());
+            let contracts = [Side::Sender, Side::Receiver].map(|side| Contract::new(network, flow, side));
+            hosts.add(network, (flow, None), [own.data_vc, own.ack_vc], (stacks, contracts), start);
         }
         hosts
+    }
+
+    /// Adds a connection whose ends are polled at `start`. Returns its running number.
+    fn add(
+        &mut self,
+        network: &Network,
+        (flow, request): (FlowIndex, Option<OwnRequest>),
+        vcs: [VcIndex; 2],
+        (stacks, contracts): ([Box<dyn Stack>; 2], [Contract; 2]),
+        start: Time,
+    ) -> usize {
+        let number = self.next;
+        self.next += 1;
+        let mut parts = stacks.into_iter().zip(contracts);
+        let ends = vcs.map(|vc| {
+            let (stack, contract) = parts.next().expect("a connection has two ends");
+            let clock = StackClock::new(network.clock(), stack.unit());
+            let host = network.source(vc);
+            End { host, vc, stack, clock, timeout: Some(start), idle: Idle::default(), contract }
+        });
+        self.timeouts.extend([(start, 2 * number), (start, 2 * number + 1)]);
+        self.connections.insert(number, Hosted { flow, request, ends, segments: Segments::default() });
+        number
+    }
+
+    /// Adds the connection of a request that opens now.
+    fn open(&mut self, network: &Network, opened: &OpenedOutside, now: Time) {
+        let &OpenedOutside { flow, group, number, vcs, bytes } = opened;
+        let own = &network.requests.groups[group];
+        let make = self.groups.get(group).and_then(Option::as_ref);
+        let make = make.expect("every group of requests with ends outside the simulation has stacks");
+        let name = format!("{}{number}", own.name);
+        let ends = Endpoint::of_request(network, opened);
+        let stacks = make(&name, ends, Application::File(bytes));
+        let mss = own.tcp.options().mss.bytes;
+        let contracts = ends.map(|end| Contract::of_end(end, mss, Some(bytes)));
+        self.add(network, (flow, Some((name, bytes))), vcs, (stacks, contracts), now);
     }
 
     /// Runs the stacks until the end of the run. Calls `observe` with the simulation's probe and each packet seen at an
@@ -193,11 +266,14 @@ impl Hosts {
             simulation.advance_to_delivery(timeout.min(simulation.end()))?;
             let now = simulation.now();
             for delivered in simulation.take_deliveries() {
-                due.push(self.deliver(&delivered, simulation, observe));
+                due.extend(self.deliver(&delivered, simulation, observe));
+            }
+            for opened in simulation.take_opened() {
+                self.open(simulation.network(), &opened, now);
             }
             while let Some((_, end)) = self.timeouts.first().copied().filter(|&(time, _)| time <= now) {
                 self.timeouts.pop_first();
-                self.ends[end].timeout = None;
+                self.end(end).timeout = None;
                 due.push(end);
             }
             due.sort_unstable();
@@ -211,13 +287,18 @@ impl Hosts {
         }
     }
 
-    /// Passes an arrived packet to its stack. Returns the stack's end.
+    fn end(&mut self, end: EndNumber) -> &mut End {
+        let connection = self.connections.get_mut(&(end / 2)).expect("only open connections have timeouts");
+        &mut connection.ends[end % 2]
+    }
+
+    /// Passes an arrived packet to its stack. Returns the stack's end; `None` if the connection has closed.
     fn deliver<P: Probe>(
         &mut self,
         delivered: &Delivered,
         simulation: &mut HostedSimulation<'_, '_, P>,
         observe: &mut OnPacket<'_, P>,
-    ) -> usize {
+    ) -> Option<EndNumber> {
         let &Delivered { time, vc, tag } = delivered;
         let kept = loop {
             let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
@@ -225,21 +306,24 @@ impl Hosts {
                 break kept;
             }
             // Packets of a VC do not overtake each other.
-            observe(simulation.probe(), &self.seen(&kept, Step::Lost, None, time));
+            observe(simulation.probe(), &seen(&kept, Step::Lost, None, (time, vc)));
         };
-        let End { flow, side, .. } = self.ends[kept.to];
-        let (counters, segments) = (simulation.counters(flow), &mut self.segments[kept.to / 2]);
+        let Some(Hosted { flow, ends, segments, .. }) = self.connections.get_mut(&(kept.to / 2)) else {
+            observe(simulation.probe(), &seen(&kept, Step::Arrived, None, (time, vc)));
+            return None;
+        };
+        let counters = simulation.counters(*flow);
         counters.packets.fold_all([time.0, kept.number]);
-        let segment = match side {
+        let segment = match kept.side() {
             Side::Sender => segments.on_acknowledged(&kept.bytes),
             Side::Receiver => segments.on_arrived(&kept.bytes, counters),
         };
-        observe(simulation.probe(), &self.seen(&kept, Step::Arrived, segment, time));
-        let End { stack, clock, idle, contract, .. } = &mut self.ends[kept.to];
+        observe(simulation.probe(), &seen(&kept, Step::Arrived, segment, (time, vc)));
+        let End { stack, clock, idle, contract, .. } = &mut ends[kept.to % 2];
         idle.has_packet = true;
         contract.on_arrived(&kept.bytes);
         stack.on_packet(clock.told(time), &kept.bytes);
-        kept.to
+        Some(kept.to)
     }
 
     /// Lets a stack send.
@@ -250,9 +334,13 @@ impl Hosts {
         simulation: &mut HostedSimulation<'_, '_, P>,
         observe: &mut OnPacket<'_, P>,
     ) -> Result<(), HostsError> {
-        let now = simulation.now();
-        let End { flow, side, host, vc, stack, clock, timeout, idle, contract } = &mut self.ends[end];
-        let (flow, side, host, vc) = (*flow, *side, *host, *vc);
+        let (now, side) = (simulation.now(), side(end));
+        // Its peer may have closed the connection in this instant.
+        let Some(connection) = self.connections.get_mut(&(end / 2)) else { return Ok(()) };
+        let Hosted { flow, request, ends, segments } = connection;
+        let flow = *flow;
+        let End { host, vc, stack, clock, timeout, idle, contract } = &mut ends[end % 2];
+        let (host, vc) = (*host, *vc);
         let told = clock.told(now);
         stack.poll(told, out);
         if let Some(earlier) = timeout.take() {
@@ -268,8 +356,8 @@ impl Hosts {
                 Side::Sender => "sender",
                 Side::Receiver => "receiver",
             };
-            let (stack, flow, now) = (stack.name(), &network.flows[flow].name, told.as_nanos());
-            HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
+            let (stack, name, now) = (stack.name(), name_of(network, flow, request.as_ref()), told.as_nanos());
+            HostsError::Wrong(format!("{stack}.{call} for the {side} of {name}, now {now} ns: {problem}"))
         };
         if out.len() > MOST_PACKETS {
             let problem = format!("the stack sends {} packets at once; send at most {MOST_PACKETS}", out.len());
@@ -294,7 +382,7 @@ impl Hosts {
         if let Some((part, problem)) = contract.report_problem(report) {
             return Err(wrong(part, problem));
         }
-        let most = if side == Side::Receiver { self.segments[end / 2].most_received() } else { None };
+        let most = if side == Side::Receiver { segments.most_received() } else { None };
         if let Some(most) = most.filter(|&most| report.received > most) {
             let received = report.received;
             let problem = format!("received is {received}, but only {most} bytes of data have arrived in TCP segments");
@@ -302,7 +390,10 @@ impl Hosts {
         }
         let counters = simulation.counters(flow);
         if side == Side::Receiver {
-            counters.delivered_bytes = report.received;
+            match request {
+                None => counters.delivered_bytes = report.received,
+                Some(_) => simulation.progress(flow, report.received),
+            }
         } else {
             counters.cwnd_bytes = report.cwnd.unwrap_or(0);
             counters.retransmitted_segments = report.retransmitted.unwrap_or(counters.retransmitted_segments);
@@ -315,29 +406,48 @@ impl Hosts {
             self.packets += 1;
             let counters = simulation.counters(flow);
             fold(&mut counters.packets, now, &bytes);
-            let segments = &mut self.segments[end / 2];
             let segment = match side {
                 Side::Sender => segments.on_sent(&bytes, counters),
                 Side::Receiver => segments.on_ack_sent(&bytes),
             };
             let length = bytes.len() as u64;
-            let kept = InFlight { number, sent: now, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
-            observe(simulation.probe(), &self.seen(&kept, Step::Sent, segment, now));
+            let kept = InFlight { number, sent: now, frame: simulation.next_frame(vc), flow, to: end ^ 1, bytes };
+            observe(simulation.probe(), &seen(&kept, Step::Sent, segment, (now, vc)));
             self.on_the_way[vc].push_back(kept);
             simulation.inject(host, vc, length, number)?;
+        }
+        let has_all = |received| request.as_ref().is_some_and(|(_, bytes)| received >= *bytes);
+        if has_all(simulation.counters(flow).delivered_bytes) && ends[0].idle.report.completed {
+            self.close(end / 2);
+            simulation.close_request(flow);
         }
         Ok(())
     }
 
-    fn seen<'a>(&self, kept: &'a InFlight, step: Step, segment: Option<SegmentStep>, time: Time) -> Seen<'a> {
-        let &InFlight { number, sent, frame, to, ref bytes } = kept;
-        let at = match step {
-            Step::Sent => to ^ 1,
-            Step::Arrived | Step::Lost => to,
-        };
-        let End { flow, side, .. } = self.ends[at];
-        Seen { time, sent, flow, side, step, segment, vc: self.ends[to ^ 1].vc, frame, number, bytes }
+    /// Removes the stacks of a connection.
+    fn close(&mut self, number: usize) {
+        let closed = self.connections.remove(&number).expect("the connection is open");
+        for (end, number) in closed.ends.into_iter().zip(2 * number..) {
+            if let Some(timeout) = end.timeout {
+                self.timeouts.remove(&(timeout, number));
+            }
+        }
     }
+}
+
+/// Returns the name of a connection.
+fn name_of<'a>(network: &'a Network, flow: FlowIndex, request: Option<&'a OwnRequest>) -> &'a str {
+    request.map_or_else(|| network.flows[flow].name.as_str(), |(name, _)| name)
+}
+
+/// Returns a packet as its observer sees it, on the VC that carries it.
+fn seen(kept: &InFlight, step: Step, segment: Option<SegmentStep>, (time, vc): (Time, VcIndex)) -> Seen<'_> {
+    let &InFlight { number, sent, frame, flow, to, ref bytes } = kept;
+    let side = match step {
+        Step::Sent => side(to ^ 1),
+        Step::Arrived | Step::Lost => kept.side(),
+    };
+    Seen { time, sent, flow, side, step, vc, frame, segment, number, bytes }
 }
 
 /// Adds a packet that is sent to its flow's fingerprint.

@@ -26,7 +26,7 @@ pub use celltrain_core;
 
 pub use application::{Application, Source, payload};
 pub use contract::MOST_PACKETS;
-pub use driver::{HostedFlow, Hosts, HostsError};
+pub use driver::{HostedFlow, Hosts, HostsError, MakeStacks};
 pub use outcome::{FlowOutcome, Outcome};
 pub use seen::{Seen, Step};
 pub use segments::Segments;

@@ -6,14 +6,14 @@ use celltrain_core::link_loss::LossyIndex;
 use celltrain_core::metrics::{CellTotals, FlowResult, LossResult, PortResult, RunResult};
 use typed_index_collections::TiVec;
 
-/// The result of a [trial](crate::Trial). Numbers that packets do not show are `None`, never 0.
+/// The result of a [trial](crate::Trial). Numbers that packets do not reveal are `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Length of the run, in seconds.
     pub duration_s: f64,
     /// Sum of the goodputs, divided by the maximum that the bottleneck could carry.
     pub efficiency: f64,
-    /// Jain's index of the goodputs: 1 if all are equal. `None` if nothing was delivered.
+    /// Jain's index of the goodputs: 1 if all goodputs are equal. `None` if nothing was delivered.
     pub fairness: Option<f64>,
     /// Sum of the goodputs, in megabits per second.
     pub goodput_mbps: f64,
@@ -36,7 +36,7 @@ pub struct FlowOutcome {
     pub name: String,
     /// Bytes that the stack has delivered to its application.
     pub delivered_bytes: u64,
-    /// Goodput: these bytes in megabits per second.
+    /// Goodput: the delivered bytes in megabits per second.
     pub goodput_mbps: f64,
     /// Payload of all segments that arrived, in megabits per second; `None` without TCP or UDP.
     pub throughput_mbps: Option<f64>,
@@ -44,13 +44,13 @@ pub struct FlowOutcome {
     pub segments_sent: Option<u64>,
     /// Segments retransmitted; `None` without TCP or UDP.
     pub retransmitted_segments: Option<u64>,
-    /// Segments that arrived without new data; `None` without TCP or UDP.
+    /// Number of segments that arrived without new data; `None` without TCP or UDP.
     pub repeated_segments: Option<u64>,
     /// Packets sent without TCP or UDP.
     pub unknown_packets: u64,
-    /// Congestion window at the end, in segments; `None` if the stack does not show it.
+    /// Congestion window at the end, in segments; `None` if the stack does not report it.
     pub cwnd_segments: Option<f64>,
-    /// Seconds from the start until the whole file was acknowledged; `None` before then.
+    /// Seconds from the start until the whole file was acknowledged; `None` if it was not.
     pub completion_s: Option<f64>,
 }
 

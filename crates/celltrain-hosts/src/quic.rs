@@ -34,9 +34,9 @@ pub const VERSION: &str = "0.11.19";
 pub struct Config {
     /// Congestion control.
     pub congestion: Congestion,
-    /// Length of a full packet with its headers of IP and UDP, in bytes.
+    /// Length of a full packet in bytes, including the headers of IP and UDP.
     pub mtu: u16,
-    /// Amount of data, in bytes, that the receiver permits beyond what its application has read.
+    /// Bytes that the receiver permits beyond what its application has read.
     pub receive_window: u32,
     /// Amount of unacknowledged data that the sender keeps, in bytes.
     pub send_buffer: u64,
@@ -44,7 +44,7 @@ pub struct Config {
     pub initial_window: Option<u32>,
     /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Duration,
-    /// Longest acknowledgement delay that the sender requests; `None` for the receiver's default, 25 ms.
+    /// Longest acknowledgement delay that the sender requests; `None` for the receiver's default of 25 ms.
     pub ack_delay: Option<Duration>,
 }
 
@@ -113,13 +113,13 @@ impl Config {
 pub struct Quic {
     end: Endpoint,
     endpoint: quinn_proto::Endpoint,
-    /// The sender's settings, until it connects.
+    /// The sender's settings, kept until it connects.
     client: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
     /// The stream that is being sent or received.
     stream: Option<StreamId>,
     source: Source,
-    /// Data that the application has written but the stream has not accepted.
+    /// Data that the application has written but the stream has not accepted yet.
     unsent: Vec<u8>,
     /// Number of bytes acknowledged, up to the last finished stream.
     acknowledged: u64,
@@ -134,7 +134,7 @@ const PORT: u16 = 443;
 /// UDP header plus IP header without options.
 const HEADERS: u16 = 28;
 const TIME_TO_LIVE: u8 = 64;
-/// Number of bytes that an application writes at a time.
+/// Number of bytes that an application writes at once.
 const WRITE: usize = 4096;
 
 impl Quic {
@@ -246,7 +246,7 @@ impl Quic {
                     Err(error) => panic!("the sender does not reset the stream: {error}"),
                 }
             };
-            // The same poll sends any new flow-control credit.
+            // This poll also sends any new flow-control credit.
             let _ = chunks.finalize();
             if !has_ended {
                 return;
@@ -341,7 +341,7 @@ impl Stack for Quic {
     }
 }
 
-/// Returns random bytes for one purpose.
+/// Returns random bytes for a given purpose.
 fn random<const BYTES: usize>(seed: u64, purpose: &str) -> [u8; BYTES] {
     let mut stream = Stream::new(seed, purpose);
     std::array::from_fn(|_| stream.next_u64().to_le_bytes()[0])

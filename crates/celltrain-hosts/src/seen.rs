@@ -14,11 +14,12 @@ use crate::stack::Side;
 pub struct Seen<'a> {
     /// Time of the observation. For a lost packet, the time when its loss became known.
     pub time: Time,
-    /// Time at which the packet was sent.
+    /// The end at which the packet was observed. For a lost packet, the end to which it was sent.
     pub sent: Time,
     /// The flow.
     pub flow: FlowIndex,
-    /// The end at which it was seen. For a lost packet, the end to which it was sent.
+    /// The event of the packet's TCP segment or acknowledgement, if there is one. Data flows from the sender to the
+    /// receiver.
     pub side: Side,
     /// The event.
     pub step: Step,
@@ -46,7 +47,7 @@ pub enum Step {
 }
 
 impl<'a> Seen<'a> {
-    /// Returns the packet for a capture; `None` for a lost packet, which no end sees.
+    /// Returns the packet for a capture; `None` for a lost packet, which neither end observes.
     pub fn captured(&self) -> Option<OwnPacket<'a>> {
         let &Self { flow, side, step, vc, frame, number, bytes, .. } = self;
         let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };

@@ -18,7 +18,7 @@ pub struct Segments {
     arrived: Vec<[u64; 2]>,
     /// Ports of the first segment that arrived.
     ports: Option<[u16; 2]>,
-    /// True if any packet was not a segment of one connection.
+    /// True if some packet was not a segment of this one connection.
     is_mixed: bool,
 }
 
@@ -43,8 +43,8 @@ impl Segments {
             }
         };
         if self.first.is_none() {
-            // Start in the second cycle of sequence numbers, so that earlier ones have a position too. A SYN counts as
-            // a byte.
+            // Start in the second cycle of sequence numbers, so that earlier numbers also have a position. A SYN counts
+            // as a byte.
             self.sent = LAP + u64::from(sequence) + u64::from(syn);
             self.first = Some(self.sent);
             self.acknowledged = self.sent;
@@ -136,7 +136,7 @@ impl Segments {
         }
     }
 
-    /// Returns the position of a sequence number that is less than half a cycle from the newest data.
+    /// Returns the position of a sequence number that is less than half a cycle away from the newest data.
     fn position(&self, sequence: u32) -> u64 {
         let ahead = sequence.wrapping_sub(low(self.sent)).cast_signed();
         self.sent.saturating_add_signed(i64::from(ahead))
@@ -147,7 +147,7 @@ impl Segments {
         position.saturating_sub(self.first.unwrap_or(position))
     }
 
-    /// Adds a range to the data that has arrived. Returns whether any of it is new.
+    /// Adds a range to the data that has arrived. Returns whether any part of it is new.
     fn add(&mut self, [mut start, mut end]: [u64; 2]) -> bool {
         if self.arrived.iter().any(|own| own[0] <= start && end <= own[1]) {
             return false;

@@ -31,7 +31,7 @@ pub struct Config {
     pub send_buffer: usize,
     /// Longest acknowledgement delay; `None` to acknowledge each segment at once.
     pub ack_delay: Option<Duration>,
-    /// True if a segment that is not full waits for the acknowledgement of earlier data.
+    /// True if a segment that is not full waits until earlier data is acknowledged.
     pub nagle: bool,
     /// Determines when the receiving application reads.
     pub reads: Reads,
@@ -51,10 +51,10 @@ pub enum Congestion {
 /// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.
+    /// Before smoltcp acknowledges the data, so each acknowledgement advertises an empty buffer.
     BeforeAcks,
-    /// After smoltcp has acknowledged it, as in smoltcp's own tests: unread data reduces the window. smoltcp does not
-    /// count acknowledgements with a different window as duplicates.
+    /// After smoltcp has acknowledged the data, as in smoltcp's own tests: unread data reduces the window. smoltcp does
+    /// not count acknowledgements with a different window as duplicates.
     AfterAcks,
 }
 
@@ -91,7 +91,7 @@ pub struct Smoltcp {
     source: Source,
     /// Bytes read by the receiver.
     received: u64,
-    /// Number of bytes that the peer has acknowledged.
+    /// Number of bytes acknowledged by the peer.
     acknowledged: u64,
     next: Option<Duration>,
 }

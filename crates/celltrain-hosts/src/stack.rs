@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use celltrain_core::engine::OpenedOutside;
 use celltrain_core::index::FlowIndex;
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
@@ -10,7 +11,7 @@ use celltrain_core::rng::Stream;
 /// A packet, starting with its IP header.
 pub type Packet = Vec<u8>;
 
-/// One end of a flow: a transport stack and its application, without clock and sockets.
+/// One end of a flow: a transport stack and its application, without a clock or sockets.
 ///
 /// Times are measured from the start of the run. The network first calls [`poll`](Stack::poll) when the flow starts,
 /// then after each arriving packet and each expired timeout, always after all other events of the same instant.
@@ -21,9 +22,9 @@ pub trait Stack: Send {
     /// Appends the packets to send now.
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>);
 
-    /// Returns the time at which to call `poll` next if no packet arrives earlier. If this time has passed, the call
-    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`. The run ends with an error after
-    /// 100,000 idle polls within 10 ms.
+    /// Returns the time at which to call `poll` next if no packet arrives earlier. If this time has passed, `poll` is
+    /// called one [`unit`](Stack::unit) later. The network requests this time after each call of `poll`. The run ends
+    /// with an error after 100,000 idle polls within 10 ms.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns the state of the application's transfer.
@@ -34,7 +35,7 @@ pub trait Stack: Send {
         std::any::type_name::<Self>()
     }
 
-    /// Returns the unit of the stack's clock. Times are rounded down to it.
+    /// Returns the unit of the stack's clock. Times are rounded down to a whole number of units.
     fn unit(&self) -> Duration {
         Duration::from_nanos(1)
     }
@@ -49,8 +50,8 @@ pub struct Report {
     pub completed: bool,
     /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
     pub cwnd: Option<u64>,
-    /// At the sender, the number of lost packets whose data was sent again, if the stack counts them; `None` to derive
-    /// it from packet headers.
+    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, so
+    /// that packet headers must give it.
     pub retransmitted: Option<u64>,
 }
 
@@ -81,12 +82,25 @@ pub struct Endpoint {
 impl Endpoint {
     /// Returns an end of a flow. Each flow has its own pair of addresses.
     pub fn of(network: &Network, flow: FlowIndex, side: Side) -> Self {
+        Self::named(&format!("flow/{}", network.flows[flow].name), network.seed, flow, side)
+    }
+
+    /// Returns both ends of a request, the sender first. Requests that are open at the same time have different
+    /// addresses, unless two million others opened between them.
+    pub fn of_request(network: &Network, request: &OpenedOutside) -> [Self; 2] {
+        let &OpenedOutside { flow, group, number, .. } = request;
+        let name = format!("requests/{}/{number}", network.requests.groups[group].name);
+        [Side::Sender, Side::Receiver].map(|side| Self::named(&name, network.seed, flow, side))
+    }
+
+    fn named(stream: &str, seed: u64, flow: FlowIndex, side: Side) -> Self {
         let name = match side {
             Side::Sender => "sender",
             Side::Receiver => "receiver",
         };
-        let seed = Stream::new(network.seed, &format!("flow/{}/{name}", network.flows[flow].name)).next_u64();
-        let [sender, receiver] = [1, 2].map(|end| Ipv4Addr::from_bits(NETWORK | flow.number() << 2 | end));
+        let seed = Stream::new(seed, &format!("{stream}/{name}")).next_u64();
+        let pair = flow.number() % MOST_PAIRS;
+        let [sender, receiver] = [1, 2].map(|end| Ipv4Addr::from_bits(NETWORK | pair << 2 | end));
         let [local, remote] = match side {
             Side::Sender => [sender, receiver],
             Side::Receiver => [receiver, sender],
@@ -114,5 +128,6 @@ impl Endpoint {
 /// Bytes of an IP header without options (RFC 791, 3.1).
 pub(crate) const HEADER: usize = 20;
 
-/// From 10.0.0.0 on, four addresses for each flow. Fewer than 2^21 flows stay below 10.128.0.0.
+/// From 10.0.0.0 to 10.127.255.255, four addresses for each connection.
 const NETWORK: u32 = 10 << 24;
+const MOST_PAIRS: u32 = 1 << 21;

@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::seen::{Seen, Step};
 use crate::stack::{Endpoint, Stack};
 
-/// A network in which senders share a switch's buffer, for the tests of a stack.
+/// A network in which senders share the buffer of a switch, for tests of a stack.
 ///
 /// Each sender reaches its receiver over two switches. All links have the same rate, 155.52 Mb/s by default. The first
 /// switch has the buffer, by default 1000 cells with EPD above 800.
@@ -37,7 +37,7 @@ pub struct Trial {
     mss: u64,
     /// Numbers of the packets to lose, for each flow with losses.
     losses: Vec<(usize, Vec<u64>)>,
-    /// The part of a failing run to capture, if it was selected.
+    /// The part of a failing run to capture, if one was selected.
     window: Option<Window>,
 }
 
@@ -114,8 +114,8 @@ impl Trial {
     }
 
     /// Captures a failing run only from `margin` before `time` to `margin` after it. By default, a capture begins up to
-    /// 100 ms before a panic. If a requirement is not met, it begins as shortly before the first packet that is lost. It
-    /// has at most about 4 MB at each end.
+    /// 100 ms before a panic. If a requirement is not met, it begins up to 100 ms before the first lost packet. Each
+    /// end's capture has at most about 4 MB.
     #[must_use]
     pub fn capture_around(self, time: Duration, margin: Duration) -> Self {
         Self { window: Some(Window { from: time.saturating_sub(margin), to: Some(time + margin) }), ..self }
@@ -213,9 +213,10 @@ impl Trial {
         run.into()
     }
 
-    /// Runs the trial twice, then calls `require`, which panics if the result is not as it should be. If it panics, or a
-    /// stack does, runs the trial again and captures the packets around the failure. Senders and receivers have a file
-    /// each: `x.pcapng` becomes `x-sender.pcapng` and `x-receiver.pcapng`. A comment says where and why a packet is lost.
+    /// Runs the trial twice, then calls `require`, which panics if the result is wrong. After a panic of `require` or
+    /// of a stack, runs the trial again and captures the packets around the failure. Senders and receivers have a file
+    /// each: `x.pcapng` becomes `x-sender.pcapng` and `x-receiver.pcapng`. Comments in the capture give the place and
+    /// reason of each loss.
     ///
     /// # Panics
     /// If `require` or a stack panics, if the second run differs from the first, if a packet to lose was never sent, or
@@ -313,7 +314,7 @@ fn hosts(network: &Network, make: &mut dyn FnMut([Endpoint; 2]) -> [Box<dyn Stac
 
 const DIFFERS: &str = "a second run with the same seed differs: a stack has a clock or random numbers of its own";
 
-/// Longest time before a failure that is captured, and the most bytes that a link carries in it.
+/// Longest captured time before a failure, and the maximum number of bytes that a link carries in that time.
 const SHORTLY: (Duration, u64) = (Duration::from_millis(100), 1_000_000);
 
 /// Headers of a packet with a payload of `mss` bytes.
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_stack_that_passes_writes_no_capture() {
+    fn a_trial_of_a_stack_writes_no_capture_if_it_passes() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.efficiency > 0.8, "{}", result.efficiency));
         };
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_and_not_as_zero() {
+    fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_instead_of_zero() {
         let own = trial().run(flood(1)).flows.raw.remove(0);
         assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
         let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
+    fn a_trial_of_a_stack_that_panics_leaves_a_capture_that_ends_at_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
         assert!(count(&captures.unwrap()[0], &[9; 1480]) > 0);

@@ -1,4 +1,4 @@
-//! Random hosted networks: both engines agree on every packet, and packets are conserved.
+//! Random hosted networks. The tests check that both engines agree on every packet and that packets are conserved.
 //!
 //! `make campaign NAME=hosted COUNT=1000` runs more of these tests.
 
@@ -72,7 +72,7 @@ impl Stack for Chatter {
     }
 }
 
-/// Draws one of the options.
+/// Draws one of the given options.
 fn pick<T: Clone>(random: &mut Stream, options: &[T]) -> T {
     let number = random.below(u32::try_from(options.len()).unwrap());
     options[number as usize].clone()
@@ -98,7 +98,7 @@ fn network(random: &mut Stream) -> Network {
         .seed(random.next_u64())
         .duration(Duration::from_millis(40));
     let mut network = trial.network();
-    // A trial refuses a buffer that is smaller than a packet, which a network may have.
+    // A trial refuses a buffer smaller than a packet, which a network accepts.
     network.links[network.bottleneck].buffer = Some(20 + random.below(500));
     let ms =
         |most: u32, random: &mut Stream| units::Duration { picoseconds: 1_000_000 * u64::from(random.below(most)) };
@@ -173,7 +173,7 @@ fn application(random: &mut Stream) -> celltrain_hosts::Application {
     }
 }
 
-/// Runs a network. Checks that each packet arrives with its bytes or is lost, once, and after it was sent.
+/// Runs a network. Checks that each packet either arrives once with its own bytes, after it was sent, or is lost once.
 fn run(network: &Network, engine: Engine) -> RunResult {
     let flow = |flow| {
         let stacks = stacks(Endpoint::pair(network, flow), network.flows[flow].tcp.options().mss.bytes);
@@ -193,7 +193,7 @@ fn run(network: &Network, engine: Engine) -> RunResult {
                     return;
                 }
                 let (sent, bytes) =
-                    on_the_way.remove(&seen.number).expect("the packet was sent and has not arrived before");
+                    on_the_way.remove(&seen.number).expect("the packet was sent earlier and has not arrived yet");
                 assert!(sent < seen.time && bytes == seen.bytes);
             })
         },

@@ -23,7 +23,7 @@ impl Cancel {
         Self { cancelled: AtomicBool::new(false) }
     }
 
-    /// Cancels these calls. May be called from any thread.
+    /// Cancels these calls. Any thread may call this method.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -47,7 +47,8 @@ pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()>
     }
 }
 
-/// Calls `work` with the interpreter detached. Adds to an exception the call of a Python class that it interrupted.
+/// Calls `work` with the interpreter detached. If a call of a Python class was interrupted, adds that call to the
+/// exception.
 pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     drop(policy::take_interrupted());
     interpreter::detach(py, work).inspect_err(|error| {
@@ -55,7 +56,7 @@ pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> 
             let added = py
                 .import("celltrain.errors")
                 .and_then(|errors| errors.call_method1("add_note", (error.value(py), call)));
-            // A second Ctrl-C may interrupt this call.
+            // A second Ctrl-C may also interrupt this call.
             drop(added);
         }
     })

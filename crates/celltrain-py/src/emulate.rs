@@ -43,8 +43,8 @@ pub(crate) fn emulated_hosts(
     })
 }
 
-/// Emulates a scenario with these devices, one descriptor for each host. Calls `should_continue` regularly, and ends when
-/// it returns false. Returns the answer of the run, and a report on the emulation.
+/// Emulates a scenario with these devices, one descriptor for each host. Calls `should_continue` regularly, and ends
+/// the emulation when it returns false. Returns the answer of the run, and a report on the emulation.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, devices, should_continue, cancel=None))]
 pub(crate) fn emulate(
@@ -129,7 +129,8 @@ fn emulated(
     Ok((answer, report(network, &plan, &lateness, real_time).to_string()))
 }
 
-/// Gives this thread a fixed priority above all ordinary threads (`SCHED_FIFO`), but not the programs that it starts.
+/// Gives this thread a fixed priority above all ordinary threads (`SCHED_FIFO`). Programs that it starts do not inherit
+/// the priority.
 fn run_in_real_time(py: Python<'_>) -> PyResult<()> {
     let os = py.import("os")?;
     let policy: i32 = os.getattr("SCHED_FIFO")?.bitor(os.getattr("SCHED_RESET_ON_FORK")?)?.extract()?;

@@ -23,8 +23,8 @@ impl Asked {
     }
 }
 
-/// A Python function that receives blocks: either a kind's name and its columns, or bytes. The run ends if the function
-/// raises an exception.
+/// A Python function that receives blocks, either as a kind's name with columns or as bytes. The run ends if the
+/// function raises an exception.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -62,7 +62,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Converts each column to an array, paired with its list of words or None.
+/// Converts each column to an array, paired with its list of words or with None.
 fn columns(py: Python<'_>, block: Block) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for values in block.columns {

@@ -19,7 +19,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Threads that are attached or about to attach, with Rust frames on their stack.
+/// Threads that are attached to the interpreter, or about to attach, with Rust frames on their stack.
 static CALLS: Gate = Gate::new();
 /// Python threads whose work must not be interrupted: [`AwaitedAtExit`].
 static WORK: Gate = Gate::new();
@@ -27,7 +27,7 @@ static WORK: Gate = Gate::new();
 static FINALIZER: OnceLock<ThreadId> = OnceLock::new();
 
 thread_local! {
-    /// Number of times this thread is inside [`CALLS`]: more than one if a callback calls the core again.
+    /// Number of calls through which this thread is inside [`CALLS`]: more than one if a callback calls the core again.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     Python::attach(f)
 }
 
-/// Runs the work of a thread, which calls Python now and then. The thread keeps its Python thread state in between:
-/// creating one takes longer than most callbacks.
+/// Runs the work of a thread that calls Python now and then. Between these calls the thread keeps its Python thread
+/// state, because creating a state takes longer than most callbacks.
 pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
     let call = Call::new();
     Python::attach(move |py| {
@@ -69,12 +69,13 @@ pub(crate) fn withdraw(thread: ThreadId) {
     set_exception_of(thread, false);
 }
 
-/// Attaches this thread to the interpreter to call `f`, which [`interrupt`] must not reach: code that writes files.
+/// Attaches this thread to the interpreter to call `f`. [`interrupt`] must not interrupt `f`, because it writes files.
 pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let thread = thread::current().id();
     attach(|py| {
         let number = threads().remove(&thread);
-        // An earlier interrupt would be raised in `f`. The interrupt is repeated until the thread has stopped.
+        // An earlier interrupt would be raised in `f`, so it is withdrawn. The caller repeats the interrupt until the
+        // thread has stopped.
         if let Some(number) = number {
             set_exception(py, number, false);
         }
@@ -95,7 +96,7 @@ fn set_exception_of(thread: ThreadId, is_raised: bool) {
     });
 }
 
-/// Sets or withdraws the exception of a thread, by its number in Python.
+/// Sets or withdraws the exception of a thread, which is given by its Python number.
 fn set_exception(py: Python<'_>, number: c_long, is_raised: bool) {
     let class = py.get_type::<PyKeyboardInterrupt>();
     let exception = if is_raised { class.as_ptr() } else { ptr::null_mut() };
@@ -136,11 +137,11 @@ pub(crate) fn watch_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register.call1((handler, process::id())).map(drop)
 }
 
-/// From now on, parks threads instead of attaching them. Waits for active callbacks, and then for the work of Python
-/// threads, on which a callback may depend.
+/// From now on, parks threads instead of attaching them. Waits first for active callbacks, and then for the work of
+/// Python threads, on which a callback may depend.
 #[pyfunction]
 fn on_exit(py: Python<'_>, process: u32) {
-    // After a fork, the counted threads do not exist in this process.
+    // After a fork, the counted threads do not exist in the child process.
     if process != process::id() {
         return;
     }
@@ -151,7 +152,7 @@ fn on_exit(py: Python<'_>, process: u32) {
     });
 }
 
-/// Counts the threads inside, and parks threads that try to enter after it is closed.
+/// Counts the threads that are inside. After it is closed, parks threads that try to enter.
 struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,

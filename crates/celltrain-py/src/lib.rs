@@ -9,6 +9,7 @@ mod emulate;
 mod events;
 mod interpreter;
 mod many;
+mod memory;
 mod policy;
 mod scenario;
 mod shipped;
@@ -51,11 +52,14 @@ mod module {
 
     #[pymodule_export]
     use super::{
-        bench_cases, build, conformance, data, data_names, measure, measures, memory_limit, parse, parse_expression,
-        parse_json, schema, stacks, threshold, toml,
+        bench_cases, build, conformance, data, data_names, measure, measures, memory_conformance, memory_limit, parse,
+        parse_expression, parse_json, schema, stacks, threshold, toml,
     };
     #[pymodule_export]
-    use crate::{cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, policy::View, scenario::Scenario};
+    use crate::{
+        cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, memory::MemoryView, policy::View,
+        scenario::Scenario,
+    };
 
     #[cfg(target_os = "linux")]
     #[pymodule_export]
@@ -70,6 +74,7 @@ mod module {
             withdraw: crate::interpreter::withdraw,
         });
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
+        celltrain_core::memory::python::provide(Box::new(crate::memory::Classes));
         celltrain_scenario::stack::python::provide(crate::stack::check);
         celltrain_run::hosting::python::provide(crate::stack::make);
         if let Some(commit) = option_env!("CELLTRAIN_COMMIT") {
@@ -100,6 +105,12 @@ fn schema() -> String {
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
+}
+
+/// Checks a memory policy (the valid JSON of a pool's `policy`) against the rules for all memory policies.
+#[pyfunction]
+fn memory_conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
+    interpreter::detach(py, || describe::memory_conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
 /// Returns every measure of answers and series by table, each with its name, kind, unit and meaning.
@@ -155,7 +166,7 @@ fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
 }
 
-/// Read in two steps, so that errors do not include a position in the JSON.
+/// Parsing happens in two steps, so that errors do not include a position in the JSON.
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
@@ -197,7 +208,7 @@ fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
 }
 
-/// Returns the number of bytes that this process may still use, if known.
+/// Returns the number of bytes that this process may still use; `None` if unknown.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
@@ -215,7 +226,7 @@ fn bench_cases() -> String {
         })
     };
     let cases = celltrain_bench::all();
-    // The text of a scenario is written on demand, and those of other groups are long.
+    // The text of a scenario is written only on demand. For other groups, the text would be long.
     let whole = cases.iter().filter(|case| case.group == celltrain_bench::Group::Whole);
     json!(whole.map(row).collect::<Vec<_>>()).to_string()
 }
@@ -238,7 +249,7 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The reason why a run has no result, to be raised as an exception. For a refused scenario it is the JSON report of
+/// The reason why a run has no result, to be raised as an exception. For a refused scenario, this is the JSON report of
 /// [`parse_json`].
 struct Failure(Unfinished);
 

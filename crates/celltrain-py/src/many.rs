@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter, policy};
 
 /// Runs many scenarios on several threads, and delivers each result when its run ends. First calls `on_unmet` with the
-/// link rules that never met what they should have lost or delayed, if any.
+/// link rules that lost or delayed less than they should, if any.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (

@@ -12,6 +12,7 @@ use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
 use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
 use celltrain_run::outside;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -75,7 +76,7 @@ impl Interpreter for Classes {
     }
 }
 
-/// Returns the faults of a class and its settings, which a module's function `faults` finds.
+/// Returns the faults of a class and its settings, as found by the function `faults` of a Python module.
 pub(crate) fn faults(py: Python<'_>, module: &str, class: &str, own: &BTreeMap<String, Setting>) -> Vec<Fault> {
     let found = settings(py, own).and_then(|settings| {
         let faults = py.import(module)?.call_method1("faults", (class, settings))?;
@@ -101,10 +102,10 @@ pub(crate) fn settings<'py>(py: Python<'py>, own: &BTreeMap<String, Setting>) ->
     Ok(dict)
 }
 
-/// The call of a class that an interrupt has ended, with its traceback.
+/// The call of a class that was ended by an interrupt, with its traceback.
 static INTERRUPTED: Mutex<Option<String>> = Mutex::new(None);
 
-/// Returns the call of a class that an interrupt has ended since the last time, with its traceback.
+/// Returns the call of a class that was ended by an interrupt since the previous query, with its traceback.
 pub(crate) fn take_interrupted() -> Option<String> {
     INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -129,6 +130,13 @@ pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
 }
 
+/// Returns a time in seconds as text.
+pub(crate) fn seconds(at: Time, units_per_second: f64) -> String {
+    // Nine decimals correspond to nanoseconds.
+    let seconds = format!("{:.9}", at.0 as f64 / units_per_second);
+    seconds.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 /// Placeholder for an object that could not be created. The run ends at its next check for cancellation.
 struct Nothing;
 
@@ -138,7 +146,7 @@ impl Object for Nothing {
     }
 }
 
-/// An object of a policy class, serving one port.
+/// An object of a policy class that serves one port.
 struct Class {
     name: String,
     /// The port that the object serves, and the names of the VCs by label, for error messages.
@@ -159,9 +167,7 @@ impl Object for Class {
         interpreter::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
-                // Nine decimals correspond to nanoseconds.
-                let seconds = format!("{:.9}", buffer.now.0 as f64 / self.units_per_second);
-                let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+                let seconds = seconds(buffer.now, self.units_per_second);
                 let of = self.vcs.get(vc.number() as usize).map_or("", String::as_str);
                 let call = format!("{}.admit(view, {}) for {of} at {}, {seconds} s", self.name, vc.number(), self.port);
                 failed(py, &call, &error);
@@ -187,7 +193,7 @@ impl Class {
 /// The buffer as seen by a Python policy during a decision. The values are updated for the next frame.
 #[pyclass(module = "celltrain._core")]
 pub(crate) struct View {
-    /// X: cells waiting now, without the arriving one and the one in service.
+    /// X: number of waiting cells, without the arriving cell and the cell in service.
     #[pyo3(get, name = "X")]
     occupancy: u32,
     /// K: places for waiting cells; None if the buffer is unlimited.
@@ -199,7 +205,7 @@ pub(crate) struct View {
     /// N: number of VCs with at least one waiting cell.
     #[pyo3(get, name = "N")]
     active_vcs: u32,
-    /// VCs that cross the port.
+    /// N: number of VCs that cross the port.
     #[pyo3(get, name = "V")]
     vcs: usize,
     /// The rate of the port's link, in cells per second.
@@ -268,7 +274,7 @@ fn function(address: usize) -> Function {
     unsafe { std::mem::transmute::<usize, Function>(address) }
 }
 
-/// A compiled function, serving one port.
+/// A compiled function that serves one port.
 struct Compiled {
     function: Function,
     units_per_second: f64,

@@ -35,7 +35,7 @@ impl Scenario {
         Self { handle: Handle::of_text(json) }
     }
 
-    /// The original source, or the canonical form with every default filled in.
+    /// Returns the outline of a run's answer, in which every number is 1.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
         interpreter::detach(py, || self.handle.json())

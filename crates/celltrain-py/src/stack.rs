@@ -1,6 +1,6 @@
 //! Transport stacks written as Python classes: calls from the driver are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_stack` finds the class and creates its objects.
+//! `celltrain.model.python_stack` finds the class and creates the class's objects.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -74,7 +74,7 @@ struct Class {
     name: String,
     /// The end, for error messages.
     end: String,
-    /// Removed after an error; the run then ends at its next check.
+    /// The object is removed after an error. The run then ends at its next check.
     object: Option<Py<PyAny>>,
     timeout: Option<Duration>,
     report: Report,
@@ -109,7 +109,7 @@ impl Stack for Class {
             if answer.is_none() {
                 return Ok(());
             }
-            // Packets would not be sent, and the code of a generator would not run.
+            // The packets of a generator would not be sent, because its code would not run.
             let found = described(&answer);
             Err(PyTypeError::new_err(format!(
                 "the method returned {found}, but must return None; poll returns packets to send"
@@ -168,7 +168,7 @@ fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
     Ok(packets)
 }
 
-/// Returns whether a value has bytes as a packet has.
+/// Returns whether a value consists of bytes, like a packet.
 fn is_one_packet(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>()
 }
@@ -178,7 +178,7 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     if answer.is_none() {
         return Ok(None);
     }
-    // A time after all others is never.
+    // A time later than any other means never.
     let time = if answer.is_instance_of::<PyInt>() && answer.gt(i64::MAX)? {
         Ok(Ok(i64::MAX.unsigned_abs()))
     } else {
@@ -208,7 +208,7 @@ fn report(object: &Bound<'_, PyAny>) -> PyResult<Report> {
     Ok(Report { received, completed, ..Report::default() })
 }
 
-/// Returns a value's type and its beginning; for `None` and whole numbers, only the value.
+/// Returns a value's type and the beginning of its text. For `None` and whole numbers, returns only the value.
 fn described(value: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 30;
     let text = value.repr().map_or_else(|_| "...".to_owned(), |text| text.to_string());
@@ -217,7 +217,7 @@ fn described(value: &Bound<'_, PyAny>) -> String {
     }
     let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |name| name.to_string());
     match text.char_indices().nth(MOST) {
-        // Other texts, such as that of a generator, only repeat the type.
+        // The text of other values, such as a generator, only repeats their type.
         _ if text.starts_with('<') => format!("a {kind}"),
         Some((end, _)) => format!("the {kind} {}...", &text[..end]),
         None => format!("the {kind} {text}"),

@@ -25,7 +25,7 @@ pub struct Build {
     pub profile: &'static str,
 }
 
-/// The commit that the program has set.
+/// The commit, once the program has set it.
 static COMMIT: OnceLock<&'static str> = OnceLock::new();
 
 impl Build {
@@ -53,11 +53,11 @@ impl Build {
     }
 }
 
-/// Columns wanted in an answer, by the name of their list. Row names are always included. Lists that are not mentioned
-/// are left out. `bottleneck` selects only that port's row.
+/// Columns requested for an answer, by the name of their list. Row names are always included. Lists that are not
+/// mentioned are omitted. `bottleneck` selects only the row of that port.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// Returns the delays that the wanted columns need.
+/// Returns the delays needed for the requested columns.
 pub fn delays(wanted: &Wanted) -> DelayChoice {
     fn reads<T>(wanted: &Wanted, lists: &[&str], measures: &[Measure<T>]) -> bool {
         let is_delay = |name: &str| measures.iter().any(|measure| measure.on_request && measure.name == name);
@@ -83,7 +83,7 @@ impl Answer<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if interrupted. No other error is possible, as all keys are strings.
+    /// Returns an error only if interrupted. No other error is possible, because all keys are strings.
     pub fn text(&self) -> Result<String, Interrupted> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
@@ -140,8 +140,8 @@ impl Serialize for Answer<'_> {
 /// The lists of every answer. `links` is written only if a link has loss rules.
 const LISTS: [&str; 7] = ["flows", "ports", "contracts", "abr", "memories", "queues", "requests"];
 
-/// Returns the outline of an answer for this network: every row by name, with every measure. Shows which measures exist
-/// without running the scenario.
+/// Returns the outline of an answer for this network: every row by name, with every measure. The outline shows which
+/// measures exist without a run of the scenario.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {

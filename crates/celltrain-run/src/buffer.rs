@@ -36,7 +36,7 @@ pub enum Step {
     Admitted,
     /// An arriving cell is lost because the buffer is full.
     Lost,
-    /// The policy discards an arriving cell, either with its whole frame or as the rest of a damaged frame.
+    /// The policy discards an arriving cell, with its whole frame or as part of a damaged frame.
     Discarded,
     /// A waiting cell is pushed out to make room for another.
     PushedOut,
@@ -63,7 +63,7 @@ pub struct History {
     pub vcs: Vec<String>,
     /// Number of cells that each VC has sent over the link before the window.
     pub sent_before: Vec<f64>,
-    /// Cells that are waiting when the window begins, in order, followed by cells that arrive in it.
+    /// Cells that are waiting when the window begins, in order, followed by cells that arrive within the window.
     pub cells: Cells,
     /// Frames of these cells.
     pub frames: Frames,
@@ -71,15 +71,15 @@ pub struct History {
     pub judgements: Judgements,
     /// Events, in order.
     pub steps: Steps,
-    /// Names of the ports that [`Frames::damaged_at`] refers to.
+    /// Names of the ports to which [`Frames::damaged_at`] refers.
     pub ports: Vec<String>,
-    /// The memory that the port shares with others, if it does.
+    /// The memory to which the port belongs, if any.
     pub memory: Option<SharedMemory>,
     /// True if the history ends before the window does, because the maximum number of steps was reached.
     pub cut_short: bool,
 }
 
-/// Cells, one per row.
+/// Cells of the history, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cells {
     /// Index into [`History::vcs`].
@@ -92,23 +92,23 @@ pub struct Cells {
     pub last: Vec<i8>,
     /// Number of steps completed when the cell starts to wait.
     pub from: Vec<i32>,
-    /// Number of steps completed when it stops waiting; the largest `i32` if it is still waiting at the end.
+    /// Number of completed steps when the cell stops waiting; the largest `i32` if it still waits at the end.
     pub until: Vec<i32>,
 }
 
-/// Frames, one per row.
+/// Frames of the history, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frames {
     /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
-    /// Number within the VC on which it was sent, as in the event tables.
+    /// Number of the frame within the VC on which it was sent, as in the event tables.
     pub number: Vec<i32>,
     /// Time of the port's decision in seconds; NaN if it was made before the window.
     pub arrived_s: Vec<f64>,
     /// Time of the damage in seconds; NaN if the frame is intact.
     pub damaged_s: Vec<f64>,
-    /// Port that damaged the frame, an index into [`History::ports`]; -1 if undamaged, or if the receiver will join it
-    /// to the previous frame, whose last cell was lost.
+    /// Port that damaged the frame, an index into [`History::ports`]; -1 if the frame is undamaged, or if the receiver
+    /// will join it to the previous frame because that frame's last cell was lost.
     pub damaged_at: Vec<i32>,
     /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
@@ -139,7 +139,7 @@ pub struct Judgements {
     pub threshold_cells: Vec<f64>,
     /// Maximum number of cells allowed for the VC.
     pub share_cells: Vec<f64>,
-    /// Number of cells compared with the share, if it is not `Y_i`.
+    /// Number of cells that is compared with the share, if this is not `Y_i`.
     pub held_cells: Vec<f64>,
     /// Probability with which the frame was refused, for random decisions.
     pub drop_probability: Vec<f64>,
@@ -177,7 +177,7 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// The waiting cell's row in the history, set once the window has begun.
+    /// The waiting cell's row in the history. Rows exist once the window has begun.
     row: usize,
 }
 
@@ -188,11 +188,11 @@ pub struct Buffer<'a> {
     window: [Time; 2],
     /// Maximum number of steps to record.
     most: usize,
-    /// Set when `most` steps have been recorded, so that the driver of the run can end it.
+    /// Set when `most` steps have been recorded, so that the caller can end the run.
     full: &'a Cell<bool>,
     /// Index of each VC among the names; `None` if the VC does not cross the port.
     places_of: TiVec<VcIndex, Option<i32>>,
-    /// For each VC, true if its frame numbers include branch bits.
+    /// For each VC, true if its frame numbers contain the number of a branch.
     merges: TiVec<VcIndex, bool>,
     places: Places,
     waiting: VecDeque<Waiting>,
@@ -207,7 +207,7 @@ pub struct Buffer<'a> {
     sent: Vec<u64>,
     /// Segments in the frames in flight.
     segments: BTreeMap<Frame, (u64, u32)>,
-    /// Decision that admitted the next cell to arrive.
+    /// The policy's decision that admitted the next cell to arrive.
     judged: i32,
     memory: Option<MemoryObserver>,
     history: History,
@@ -244,7 +244,7 @@ impl<'a> Buffer<'a> {
             }));
         }
         let at = |since_start: Duration| Time::default() + clock.span(since_start);
-        // A window that lasts until the end of the run includes the events at its end.
+        // A window that lasts until the end of the run also includes the events of the last instant.
         let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
         full.set(false);
         Ok(Self {
@@ -341,7 +341,7 @@ impl<'a> Buffer<'a> {
         cells.vc.len() - 1
     }
 
-    /// Returns whether to record an event at `now`. The first one recorded begins the window.
+    /// Returns whether to record an event at `now`. The first recorded event begins the window.
     fn keeps(&mut self, now: Time) -> bool {
         let [from, to] = self.window;
         if now < from || now >= to || self.full.get() {
@@ -413,7 +413,8 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // Called before the window's first step, so that the history includes the cells that are already waiting.
+        // This is called before the window's first step, so that the history includes the cells that are already
+        // waiting.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         if kind == Step::Departed {
@@ -460,7 +461,7 @@ impl<'a> Buffer<'a> {
         let frame = (event.vc, event.frame);
         let Some(vc) = self.places_of[event.vc] else { return };
         let Some(link) = event.step.link() else {
-            // The frame and all earlier ones have reached the end of their path.
+            // The frame and all earlier frames have reached the end of their path.
             forget(&mut self.damaged, frame);
             forget(&mut self.segments, frame);
             return;
@@ -566,7 +567,7 @@ impl Observer for Buffer<'_> {
     }
 }
 
-/// Removes a frame and all earlier ones of its VC, since frames of a VC never overtake each other.
+/// Removes a frame and all earlier frames of its VC. Frames of a VC never overtake each other.
 fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
     while let Some((&frame, _)) = of.range((vc, FrameNumber::new(0))..=(vc, number)).next() {
         of.remove(&frame);

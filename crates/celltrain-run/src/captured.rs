@@ -1,7 +1,7 @@
-//! Captures of runs. The runner calls them through a trait object, so that a program that never calls [`Captured::new`],
-//! such as the page, does not contain their code.
+//! Captures of runs. The runner calls them through a trait object, so that a program without calls of
+//! [`Captured::new`], such as the lab page, does not contain their code.
 
-use celltrain_capture::watch::{Destination, OwnPacket};
+use celltrain_capture::watch::{Destination, Ended, OwnPacket};
 use celltrain_capture::{CaptureChoice, Watch};
 use celltrain_core::events::{Event, Observer};
 use celltrain_core::network::Network;
@@ -15,7 +15,7 @@ pub struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    /// Captures what `choice` selects. `sink` receives the bytes, and returns whether to continue.
+    /// Captures the part of a run that `choice` selects. `sink` receives the bytes, and returns whether to continue.
     pub fn new(choice: &'a CaptureChoice, sink: &'a mut dyn FnMut(&[u8]) -> bool) -> Self {
         let start: Start = |choice, network, into| Ok(Box::new(Watch::new(choice, network, into)?));
         Self { choice, sink, start }
@@ -34,11 +34,11 @@ pub trait Capturing {
     /// Captures a packet of a host outside the simulation.
     fn on_packet(&mut self, now: Time, seen: &OwnPacket<'_>);
 
-    /// Ends the capture. Returns the number of its packets or cells.
+    /// Ends the capture.
     ///
     /// # Errors
     /// If some traffic cannot be represented.
-    fn finish(self: Box<Self>) -> Result<u64, String>;
+    fn finish(self: Box<Self>) -> Result<Ended, String>;
 }
 
 impl Capturing for Watch<'_> {
@@ -50,7 +50,7 @@ impl Capturing for Watch<'_> {
         Watch::on_packet(self, now, seen);
     }
 
-    fn finish(self: Box<Self>) -> Result<u64, String> {
+    fn finish(self: Box<Self>) -> Result<Ended, String> {
         Watch::finish(*self)
     }
 }

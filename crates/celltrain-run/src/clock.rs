@@ -1,6 +1,6 @@
 //! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock, so the host program provides one. Until then, measured times are zero.
+//! WebAssembly has no clock, so the host program provides one. Until it does, measured times are zero.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;
@@ -8,7 +8,7 @@ pub use std::time::Instant;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 pub use provided::{Instant, provide};
 
-// Also compiled for tests on platforms with a clock.
+// This module is also compiled for tests on platforms with a clock.
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn elapsed_time_follows_the_given_clock_and_is_zero_without_a_clock() {
+    fn measured_time_follows_the_clock_of_the_host_program_and_is_zero_without_one() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

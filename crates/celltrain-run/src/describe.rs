@@ -3,6 +3,7 @@
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine;
 use celltrain_core::max_min;
+use celltrain_core::memory::MemoryPolicyConfig;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_scenario::Scenario;
@@ -12,6 +13,7 @@ use celltrain_scenario::stack::StackConfig;
 use serde_json::{Value, json};
 
 use crate::reading::Estimated;
+use crate::vetting::Verdict;
 use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.
@@ -114,8 +116,22 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
             && config.check_vcs(Some(capacity), &VCS).is_empty();
         fits.then(|| config.build(Some(capacity), &VCS))
     };
+    verdicts(|| vetting::conformance(make, seed))
+}
+
+/// Checks a memory policy (the JSON of a pool's `policy`) against the rules for all memory policies, as [`conformance`].
+///
+/// # Errors
+/// Returns an error if the text is not the JSON of a memory policy, or if the policy raises an error.
+pub fn memory_conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
+    let config: MemoryPolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
+    verdicts(|| vetting::memory::conformance(&config, seed))
+}
+
+/// Runs checks. Returns their verdicts as JSON.
+fn verdicts(check: impl FnOnce() -> Vec<Verdict>) -> Result<String, Unfinished> {
     drop(outside::take());
-    let verdicts = vetting::conformance(make, seed);
+    let verdicts = check();
     if let Some(problem) = outside::take() {
         return Err(Unfinished::Refused(problem));
     }

@@ -5,18 +5,19 @@ use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Flow, Network};
 use celltrain_core::probe::{Probe, Recorder};
+use celltrain_core::requests::RequestGroup;
 use celltrain_core::rng::Stream;
 use celltrain_core::traffic::Load;
 use celltrain_core::traffic::bursts::Pauses;
 use celltrain_core::units::{self, Clock};
-use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, Seen, Stack};
+use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, MakeStacks, Seen, Stack};
 use celltrain_scenario::Scenario;
 use celltrain_scenario::stack::StackConfig;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Unfinished;
-use crate::requests::Tally;
+use crate::requests::{GroupMeasures, Tally};
 
 pub mod python;
 #[cfg(feature = "quic")]
@@ -51,7 +52,7 @@ pub fn label(stack: &StackConfig) -> Result<String, String> {
     Ok(if settings.is_empty() { name } else { format!("{name} ({})", settings.join(", ")) })
 }
 
-/// Returns the settings that are not defaults.
+/// Returns the settings that differ from their defaults.
 fn changed<T: Default + Serialize>(settings: &T) -> Value {
     let (mut changed, defaults) = (json!(settings), json!(T::default()));
     if let Some(settings) = changed.as_object_mut() {
@@ -111,7 +112,7 @@ fn unfinished(error: HostsError) -> Unfinished {
     }
 }
 
-/// Creates the stacks of a scenario's network; `None` if all flows use simulated TCP.
+/// Creates the stacks of a scenario's network; `None` if all flows and requests use simulated TCP.
 ///
 /// # Errors
 /// If this build lacks a stack.
@@ -123,13 +124,31 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
         let stacks = stacks(stack, &flow.name, Endpoint::pair(network, index), application(network, flow));
         flows.push(HostedFlow { flow: index, stacks });
     }
-    Ok((!flows.is_empty()).then(|| Hosts::new(network, flows)))
+    let makers = network.requests.groups.iter().map(|group| maker(scenario, group)).collect::<Result<Vec<_>, _>>()?;
+    if flows.is_empty() && makers.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    Ok(Some(Hosts::with_requests(network, flows, makers.into())))
 }
 
-/// Checks that at least one flow shows its congestion window.
+/// Returns what creates the stacks of a group's requests; `None` if they use simulated TCP.
 ///
 /// # Errors
-/// Returns an error if all flows have stacks that do not show it.
+/// If this build lacks the stack.
+pub(crate) fn maker(scenario: &Scenario, group: &RequestGroup) -> Result<Option<MakeStacks>, String> {
+    if !group.outside {
+        return Ok(None);
+    }
+    let stack = scenario.stack_of_group(&group.name).expect("requests outside of the simulation have a stack").clone();
+    label(&stack)?;
+    Ok(Some(Box::new(move |name, ends, application| stacks(&stack, name, ends, application))))
+}
+
+/// Checks that at least one flow reports its congestion window.
+///
+/// # Errors
+///
+/// Returns an error if no flow has a stack that reports its window.
 pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<(), String> {
     let is_shown = |flow: &Flow| !flow.outside || matches!(scenario.stack_of(&flow.name), Some(StackConfig::Quic(_)));
     if network.flows.is_empty() || network.flows.iter().any(is_shown) {
@@ -142,6 +161,13 @@ pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<()
 pub(crate) fn name_stacks(scenario: &Scenario, network: &Network, result: &mut RunResult) {
     for (flow, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
         own.stack = scenario.stack_of(&flow.name).and_then(|stack| label(stack).ok()).unwrap_or_default();
+    }
+}
+
+/// Writes the names and versions of the stacks into the measures of a scenario's requests.
+pub(crate) fn name_stacks_of_requests(scenario: &Scenario, groups: &mut [GroupMeasures]) {
+    for group in groups {
+        group.stack = scenario.stack_of_group(&group.name).and_then(|stack| label(stack).ok()).unwrap_or_default();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Results with a single source of truth: every measure is one line of a table, from which all output is derived.
+//! Results with a single source of truth: one line of a table defines every measure, and all output is derived from it.
 //!
 //! Each kind of row in an answer and each recorded series has a table ([`tables`], [`series`]). These tables
 //! define the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the measures

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The time limit of one run, which includes reading its scenario. Once exceeded, it remains exceeded.
+/// The time limit of one run, which includes the time for reading its scenario. Once the limit is exceeded, it stays
+/// exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
     begun: Cell<Instant>,
@@ -24,7 +25,7 @@ impl Limit {
         passed
     }
 
-    /// Excludes time spent waiting for other runs to release memory.
+    /// Excludes time in which the run waits for other runs to release memory.
     pub(crate) fn put_off(&self, waited: Duration) {
         self.begun.set(self.begun.get() + waited);
     }
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_limit_that_has_expired_stays_expired() {
+    fn a_time_limit_that_has_been_exceeded_stays_exceeded() {
         let limit = Limit::new(Some(Duration::ZERO));
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));

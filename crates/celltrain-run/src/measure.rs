@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// One measure of a row of type `T`, as one line of a table.
+/// One measure of a row of type `T`. A table defines each measure in one line.
 pub struct Measure<T> {
-    /// Name. A dot separates a group from its member: `cells.lost`.
+    /// Name of the measure. A dot separates a group from its member: `cells.lost`.
     pub name: &'static str,
     /// Unit; empty for strings, `1` for pure numbers.
     pub unit: &'static str,
@@ -19,7 +19,7 @@ pub struct Measure<T> {
     pub value: Accessor<T>,
 }
 
-/// Reads a measure from a row; one variant for each type of value.
+/// Reads a measure from a row. There is one variant for each type of value.
 pub enum Accessor<T> {
     /// A text.
     Text(fn(&T) -> &str),
@@ -39,16 +39,16 @@ pub enum When {
     Never,
     /// In every table.
     Always,
-    /// Shown if its value differs between rows.
+    /// The column is shown if its value differs between rows.
     Differs,
-    /// Shown if at least one row has a value. Numbers must also be above zero.
+    /// The column is shown if at least one row has a value. A number must also be above zero.
     Present,
 }
 
 /// How a measure is shown in printed tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Printed {
-    /// Heading of its column, or label of its line.
+    /// Heading of the measure's column, or label of its line.
     pub heading: &'static str,
     /// Rule for showing the measure.
     pub when: When,
@@ -96,7 +96,7 @@ impl<T> Measure<T> {
         self
     }
 
-    /// Leaves the measure out of answers that do not request it.
+    /// Omits the measure from answers that do not request it.
     #[must_use]
     pub const fn on_request(mut self) -> Self {
         self.on_request = true;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_measures_is_a_json_object_in_its_row_or_null_if_it_is_empty() {
+    fn a_group_of_measures_is_a_json_object_in_its_row_and_is_null_if_it_has_no_values() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));

@@ -1,4 +1,5 @@
-//! The memory of this process: how much is available to runs, their reservations, and a check that they stay within it.
+//! The memory of this process: the amount available to runs, the reservations of runs, and a check that runs stay
+//! within them.
 
 mod estimate;
 
@@ -49,7 +50,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the free bytes if they are too few for `bytes`. Runs may use three quarters of the free memory together.
+    /// Returns the number of free bytes if it is too small for `bytes`. All runs together may use three quarters of the
+    /// free memory.
     fn lacks(self, bytes: u64) -> Option<u64> {
         self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
     }
@@ -63,7 +65,7 @@ impl Machine {
     }
 }
 
-/// Returns the memory available to a run if no other run is active.
+/// Returns the memory that a run may use if no other run is active.
 pub fn machine() -> Machine {
     reservations().machine()
 }
@@ -101,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether the runs of this process have stayed within their memory. Once false, it remains false.
+    /// Returns whether the runs of this process have stayed within their memory. Once false, the result stays false.
     pub fn suffices(&self) -> bool {
         let Some(estimate) = self.reserved.get() else { return true };
         if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {

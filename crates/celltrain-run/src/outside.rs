@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 thread_local! {
-    /// Error of this thread's run.
+    /// Error of the run on this thread.
     static FAILED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

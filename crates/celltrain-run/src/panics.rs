@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Message of the panic caught on this thread; `None` outside [`caught`].
+    /// Message of a panic that was caught on this thread; `None` outside [`caught`].
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! Runs one or many scenarios on threads. Each is read, built, run and measured within its limit.
+//! Runs one scenario, or many on several threads. Each scenario is read, built, run and measured within its limit.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 use celltrain_capture::About;
-use celltrain_capture::watch::Destination;
+use celltrain_capture::watch::{Destination, Ended};
 use celltrain_hosts::Seen;
 use celltrain_scenario::Scenario;
 
@@ -110,13 +110,13 @@ pub struct Finished {
     pub series: Option<Recorded>,
     /// The records of all requests, if they were requested and are not too many.
     pub records: Option<Records>,
-    /// Number of packets or cells in each capture.
+    /// Rules of links that lost or delayed less than they should.
     pub captured: Vec<u64>,
-    /// Rules of links that never met what they should have lost or delayed.
+    /// Rules of links that never met the packets or cells that they select.
     pub unmet: Vec<UnmetRule>,
 }
 
-/// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
+/// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -183,7 +183,7 @@ pub fn one_watched(
         progress,
     };
     let finished = run.finished(watched);
-    // Code outside the core that exceeds the limit is interrupted, which counts as an error of the run.
+    // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
     if let Some(problem) = outside::take()
         && !limit.has_passed()
     {
@@ -226,7 +226,7 @@ pub fn read_all<E: From<io::Error>>(
 ) -> Result<Result<(), Unfinished>, E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
-        // Keeping all networks would take more memory than the runs.
+        // Keeping all networks in memory would take more memory than the runs.
         checked.forget_network();
         Ok(())
     };
@@ -320,15 +320,13 @@ impl Run<'_> {
             let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
             observers.recorder = recorder.as_mut();
             let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
-            captured = observers.finish()?;
-            result
+            let ended = observers.finish()?;
+            let result = result?;
+            captured = packets(ended)?;
+            Ok(result)
         } else {
             if let Some(until) = until {
-                let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
-                // Finish the output even if the run was interrupted.
-                let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
-                captured = observers.finish()?;
-                watched?;
+                captured = self.watch_until(until, (&network, &scenario.name, seed), teller, watched)?;
             }
             match &mut recorder {
                 Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
@@ -347,12 +345,13 @@ impl Run<'_> {
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
             let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
-            let keep_going = &mut |_| token.check().is_ok();
-            how.engine.observe(network, network.duration, &mut observers, keep_going)
+            let hosts = hosting::hosts(scenario, network)?;
+            hosting::observe(how.engine, (network, network.duration), &mut observers, hosts, |_| token.check().is_ok())
         };
         tally.add_records(&result.requests, token)?;
         let alone = tally.take_paths().map(|paths| Alone::simulate(paths, run_alone)).transpose()?;
-        let requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
+        let mut requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
+        hosting::name_stacks_of_requests(scenario, &mut requests);
         let records = alone.as_ref().filter(|_| with_records);
         let records = records.map(|alone| Records::of(&network, &result, alone, token)).transpose()?;
         let mut run = EndedRun::new(
@@ -371,6 +370,35 @@ impl Run<'_> {
         Ok(Finished { answer, series, records, captured, unmet })
     }
 
+    /// Writes the events that `teller` reports in a run of this network up to `until`. Returns the number of packets or
+    /// cells in each capture.
+    fn watch_until(
+        &self,
+        until: units::Duration,
+        of: (&Network, &str, u64),
+        teller: Engine,
+        watched: Watched<'_>,
+    ) -> Result<Vec<u64>, Unfinished> {
+        let (network, ..) = of;
+        let observe = |watched: Watched<'_>, until| {
+            let mut observers = self.observers(of, teller, watched)?;
+            // Finish the output even if the run was interrupted.
+            let done = teller.observe(network, until, &mut observers, |_| self.token.check().is_ok());
+            let ended = observers.finish()?;
+            done.map(|()| ended).map_err(Unfinished::from)
+        };
+        let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
+        let mut ended = observe(watched, until)?;
+        if ended.iter().any(Ended::is_empty) {
+            // Only the whole run shows what can be captured.
+            let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
+            let sinks = choices.iter().zip(&mut ignore);
+            let captures = sinks.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();
+            ended = observe(Watched { captures, ..Watched::default() }, network.duration)?;
+        }
+        Ok(packets(ended)?)
+    }
+
     /// Creates the observers that write the events reported by `teller` in a run of this network.
     fn observers<'a, 'w: 'a>(
         &'a self,
@@ -386,6 +414,11 @@ impl Run<'_> {
         });
         Ok(Observers { log, captures: captures.collect::<Result<_, _>>()?, ..Observers::default() })
     }
+}
+
+/// Returns the number of packets or cells in each capture, or an error if one of them is empty.
+fn packets(ended: Vec<Ended>) -> Result<Vec<u64>, String> {
+    ended.into_iter().map(Ended::packets).collect()
 }
 
 /// Returns the description of the run to be written into a capture.
@@ -409,7 +442,7 @@ pub struct Observers<'a> {
     pub captures: Vec<Box<dyn Capturing + 'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
-    /// Arrivals of a connection that has its path to itself.
+    /// Observer of the arrival times of a connection that is alone on its path.
     pub alone: Option<&'a mut alone::Recorder>,
 }
 
@@ -443,8 +476,8 @@ impl Observers<'_> {
         hosting::observe(engine, (network, until), self, hosts, keep_going)
     }
 
-    /// Delivers the remaining output. Returns the number of packets or cells in each capture.
-    fn finish(self) -> Result<Vec<u64>, String> {
+    /// Delivers the remaining output. Returns the contents of each capture.
+    fn finish(self) -> Result<Vec<Ended>, String> {
         if let Some(mut log) = self.log {
             log.finish();
         }

@@ -1,4 +1,4 @@
-//! A handle for a scenario that is read and checked only once, no matter how often it is used or run.
+//! A handle for a scenario. The scenario is read and checked only once, however often the handle is used.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +11,9 @@ use crate::memory::{MemoryEstimate, machine};
 use crate::reading::{Estimated, read};
 use crate::{Unfinished, describe};
 
-/// A scenario that is read and checked only once: before the handle is created, or on first use.
+/// A scenario that is read and checked only once, either before the handle is created or on first use.
 pub struct Handle {
-    /// The text to read; `None` if it has already been read.
+    /// The text still to be read; `None` once it has been read.
     text: Option<String>,
     read: Mutex<Option<Read>>,
 }
@@ -57,7 +57,7 @@ impl Handle {
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading).to_string())))
     }
 
-    /// Returns whether the scenario has been read.
+    /// Returns whether the scenario has already been read.
     pub fn is_read(&self) -> bool {
         locked(&self.read).is_some()
     }
@@ -79,7 +79,7 @@ pub struct Checked {
     scenario: Scenario,
     /// Memory estimate for a run, computed by the checks.
     memory: MemoryEstimate,
-    /// Network built by the checks. The first run takes it, so that a handle does not store a second network meanwhile.
+    /// Network built by the checks. The first run takes it, so that a handle does not store two networks.
     network: Mutex<Option<Network>>,
 }
 

@@ -33,7 +33,7 @@ pub struct Column {
     values: Values,
 }
 
-/// Entities that a series has columns for.
+/// Entities for which a series has columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The chosen ports.
@@ -42,13 +42,13 @@ pub enum Over {
     PortFlows,
     /// All connections.
     Flows,
-    /// Connections whose windows are shown: a real stack may hide its own.
+    /// Connections whose congestion windows are known. A real stack may not report its window.
     WindowFlows,
     /// Connections whose data VC is rate-controlled.
     RateFlows,
     /// Connections whose packets are queued at the edge of the ATM network.
     EdgeFlows,
-    /// Queues and priority groups of memories that ports share.
+    /// Queues and priority groups of memories shared by ports.
     Queues,
 }
 
@@ -81,7 +81,7 @@ impl Over {
         }
     }
 
-    /// Returns the reason why a network may have no column for this series.
+    /// Returns the reason why a network may have no column for a series.
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows | Over::WindowFlows => None,
@@ -92,7 +92,7 @@ impl Over {
     }
 }
 
-/// Reads a measure from a recorder; one variant for each type.
+/// Reads a measure from a recorder. There is one variant for each type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
     Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
@@ -431,7 +431,7 @@ impl Recorded {
     }
 }
 
-/// Removes the windows of flows whose stacks have not shown any. Returns the other flows.
+/// Removes the windows of flows whose stacks have not reported any. Returns the other flows.
 fn keep_shown_windows(network: &Network, recorder: &mut Recorder) -> Vec<FlowIndex> {
     let is_shown = |(number, flow): (usize, &Flow)| {
         let mut windows = recorder.cwnd_segments.iter().skip(number).step_by(network.flows.len());

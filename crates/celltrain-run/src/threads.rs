@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 
-/// Interval at which the calling thread checks for cancellation, well below the promised 0.1 s.
+/// Interval at which the calling thread checks for cancellation. It is well below the documented 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
 /// Time in which threads stop by themselves before they are interrupted.
@@ -23,7 +23,8 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct Host {
     /// Calls the whole work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
-    /// Interrupts the interpreter's code on a thread, now or when such code runs there next. May be called several times.
+    /// Interrupts the interpreter's code on a thread. If no code runs now, interrupts the next code that runs there.
+    /// May be called several times.
     pub interrupt: fn(ThreadId),
     /// Withdraws an interrupt that has had no effect yet.
     pub withdraw: fn(ThreadId),
@@ -62,7 +63,7 @@ pub(crate) struct Limited(u64);
 impl Drop for Limited {
     fn drop(&mut self) {
         let due = locked().remove(&self.0);
-        // The interrupt must not reach the next run on this thread.
+        // This interrupt must not affect the next run on this thread.
         if let (Some(Due { thread, is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
             (host.withdraw)(thread);
         }
@@ -76,7 +77,7 @@ fn locked() -> MutexGuard<'static, BTreeMap<u64, Due>> {
 /// Events reported to the calling thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// An interval has passed: check for cancellation.
+    /// An interval has passed, so check for cancellation.
     Look,
     /// A work item is finished: its index and result.
     Done(usize, T),
@@ -204,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Works until it is stopped.
+    /// Works until a stop is requested.
     fn forever(stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             thread::yield_now();
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn work_items_are_processed_concurrently_on_the_requested_number_of_threads() {
         let all = Barrier::new(3);
-        // With fewer threads, the first work item would wait forever.
+        // With fewer threads, the first work item would wait forever for the second.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
         over((0, 3), |_, _| unreachable!("there is no work to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();

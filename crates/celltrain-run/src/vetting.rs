@@ -2,6 +2,8 @@
 //!
 //! Used by the tests of all built-in policies, and by `celltrain vet` for user policies.
 
+pub mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -20,11 +22,12 @@ pub const CAPACITY: u32 = 1000;
 const TRIALS: u32 = 24;
 /// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;
-/// Arrivals per four operations in each phase, chosen so that a buffer of a thousand cells fills and empties.
+/// Number of arrivals in every four operations, by phase, chosen so that a buffer of a thousand cells fills and
+/// empties.
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
 /// Number of operations between two recounts of a long queue.
 const BETWEEN_RECOUNTS: u32 = 64;
-/// Number of rounds of the probe with an empty buffer, and its duration in nanoseconds.
+/// Number of rounds of the probe with an empty buffer, and duration of the probe in nanoseconds.
 const PROBE_ROUNDS: u32 = 512;
 const PROBED_NS: u64 = 10_000_000_000;
 /// Queues up to this length are recounted after every operation.
@@ -39,7 +42,7 @@ pub enum Operation {
         vc: u32,
         /// True if the cell ends its frame.
         last: bool,
-        /// True if its frame is tagged.
+        /// True if the cell's frame is tagged.
         tagged: bool,
     },
     /// The next waiting cell leaves, if there is one.
@@ -53,7 +56,7 @@ pub enum Check {
     Capacity,
     /// The counts passed to the policy, and the counters of the port, equal a recount of the cells.
     Counts,
-    /// A frame is cut only if the buffer was full for one of its cells.
+    /// A frame is cut only if one of its cells found the buffer full.
     WholeFrames,
     /// Identical cells and seeds lead to identical decisions.
     SameSeed,
@@ -65,7 +68,7 @@ impl Check {
     /// All checks.
     pub const ALL: [Self; 5] = [Self::Capacity, Self::Counts, Self::WholeFrames, Self::SameSeed, Self::AdmitsWhenEmpty];
 
-    /// Returns its name in results.
+    /// Returns the name of the check in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Capacity => "never_above_capacity",
@@ -100,7 +103,7 @@ impl Outcome {
     }
 }
 
-/// Performs these operations at a port with this policy and a buffer of `capacity` cells.
+/// Performs these operations at a port with this policy and a buffer for `capacity` cells.
 pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations: &[Operation]) -> Outcome {
     let overflow = policy.overflow();
     let mut bench = Bench {
@@ -185,7 +188,7 @@ impl Frames {
         is_refused || last || !self.cut.contains(&frame)
     }
 
-    /// Checks that no frame was cut unnecessarily. Called when all cells have left.
+    /// Checks that no frame was cut unnecessarily. Must be called after all cells have left.
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
             return Err(format!(

@@ -19,7 +19,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 const NETWORKS: [(&str, &str); 4] = [
     ("n_source = {sources = 1100, link_delay = '5us'}", "buffer = 1000\npolicy.tail_drop = {}"),
     ("chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}", "buffer = 100\npolicy.epd.threshold = 80"),
-    // A switch with 2100 hosts; two of them send.
+    // A switch with 2100 hosts, of which two send.
     ("", "buffer = 100\npolicy.tail_drop = {}"),
     (
         "n_source = {sources = 520, link_delay = '5us'}",
@@ -29,7 +29,7 @@ const NETWORKS: [(&str, &str); 4] = [
 
 #[test]
 fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estimate() {
-    // Create the objects that exist only once per process.
+    // Create first the objects that exist only once per process.
     network(NETWORKS[0]);
     for large in NETWORKS {
         for engine in Engine::ALL {
@@ -64,7 +64,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing cancels this run");
         })
     });
-    assert!(long < 3 * short, "eight times as many requests take {long} bytes instead of {short}");
+    assert!(long < 3 * short, "eight times as many requests take {long} bytes, compared with {short}");
     // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
@@ -74,7 +74,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
         let taken = peak(ALLOCATED.current_usage(), || drop(engine.run_to_end(&network)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());
     }
-    // Each fault used to take a kilobyte; now only a thousand are kept.
+    // Regression: each fault took a kilobyte. Now only a thousand faults are kept.
     let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
     let of_faults = peak(ALLOCATED.current_usage(), || {

@@ -8,8 +8,6 @@ use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 use celltrain_core::requests::Requests;
-use celltrain_core::tcp::{TcpConfig, TcpOptions};
-use celltrain_core::units::Bytes;
 
 use typed_index_collections::TiVec;
 
@@ -20,21 +18,21 @@ use crate::memories;
 use crate::requests;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
-use crate::stack::{StackConfig, StackSizes};
+use crate::stack::StackConfig;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
 /// A scenario with the layout of its topology, for the checks and for building the network.
 pub struct ResolvedScenario<'a> {
-    /// The scenario, as the user wrote it.
+    /// The scenario as written by the user.
     pub scenario: &'a Scenario,
     /// The nodes, links and paths of the layout.
     pub layout: Layout,
     /// The VCs on the paths of the layout.
     pub channels: Channels,
-    /// The scenario's tables that apply to each part of the layout.
+    /// The scenario's tables that apply to each part of the network.
     pub tables: Tables<'a>,
-    /// The memories that ports share.
+    /// The memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// The loss rules of links. Incomplete if their tables have faults.
     pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,
@@ -132,11 +130,7 @@ impl<'a> ResolvedScenario<'a> {
             let own: Option<&crate::scenario::FlowOptions> = *own;
             let stack = scenario.stack_with(own).map(StackConfig::sizes);
             let tcp = match stack {
-                Some(StackSizes { mss, receive_window, send_buffer }) => TcpConfig::Vanilla(TcpOptions {
-                    mss: Bytes { bytes: mss },
-                    receive_window: Bytes { bytes: receive_window.max(send_buffer) },
-                    ..TcpOptions::default()
-                }),
+                Some(sizes) => sizes.tcp(),
                 None => own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone(),
             };
             let start = own.and_then(|own| own.start).unwrap_or(start);
@@ -147,6 +141,7 @@ impl<'a> ResolvedScenario<'a> {
         Network {
             seed,
             duration: scenario.duration,
+            until: scenario.until,
             nodes: graph.nodes,
             links: graph.links,
             memories,
@@ -157,6 +152,7 @@ impl<'a> ResolvedScenario<'a> {
             bottleneck,
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
+            switching: scenario.switching(),
             host: scenario.host.clone(),
             aal5: scenario.framing(),
             file_size: scenario.measure.file_size,

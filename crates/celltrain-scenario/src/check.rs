@@ -1,4 +1,4 @@
-//! Checks values against each other and against the machine's memory. Even if a scenario can be parsed, it may be
+//! Checks values against each other and against the machine's memory. A scenario that can be parsed may still be
 //! impossible to run, or give results that cannot be trusted.
 //!
 //! There is one module for each area. A check gets a scope, which contains the current path and collects faults. Checks
@@ -90,6 +90,8 @@ pub fn check(
             token.check()?;
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
+            traffic::common_stack(resolved, &mut root);
+            traffic::until(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
             framing::merging(resolved, &mut root);
             memories::check(resolved, &mut root);
@@ -137,7 +139,7 @@ fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mu
     true
 }
 
-/// Warns of ranges that extend beyond the last connection, as they probably contain a wrong number.
+/// Warns of ranges that extend beyond the last connection, because they probably contain a wrong number.
 fn beyond(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -164,9 +166,9 @@ fn beyond(
     Ok(())
 }
 
-/// Warns of a common TCP that no connection uses, because all of them use a real stack.
+/// Warns of TCP settings for all connections that no connection uses, because all have a real stack.
 fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    if let Some(stack) = scenario.only_stack().filter(|_| scenario.tcp != vanilla()) {
+    if let Some(stack) = scenario.stack.as_ref().filter(|_| scenario.tcp != vanilla()) {
         let key = join("tcp", scenario.tcp.name());
         let message = format!("{key} has no effect: stack.{} replaces it", stack.name());
         warnings.push(Warning { key, message });
@@ -217,7 +219,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     warnings.extend(doubts.take(MOST));
 }
 
-/// Returns whether a condition holds for any of these names.
+/// Returns whether a condition holds for at least one of these names.
 fn any<'a>(
     names: impl IntoIterator<Item = &'a str>,
     holds: impl Fn(&str) -> bool,

@@ -31,11 +31,11 @@ impl SyntaxFault {
     }
 }
 
-/// Even scenarios that list networks of ten thousand nodes are smaller. A larger file is not a scenario.
+/// Even scenarios that list networks of ten thousand nodes are smaller, so a larger file cannot be a scenario.
 const MAX_BYTES: usize = 16 << 20;
 /// The limit for JSON is higher, because programs write all default values.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
-/// Maximum length of a quotation; a longer one would not help more than the line number.
+/// Maximum length of a quotation. With the line number, longer quotations would help no more.
 const MAX_QUOTED: usize = 60;
 /// Maximum number of errors reported for a text.
 const MAX_SYNTAX_FAULTS: usize = 20;
@@ -132,7 +132,7 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON has neither inf nor nan. As strings, they are refused like any other wrong value.
+                // JSON has neither inf nor nan. Written as strings, they are refused like other wrong values.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),

@@ -20,7 +20,7 @@ pub struct Fault {
     pub problem: String,
     /// The complete line to print.
     pub message: String,
-    /// Lines to print below the message: an excerpt with the position marked.
+    /// Lines to print below the message: an excerpt in which the position is marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excerpt: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// A fault whose file and line are not yet known.
+/// A fault whose file and line are still unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFault {
     /// The key's full path.
@@ -55,8 +55,8 @@ pub struct Faults {
     count: usize,
 }
 
-/// Maximum number of faults stored. Nobody would read more. A longer list probably means that a faulty program wrote
-/// the scenario.
+/// Maximum number of faults stored. A longer list probably means that a faulty program wrote the scenario, and no user
+/// would read all of it.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {
@@ -99,7 +99,7 @@ impl Faults {
         self.count
     }
 
-    /// Returns the number of faults that are not stored.
+    /// Returns the number of faults that were counted but not stored.
     pub fn more(&self) -> usize {
         self.count.saturating_sub(self.kept.len())
     }
@@ -124,7 +124,7 @@ impl KeyFault {
         Self { key: key.into(), value: String::new(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// Completes the fault with its file and line.
+    /// Adds the file and line to the fault.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
         // Any of these fields may contain megabytes of user input.
         let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));

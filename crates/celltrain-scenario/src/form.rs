@@ -108,7 +108,7 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
-                // In addition to the known keys, the user may name tables, but no other values.
+                // In addition to the known keys, the user may name own tables, but no other values.
                 Value::Object(_) if !known.is_empty() && !value.is_object() => {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
@@ -137,7 +137,7 @@ impl<'a> Form<'a> {
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
-        // Check the length before the items.
+        // If the value is optional, report the requirements that apply when it is present.
         if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
             let problem = format!("has {} items; at most {most} are possible", items.len());
             self.faults.push(KeyFault::of_key(path, problem));
@@ -170,7 +170,7 @@ impl<'a> Form<'a> {
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-        // If the value is optional, report the requirements for a value that is present.
+        // If the value is optional, report the requirements that apply when it is present.
         let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
@@ -305,7 +305,7 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        // Describe an optional value as if it were present.
+        // Describe an optional value as a value that is present.
         let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
         let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",
@@ -351,7 +351,7 @@ fn largest(schema: &Value) -> Option<String> {
     }
 }
 
-/// Returns the problem with a size in bytes where cells are counted; `None` if the text is not a size.
+/// If a size in bytes is written where cells are counted, returns the problem; `None` if the text is not a size.
 fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
     let size: Bytes = text.parse().ok()?;
     let cells = size.bytes.div_ceil(cell_bytes);
@@ -368,8 +368,8 @@ fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
     (allows(schema, "number") || allows(schema, "integer")) && !is_number
 }
 
-/// Returns the number that a text such as `32` or `1/32` represents if the schema accepts it; otherwise an acceptable
-/// number.
+/// Returns the number that a text such as `32` or `1/32` represents, if the schema accepts it. Otherwise returns some
+/// acceptable number.
 fn example(text: &str, schema: &Value) -> Value {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));

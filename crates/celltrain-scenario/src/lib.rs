@@ -52,7 +52,7 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// The network built by the checks with the scenario's own seed; `None` if there are faults.
     pub network: Option<Network>,
-    /// True if the network is too large at present. It may fit on another machine, or later.
+    /// True if the network is too large for the memory now available. It may fit on another machine, or later.
     pub does_not_fit: bool,
 }
 
@@ -69,7 +69,7 @@ impl Reading {
 /// A network whose size must be checked.
 #[derive(Clone, Copy)]
 pub enum Candidate<'a> {
-    /// A network that has not been laid out.
+    /// A network whose layout has not been computed.
     Planned(Size),
     /// A network that has been built.
     Built(&'a Network),

@@ -13,7 +13,7 @@ pub const MAX_DELAY: Duration = Duration::from_milliseconds(1_800_000);
 /// Maximum number of links crossed, summed over all VCs in one direction. More would take gigabytes of labels and
 /// counters.
 pub const MAX_CROSSINGS: usize = 10_000_000;
-/// Maximum size in bytes, which takes almost two years to send at OC-3.
+/// Maximum size in bytes. Sending it at OC-3 takes almost two years.
 pub const MAX_FILE: u64 = 1 << 50;
-/// Maximum number of paths of equal length between two hosts that requests use.
+/// Maximum number of equally long paths between two hosts for requests.
 pub const MAX_PATHS: u64 = 64;

@@ -1,4 +1,4 @@
-//! Detects policies that refuse frames although the buffer is empty or nearly empty.
+//! Detects policies that refuse frames at an empty or nearly empty buffer.
 //!
 //! Such a policy delivers little or nothing, but passes all other checks. A probe offers one-cell frames to a port with
 //! the policy, at times spread over a run, and empties the buffer in between. It also offers a 12-cell frame while
@@ -27,11 +27,11 @@ pub const ROUNDS: u32 = 64;
 /// Maximum number of rounds, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
 const ROUNDS_PER_VC: u32 = 4;
-/// A policy that admits less than one in this many frames into an empty buffer is reported.
+/// A policy that admits less than one in this many frames into an empty buffer causes a warning.
 const LEAST_SHARE: u32 = 4;
 /// Number of cells in a frame with 512 bytes of data, the default for every TCP.
 const FRAME_CELLS: u32 = 12;
-/// A buffer must have space for this many frames. In a smaller one, a policy may rightly admit one frame at a time.
+/// A buffer must have space for this many frames. In a smaller buffer, a policy may rightly admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
 /// Advice for formulas that only compare shares. Replacing `<` by `<=` would not be enough: frames would be admitted
 /// into an empty buffer only.
@@ -42,12 +42,11 @@ const HINT: &str = "; add \"X <= ... or\"";
 pub struct Probe {
     /// Number of untagged frames offered to an empty buffer.
     pub offered: u32,
-    /// Number of those frames that were admitted.
+    /// Number of the offered frames that were admitted.
     pub admitted: u32,
     /// Faults of the policy, with reasons if it is a formula. Empty if the policy admits frames as it should.
     pub refusals: Vec<String>,
-    /// An unusual restriction of a policy that does deliver frames, for example if a VC may have only one frame
-    /// waiting.
+    /// A restriction of a policy that does deliver frames, for example to one waiting frame per VC.
     pub remark: Option<String>,
 }
 
@@ -83,7 +82,7 @@ pub fn probe(
         }
         // A single cell is waiting, first one of another VC, then one of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
-        // One admission is sufficient proof, and twelve-cell frames are slow to test.
+        // One admission is enough to prove that frames are admitted, and twelve-cell frames are slow to test.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
             && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {
@@ -121,18 +120,18 @@ impl Attempts {
         }
     }
 
-    /// Returns whether frames were offered and none was admitted.
+    /// Returns true if frames were offered but none was admitted.
     fn all_refused(&self) -> bool {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// Returns the message for a refusal with its reason.
+    /// Returns the message for a refusal, including its reason.
     fn told(&self, what: &str) -> String {
         format!("{what}{}", reasons(&self.clauses, HINT))
     }
 }
 
-/// Returns the reasons for a refusal, after a colon, and a hint if a comparison is false only because it is strict.
+/// Returns the reasons for a refusal, after a colon, with a hint if a comparison is false only because it is strict.
 /// Empty if there are no reasons.
 fn reasons(clauses: &[Clause], hint: &str) -> String {
     if clauses.is_empty() {
@@ -183,8 +182,8 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // If there are only a few random admissions, the last one may come early although the policy has not stopped
-        // admitting frames.
+        // If there are only a few random admissions, the last of them may come early although the policy still admits
+        // frames.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
@@ -221,7 +220,7 @@ impl Tried {
         refusals
     }
 
-    /// Describes the frames that are refused if their VC has cells waiting. Used if there are no other refusals.
+    /// Describes frames that are refused because their VC has cells waiting. Used if there are no other refusals.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {

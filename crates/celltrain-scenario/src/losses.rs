@@ -26,7 +26,7 @@ pub(crate) struct LinkRules {
     pub(crate) wire: Wire,
 }
 
-/// Returns the rules of each link that has any, and reports the faults in their tables. `root` is the scope of the
+/// Returns the rules of each link with rules, and reports the faults in their tables. `root` is the scope of the
 /// scenario.
 pub(crate) fn resolve(
     scenario: &Scenario,
@@ -144,7 +144,7 @@ fn loss(
     Some(LossRule { vc, unit, pattern })
 }
 
-/// Returns the VC that a rule names, which must cross the link.
+/// Returns the VC that a rule names. The VC must cross the link.
 fn selected(
     scenario: &Scenario,
     layout: &Layout,
@@ -215,7 +215,7 @@ fn selected(
     found
 }
 
-/// Formats a suggestion that follows the problem; empty if there is none.
+/// Formats a suggestion that follows a problem; empty if there is no suggestion.
 fn hint(meant: Option<&str>) -> String {
     meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default()
 }
@@ -292,7 +292,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     }
 }
 
-/// Returns the value for packets or the value for cells; a table has only one of them.
+/// Returns the value for packets or the value for cells. A table has only one of them.
 fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
     match (packets, cells) {
         (Some(packets), None) => Some((LossUnit::Packets, packets)),

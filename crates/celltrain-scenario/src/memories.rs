@@ -1,4 +1,4 @@
-//! Resolves the tables of memories that ports of a switch share, for a given layout.
+//! Resolves the tables of memories shared by ports of a switch, for a given layout.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ pub(crate) fn resolve(
         let first = names.first().copied().unwrap_or("sw1");
         of_all.at(key).refuse(format!("is not a switch; {hint}it must be the name of one, such as \"{first}\""));
     }
-    // A pattern of names may match several switches, which have the same faults.
+    // A pattern of names may match several switches, which then have the same faults.
     root.merge_equal(before, |switches| format!("(at {switches} switches)"));
     found
 }

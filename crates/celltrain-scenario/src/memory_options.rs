@@ -1,4 +1,4 @@
-//! The tables of a scenario that describe memories shared by ports.
+//! The scenario tables that describe memories shared by ports.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnSwitch {
-    /// The memory that the switch's output ports share; each port has a separate buffer when absent.
+    /// The memory shared by the switch's output ports. Default: each port has a separate buffer.
     pub memory: Option<MemoryOptions>,
     /// Several memories by name, each shared by some of the switch's output ports.
     pub memories: BTreeMap<String, MemoryOptions>,
@@ -20,19 +20,19 @@ pub struct OwnSwitch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryOptions {
-    /// Cells that fit into the memory, reserves and headrooms included.
+    /// Number of cells that fit into the memory, including reserves and headrooms.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub cells: u32,
     /// The output ports that share the memory, by name or pattern: the names of the switch's links, such as `sw1->*`.
-    /// All ports by default.
+    /// Default: all ports.
     #[serde(default = "all_ports")]
     pub ports: Vec<String>,
     /// Pools of the memory, by name; at least one.
     pub pool: BTreeMap<String, PoolOptions>,
-    /// Queues and priority groups with settings of their own. The first entry that matches one applies to it.
+    /// Settings of individual queues and priority groups. The first entry that matches a queue applies to it.
     #[serde(default)]
     pub queue: Vec<QueueOptions>,
-    /// Treatment of a frame whose first cell finds no room.
+    /// What happens to a frame whose first cell finds no room.
     #[serde(default)]
     pub frames: FrameAdmission,
     /// The buffer that the policies of the ports see.
@@ -47,19 +47,19 @@ pub struct MemoryOptions {
     pub pause_response: Option<PauseResponse>,
 }
 
-/// A part of a memory that queues of one side share.
+/// A part of a memory, shared by queues of one side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolOptions {
     /// Side of the switch on which the pool's cells are counted.
     #[serde(default)]
     pub side: Side,
-    /// B: cells of the pool's shared part. When absent, all cells of the memory that are not used by reserves,
-    /// headrooms and other pools of its side.
+    /// B: cells of the pool's shared part. Default: all cells of the memory that are not used by reserves, headrooms
+    /// and other pools of the same side.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub cells: Option<u32>,
-    /// Maximum number of cells in the headrooms of all groups of the pool. Each group has its own headroom when absent.
+    /// Maximum number of cells in the headrooms of all groups of the pool. Default: each group has its own headroom.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
@@ -78,15 +78,15 @@ pub struct QueueOptions {
     pub ports: Option<Vec<String>>,
     /// Priorities of the queues, 0 to 7. By default, all priorities that VCs use.
     pub priorities: Option<Vec<u8>>,
-    /// Cells of the memory that only the queue uses.
+    /// Cells of the memory reserved for this queue.
     #[schemars(extend("x-unit" = "cells"))]
     pub reserve: u32,
-    /// Alpha of a queue, if the policy has one.
+    /// Alpha of this queue, if the pool's policy has an alpha.
     pub alpha: Option<f64>,
-    /// The threshold of a queue in cells, if the policy has one.
+    /// The threshold of this queue in cells, if the pool's policy has thresholds.
     #[schemars(extend("x-unit" = "cells"))]
     pub threshold: Option<u32>,
-    /// True if the link that feeds a priority group is paused instead of losing cells.
+    /// True if a priority group is lossless: the link that feeds it is paused before cells are lost.
     pub lossless: bool,
     /// Cells of a lossless group that are still admitted after its threshold is reached.
     #[schemars(extend("x-unit" = "cells"))]
@@ -94,7 +94,7 @@ pub struct QueueOptions {
     /// A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
     #[schemars(extend("x-unit" = "cells"))]
     pub xon: Option<u32>,
-    /// A pause also ends when the headroom is empty and the group's cells are this far below its threshold.
+    /// A pause also ends when the headroom is empty and the group is this many cells below its threshold.
     #[schemars(extend("x-unit" = "cells"))]
     pub xon_offset: Option<u32>,
     /// Selects the cell that starts a pause of the link.

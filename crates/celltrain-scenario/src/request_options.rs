@@ -1,5 +1,4 @@
-//! The tables of a scenario that describe requests: connections that open during the run, send a number of bytes, and
-//! close.
+//! The scenario tables that describe requests: connections that open during the run, send a number of bytes, and close.
 
 use std::fmt;
 
@@ -9,6 +8,8 @@ use celltrain_core::traffic::on_off::Times;
 use celltrain_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::stack::StackConfig;
 
 /// Requests that arrive at random times, each a TCP connection of its own from one host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,49 +24,55 @@ pub struct RequestOptions {
     /// Selection of the pair of hosts of each request.
     #[serde(default)]
     pub pairs: PairOptions,
-    /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All hosts by default.
+    /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). Default: all hosts.
     #[serde(default = "all_hosts")]
     pub sources: Vec<String>,
-    /// Hosts that receive, by name, range or pattern. All hosts by default.
+    /// Hosts that receive, by name, range or pattern. Default: all hosts.
     #[serde(default = "all_hosts")]
     pub destinations: Vec<String>,
-    /// True if connections open with a handshake; otherwise, the first data leaves at once.
+    /// True if connections open with a handshake. Otherwise the first data is sent at once.
     #[serde(default = "yes")]
     pub handshake: bool,
-    /// TCP of these requests; the TCP of all flows when absent.
+    /// TCP of these requests. Default: the TCP of all flows.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
+    /// Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
 }
 
-/// Queries: several hosts send their answers to one host at once, each over a TCP connection of its own.
+/// Queries: several hosts send their answers to one host at once, each over a separate TCP connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Incast")]
 pub struct IncastOptions {
-    /// n: number of hosts that answer, drawn for each query.
+    /// n: number of hosts that answer. They are drawn for each query.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub senders: u32,
     /// Size of all answers to a query together. Each sender sends an equal share.
     pub bytes: Bytes,
-    /// Time between two queries; the mean if times are drawn. The first query comes after one such time.
+    /// Time between two queries; the mean if times are drawn. The same time precedes the first query.
     #[schemars(example = "10ms")]
     pub interval: Duration,
     /// Fixed or random intervals.
     #[serde(default)]
     pub times: Times,
-    /// Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All hosts
-    /// by default.
+    /// Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One is drawn for each query. Default:
+    /// all hosts.
     #[serde(default = "all_hosts")]
     pub receivers: Vec<String>,
     /// Each answer starts after a delay drawn between 0 and this value.
     #[serde(default)]
     pub spread: Duration,
-    /// True if connections open with a handshake; otherwise, the first data leaves at once.
+    /// True if connections open with a handshake. Otherwise the first data is sent at once.
     #[serde(default = "yes")]
     pub handshake: bool,
     /// TCP of the answers; the TCP of all flows when absent.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
+    /// Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
 }
 
 /// The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function.
@@ -80,7 +87,7 @@ pub struct IncastOptions {
 pub enum SizeOptions {
     /// One size.
     Constant(Bytes),
-    /// Sizes in bytes, each with the probability of sizes up to it; linear between these points.
+    /// Sizes in bytes, each with the probability of at most this size. The distribution is linear between these points.
     Points(Vec<(f64, f64)>),
     /// The name of a distribution, or a file with rows of bytes and probability.
     Named(String),
@@ -101,7 +108,7 @@ impl fmt::Display for SizeOptions {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Pairs")]
 pub enum PairOptions {
-    /// Drawn for each request, independently.
+    /// Drawn independently for each request.
     #[default]
     Random,
     /// All pairs take turns, in a random order that is drawn once.

@@ -26,6 +26,7 @@ use crate::request_options::{IncastOptions, RequestOptions, query_times};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::sizes;
+use crate::stack::StackConfig;
 use crate::tables::matches;
 use crate::topology::Layout;
 use crate::topology::search::EqualPaths;
@@ -36,7 +37,7 @@ const MAX_LOAD: f64 = 10.0;
 const MIN_INTERVAL: Duration = Duration::from_microseconds(1);
 /// Minimum mean interval. With shorter intervals, the records of requests would fill the memory.
 const MIN_MEAN: Duration = Duration { picoseconds: 1_000 };
-/// Largest number of pairs of hosts of a group. A pair has at least two links each way.
+/// Largest number of pairs of hosts in a group. Each pair has at least two links in each direction.
 const MAX_PAIRS: usize = MAX_CROSSINGS / 4;
 /// Picoseconds per second.
 const SECOND: f64 = 1e12;
@@ -63,16 +64,30 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn opening(self) -> Opening {
+    /// Returns the table's own stack.
+    pub(crate) fn own_stack(self) -> Option<&'a StackConfig> {
         match self {
-            Table::Requests(RequestOptions { handshake, .. }) | Table::Incast(IncastOptions { handshake, .. }) => {
-                if *handshake {
-                    Opening::Handshake
-                } else {
-                    Opening::Open
-                }
+            Table::Requests(RequestOptions { stack, .. }) | Table::Incast(IncastOptions { stack, .. }) => {
+                stack.as_ref()
             }
         }
+    }
+
+    /// Returns the stack that carries the table's requests; `None` for a simulated TCP.
+    pub(crate) fn stack(self, scenario: &'a Scenario) -> Option<&'a StackConfig> {
+        self.own_stack().or(scenario.stack.as_ref()).filter(|_| self.tcp().is_none())
+    }
+
+    pub(crate) fn has_handshake(self) -> bool {
+        match self {
+            Table::Requests(RequestOptions { handshake, .. }) | Table::Incast(IncastOptions { handshake, .. }) => {
+                *handshake
+            }
+        }
+    }
+
+    fn opening(self) -> Opening {
+        if self.has_handshake() { Opening::Handshake } else { Opening::Open }
     }
 }
 
@@ -111,7 +126,11 @@ pub(crate) fn resolve(
         token.tick(ends.iter().map(Vec::len).fold(1, usize::saturating_add))?;
         let mut of_kind = root.at(kind);
         let mut scope = of_kind.at(name);
-        let tcp = table.tcp().unwrap_or(&scenario.tcp);
+        let stack = table.stack(scenario);
+        let tcp = match stack {
+            Some(stack) => &stack.sizes().tcp(),
+            None => table.tcp().unwrap_or(&scenario.tcp),
+        };
         let pairs: Vec<Vec<PairIndex>> =
             ends.iter().map(|list| list.iter().map(|ends| places[ends]).collect()).collect();
         let arrivals = match table {
@@ -123,7 +142,8 @@ pub(crate) fn resolve(
             Table::Incast(own) => incast(own, pairs, &mut scope),
         };
         if let Some(arrivals) = arrivals {
-            let group = RequestGroup { name: name.to_string(), tcp: tcp.clone(), opening: table.opening(), arrivals };
+            let (name, tcp, outside) = (name.to_string(), tcp.clone(), stack.is_some());
+            let group = RequestGroup { name, tcp, outside, opening: table.opening(), arrivals };
             requests.groups.push(group);
         }
     }
@@ -400,7 +420,7 @@ pub(crate) fn longest_frames(requests: &Requests, vcs: usize, framing: &Aal5Opti
     let mut longest: TiVec<VcIndex, u32> = ti_vec![0; vcs];
     for group in &requests.groups {
         let options = group.tcp.options();
-        let acks = if group.tcp.selective() { MAX_OPTION_BYTES } else { 0 };
+        let acks = if group.tcp.selective() || group.outside { MAX_OPTION_BYTES } else { 0 };
         let [data, acks] = [options.mss.bytes, acks].map(|bytes| framing.segment_cells(bytes));
         for pair in group.pairs() {
             let pair = &requests.pairs[pair];
@@ -422,10 +442,11 @@ pub(crate) fn kind_of(group: &RequestGroup) -> &'static str {
     }
 }
 
-/// Returns every TCP of a scenario with its path.
+/// Returns every TCP of a scenario with its path. A common stack replaces the common TCP.
 pub(crate) fn each_tcp(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
     let flows = scenario.flow.iter().map(|(name, flow)| (join("flow", name), flow.tcp.as_ref()));
     let requests = Table::all(scenario).map(|(kind, name, table)| (join(kind, name), table.tcp()));
     let own = flows.chain(requests).filter_map(|(path, tcp)| Some((join(&path, "tcp"), tcp?)));
-    own.chain([("tcp".to_string(), &scenario.tcp)]).collect()
+    let common = scenario.stack.is_none().then(|| ("tcp".to_string(), &scenario.tcp));
+    own.chain(common).collect()
 }

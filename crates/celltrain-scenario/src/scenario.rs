@@ -11,10 +11,12 @@ use celltrain_core::host::HostOptions;
 use celltrain_core::marking::MarkingConfig;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
+use celltrain_core::until::Until;
 use celltrain_core::wire::Wire;
 use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
+use crate::requests::Table;
 use crate::stack::StackConfig;
 use crate::topology::Topology;
 
@@ -35,6 +38,10 @@ pub struct Scenario {
     /// Simulated time.
     #[schemars(example = "10s")]
     pub duration: Duration,
+    /// End of the run. With `finished`, the duration is only a bound.
+    #[serde(default, skip_serializing_if = "Until::is_duration")]
+    #[schemars(extend("default" = "duration"))]
+    pub until: Until,
     /// Seed for all random choices; the same seed gives the same run.
     #[serde(default = "first_seed")]
     pub seed: u64,
@@ -43,17 +50,17 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their own and
-    /// requests use that TCP.
+    /// Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and groups of requests
+    /// with a TCP of their own use that TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
-    /// Connections that open at random times, send a number of bytes and close; a table for each named group.
+    /// Connections that open at random times, send a number of bytes and close. Each named group is a table.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, RequestOptions>,
-    /// Queries that several hosts answer at the same time; a table for each named group.
+    /// Queries that several hosts answer at the same time. Each named group is a table.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub incast: BTreeMap<String, IncastOptions>,
     /// Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of
@@ -71,17 +78,17 @@ pub struct Scenario {
     /// as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
-    /// Options of all switches, and memories that ports of a switch share.
+    /// Options of all switches, and memories shared by ports of a switch.
     #[serde(default)]
     pub switch: SwitchOptions,
     /// Options of all hosts.
     #[serde(default)]
     pub host: HostOptions,
-    /// How packets are recognised in their cells. When absent, `aal5` for cells of 53 bytes, and `packets` for other
-    /// cells.
+    /// How receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 bytes, and `packets` for
+    /// other cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Framing>,
-    /// Options of AAL5, if it frames the packets.
+    /// Options of AAL5, if packets are framed by AAL5.
     #[serde(default)]
     pub aal5: Aal5Options,
     /// Size of the cells on all links and in all buffers.
@@ -96,15 +103,15 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowOptions {
-    /// TCP of this flow; the TCP of all flows when absent.
+    /// TCP of this flow. Default: the TCP of all flows.
     pub tcp: Option<TcpConfig>,
-    /// Real transport stack of this flow, instead of a TCP; the stack of all flows when absent.
+    /// Real transport stack of this flow, instead of a TCP. Default: the stack of all flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
-    /// Time at which the flow starts to send; determined by the topology when absent.
+    /// Time at which the flow starts to send. Default: determined by the topology.
     #[schemars(example = "500ms")]
     pub start: Option<Duration>,
-    /// Traffic that the flow sends; endless data over TCP when absent.
+    /// Traffic that the flow sends. Default: endless data over TCP.
     pub traffic: Option<TrafficConfig>,
 }
 
@@ -112,16 +119,16 @@ pub struct FlowOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VcOptions {
-    /// Guaranteed frame rate, checked where the VC enters the network; none when absent (UBR).
+    /// Guaranteed frame rate, checked where the VC enters the network. Default: none (UBR).
     pub gfr: Option<Gfr>,
-    /// True if its source sends all cells tagged (CLP = 1).
+    /// True if the VC's source sends all cells tagged (CLP = 1).
     pub tagged: bool,
     /// Service category, used by schedulers by class.
     pub class: Class,
-    /// Priority in memories that ports share.
+    /// Priority in memories shared by ports.
     #[schemars(range(max = 7), extend("x-expect" = "a priority (0 to 7)"))]
     pub priority: u8,
-    /// ABR parameters, for rate control in both directions; no rate control when absent.
+    /// ABR parameters, for rate control in both directions. Default: no rate control.
     pub abr: Option<Parameters>,
 }
 
@@ -132,7 +139,7 @@ pub struct PortConfig {
     /// K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is in a memory of
     /// its switch.
     pub buffer: Buffer,
-    /// Policy that admits or refuses frames, and its action at a full buffer.
+    /// Policy that admits or refuses frames, and decides what happens when the buffer is full.
     pub policy: PolicyConfig,
     /// Scheduler that selects the next cell to send.
     #[serde(default)]
@@ -140,7 +147,8 @@ pub struct PortConfig {
     /// Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.
     #[serde(default)]
     pub allocator: Option<AllocatorConfig>,
-    /// When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.
+    /// Conditions under which the port marks packets as a sign of congestion, for TCPs with `ecn = "on"`. Default: no
+    /// marks.
     #[serde(default)]
     pub marking: Option<MarkingConfig>,
 }
@@ -149,9 +157,9 @@ pub struct PortConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkOptions {
-    /// Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive.
+    /// Rules by which the link loses packets or cells. Lost cells still take their time on the link.
     pub lose: Vec<LossOptions>,
-    /// Rules by which the link delivers packets late. Later packets overtake them.
+    /// Rules by which the link delays packets. Later packets overtake the delayed ones.
     pub delay: Vec<DelayOptions>,
     /// The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. NAME may be a
     /// pattern such as `*`.
@@ -168,14 +176,14 @@ pub struct LossOptions {
     /// back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The VC whose packets are lost, if the rule names no flow.
+    /// The VC whose packets or cells are lost, if the rule names no flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vc: Option<String>,
     /// Numbers of the packets that are lost with all their cells. Packets are counted from 0, in the order in which they
     /// enter the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<Vec<u64>>,
-    /// Numbers of the cells that are lost, counted from 0. RM cells count.
+    /// Numbers of the cells that are lost, counted from 0. RM cells are counted too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<u64>>,
     /// Loses every n-th packet or cell.
@@ -190,7 +198,7 @@ pub struct LossOptions {
     /// Loses the packet that carries this byte of the flow, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are lost, with the first one and its retransmissions; 1 when absent.
+    /// With `bytes`: number of transmissions that are lost, starting with the first. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
@@ -214,8 +222,7 @@ pub struct DelayOptions {
     /// Delays the packet that carries this byte of the flow, counted from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are delayed, with the first one and its retransmissions; 1 when
-    /// absent.
+    /// With `bytes`: number of transmissions that are delayed, starting with the first. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
@@ -237,7 +244,7 @@ pub struct Every {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub cells: Option<u64>,
-    /// Number of the first loss; the last of the first group when absent, such as 99 for every 100.
+    /// Number of the first loss. Default: the last of the first group, such as 99 for every 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
 }
@@ -285,7 +292,7 @@ fn certain() -> f64 {
     1.0
 }
 
-/// The unit in which a link with two states loses.
+/// The unit that a link with two states loses: packets or cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "LossUnit")]
@@ -314,7 +321,7 @@ pub enum Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shared {
-    /// In a memory that ports of the switch share.
+    /// In a memory shared by ports of the switch.
     Shared,
 }
 
@@ -344,6 +351,13 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Order in which a port sends a cell and admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
+    /// True if a packet that delimits itself may leave a port before its last cell has arrived there. When absent, ports
+    /// store each packet whole and then send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_through: Option<bool>,
+    /// When and with which cells policies decide about a packet that delimits itself. When absent, `start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<PacketAdmission>,
     /// Settings for individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
@@ -389,14 +403,21 @@ impl Scenario {
         own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
     }
 
-    /// Returns the stack of all connections, if none of them uses the common TCP.
-    pub(crate) fn only_stack(&self) -> Option<&StackConfig> {
-        self.stack.as_ref().filter(|_| !self.has_requests())
+    /// Returns the real transport stack of a group of requests; `None` if the simulation sends their data itself.
+    pub fn stack_of_group(&self, name: &str) -> Option<&StackConfig> {
+        let (_, _, table) = Table::all(self).find(|(_, own, _)| *own == name)?;
+        table.stack(self)
     }
 
     /// Returns whether connections open during the run.
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty() || !self.incast.is_empty()
+    }
+
+    /// Returns how switches forward packets that delimit themselves.
+    pub fn switching(&self) -> Switching {
+        let SwitchOptions { cut_through, admission, .. } = &self.switch;
+        Switching { cut_through: cut_through.unwrap_or_default(), admission: admission.unwrap_or_default() }
     }
 
     /// Returns the framing of end systems, with the network's cells.
@@ -425,18 +446,18 @@ pub struct MeasureOptions {
     /// The largest size of a short request; 100 kB when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_requests: Option<Bytes>,
-    /// Requests larger than this are long; 1 MB when absent.
+    /// Requests above this size are long. Default: 1 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_requests: Option<Bytes>,
 }
 
 impl MeasureOptions {
-    /// Returns the largest size of a short request.
+    /// Returns the size above which requests are long.
     pub fn short(&self) -> Bytes {
         self.short_requests.unwrap_or(Bytes { bytes: 100_000 })
     }
 
-    /// Returns the size above which a request is long.
+    /// Returns the size above which requests are long.
     pub fn long(&self) -> Bytes {
         self.long_requests.unwrap_or(Bytes { bytes: 1_000_000 })
     }
@@ -456,8 +477,8 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-/// Returns the JSON Schema of a scenario as provided by the host program. Generating it in the page would take a lot
-/// of code.
+/// Returns the JSON Schema of a scenario, which the host program provides. Code that generates the schema would make
+/// the page much larger.
 #[cfg(target_family = "wasm")]
 pub fn schema() -> serde_json::Value {
     SCHEMA.get().expect("the schema is available before a scenario is read").clone()

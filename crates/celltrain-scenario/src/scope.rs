@@ -9,11 +9,11 @@ use crate::document::join;
 use crate::fault::{Faults, KeyFault};
 
 /// A position in a scenario, and the list of faults found so far. A check gets the scope of its table, and uses
-/// [`Scope::at`] for the keys in it. The path is converted to text only to report a fault.
+/// [`Scope::at`] for the keys in it. The path becomes text only in a fault.
 pub struct Scope<'a> {
     path: Path<'a>,
     found: &'a mut Faults,
-    /// Faults found by the schema check, which removed the malformed values.
+    /// Faults found by the schema check. That check has removed the malformed values.
     malformed: &'a [KeyFault],
     /// Cancels the checks.
     token: &'a CancellationToken<'a>,
@@ -74,16 +74,19 @@ impl<'a> Scope<'a> {
     }
 
     /// Reports a fault that a model found in its own table, which is at this position. The key may refer to a value
-    /// inside a setting, such as `thresholds.tcp1`.
+    /// inside a setting, such as `thresholds.tcp1`. A fault in the default that replaced a malformed value is ignored.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         let error::Fault { key, value, problem, excerpt } = fault;
         self.at_setting(&key, |scope| {
+            if scope.is_malformed() {
+                return;
+            }
             let fault = KeyFault { excerpt, ..KeyFault::of_value(scope.path(), value, problem) };
             scope.found.push(fault);
         });
     }
 
-    /// Reports a fault in a setting unless the setting already has one.
+    /// Reports a fault in a setting, unless the setting already has a fault.
     pub fn refuse_setting_once(&mut self, fault: error::Fault) {
         if !self.at_setting(&fault.key, |scope| scope.is_refused()) {
             self.refuse_setting(fault);
@@ -108,7 +111,7 @@ impl<'a> Scope<'a> {
         self.found.merge_equal(from, note);
     }
 
-    /// Calls `refuse` unless this position already has a fault.
+    /// Calls `refuse`, unless this position already has a fault.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {
             refuse(self);

@@ -10,8 +10,8 @@ use crate::limits::MAX_FILE;
 use crate::request_options::SizeOptions;
 use crate::scope::Scope;
 
-/// Distributions that are part of the program: their names, and files with comments, a heading, and rows of bytes and
-/// probability.
+/// Distributions that are part of the program, with their names. Each file has comments, a heading, and rows of bytes
+/// and probability.
 const SHIPPED: [(&str, &str); 2] =
     [("web_search", include_str!("sizes/web_search.csv")), ("data_mining", include_str!("sizes/data_mining.csv"))];
 
@@ -125,7 +125,7 @@ mod tests {
             );
             sizes.mean_of(|bytes| bytes)
         };
-        // The expected means are sums over the middles of intervals, each times its share.
+        // The expected mean is the sum of each interval's middle times its probability.
         let web = 0.15 * 5000.5 + 0.05 * 15e3 + 0.1 * 25e3 + 0.1 * 40e3 + 0.13 * 65e3 + 0.07 * 140e3 + 0.1 * 600e3;
         let web = web + 0.1 * 1.5e6 + 0.1 * 3.5e6 + 0.07 * 7.5e6 + 0.03 * 20e6;
         assert!((mean("web_search") / web - 1.0).abs() < 1e-9, "{}", mean("web_search"));

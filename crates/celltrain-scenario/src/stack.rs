@@ -4,6 +4,7 @@
 
 use celltrain_core::error::Fault;
 use celltrain_core::registry;
+use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::units::Bytes;
 
 pub mod python;
@@ -41,4 +42,16 @@ pub struct StackSizes {
     pub receive_window: u64,
     /// Size of the sender's buffer at most.
     pub send_buffer: u64,
+}
+
+impl StackSizes {
+    /// Returns the simulated TCP with these sizes, from which the network takes the length of packets.
+    pub(crate) fn tcp(self) -> TcpConfig {
+        let Self { mss, receive_window, send_buffer } = self;
+        TcpConfig::Vanilla(TcpOptions {
+            mss: Bytes { bytes: mss },
+            receive_window: Bytes { bytes: receive_window.max(send_buffer) },
+            ..TcpOptions::default()
+        })
+    }
 }

@@ -14,7 +14,7 @@ use crate::channels::Channels;
 use crate::scenario::{FlowOptions, PortConfig, Scenario, VcOptions};
 use crate::topology::Layout;
 
-/// The tables that apply to the parts of a layout, looked up once.
+/// The tables that apply to each part of a layout, looked up once.
 pub struct Tables<'a> {
     /// Options of each flow.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,

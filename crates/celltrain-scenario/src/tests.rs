@@ -132,9 +132,26 @@ fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
     assert_eq!(found, [format!("test.toml:15: port.bottleneck.policy {missing}")]);
 }
 
+/// A malformed `ecn` was replaced by its default, which does not fit DCTCP either.
+#[test]
+fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_others() {
+    let tcp = "[tcp.vanilla]\ncongestion = \"dctcp\"\necn = \"on\"\nwindow_growth = \"capped\"\ndctcp_gain = 0.1\n";
+    let good = GOOD.replace("[tcp.vanilla]\n", tcp);
+    assert_eq!(messages(&good), [""; 0]);
+    let settings =
+        ["congestion = \"dctcp\"", "ecn = \"on\"", "window_growth = \"capped\"", "dctcp_gain = 0.1", "mss = \"512B\""];
+    for setting in settings {
+        let (key, _) = setting.split_once(" = ").unwrap();
+        let bad = good.replace(setting, &format!("{key} = \"malformed\""));
+        let [message] = &messages(&bad)[..] else { panic!("{key} has not one fault: {:?}", messages(&bad)) };
+        assert!(message.contains(&format!("tcp.vanilla.{key}")), "{message}");
+    }
+}
+
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // In the first round, the network is refused before layout; in the second, only once it is built.
+    // In the first round, the network is refused before layout. In the second round, it is refused only once it is
+    // built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
@@ -170,7 +187,7 @@ fn a_chain_has_connections_over_all_switches_and_connections_over_two_switches()
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
     assert_eq!(path("long2"), long);
-    // There are two cross connections on each link between switches, in link order.
+    // Each link between switches has two cross connections, in link order.
     assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
     assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
     assert_eq!(path("cross6")[1], "sw3->sw4");
@@ -253,7 +270,7 @@ fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long flows, {cross} cross flows on each link: {:?}", fair(&text));
     }
-    // If hosts are slow, the trunks limit nothing.
+    // If hosts are slow, the links between switches limit no connection.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
     assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
 }
@@ -267,8 +284,9 @@ fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
         "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
-    // tcp3 sends 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes. This leaves 140.52 to the
-    // others. tcp4 has more payload in its share, because its frames have 192 cells. tcp5 is paced at 5 Mb/s.
+    // tcp3 sends 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes. This leaves 140.52 Mb/s
+    // to the other flows. tcp4 has more payload in its share, because its frames have 192 cells. tcp5 is paced at 5
+    // Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
     let share = (155.52 - 15.0 - 5.0) / 3.0;
@@ -281,7 +299,7 @@ fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
 
 #[test]
 fn fairness_by_max_min_shares_divides_each_goodput_by_its_max_min_share() {
-    // No data is lost, so all flows send as much as they can.
+    // No data is lost, so all flows send as fast as they can.
     let text = GOOD
         .replace("10s", "300ms")
         .replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }")
@@ -306,7 +324,7 @@ fn networks_beyond_the_documented_size_are_refused_before_they_are_built() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; at most 100000 are possible"]);
-    // A row of switches that flows cross from end to end.
+    // A row of switches, with flows that cross it from end to end.
     let name = |i: u32| format!("\"s{i}\", ");
     let switches: String = (0..2_001).map(name).collect();
     let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
@@ -370,7 +388,7 @@ edge."*" = { buffer = 500 }
 port."sw*->sw*" = { buffer = 1000, policy.tail_drop = {}, allocator.equal_share = {} }
 "#;
 
-/// Requests and queries between eight hosts, at two leaf switches.
+/// Requests and queries between eight hosts at two leaf switches.
 const REQUESTS: &str = r#"duration = "10ms"
 topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 4, host_rate = "10Gbps", host_delay = "1us" }
 [requests.web]
@@ -464,10 +482,10 @@ fn a_file_size_in_the_tcp_table_of_a_scenario_applies_to_all_flows() {
 }
 
 #[test]
-fn a_message_about_a_whole_number_out_of_range_names_both_bounds() {
+fn a_message_about_a_whole_number_out_of_range_gives_both_limits() {
     fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
-        // The values of a Python class have no range.
+        // The settings of a Python class have no range.
         if is_whole && !path.contains("PythonSetting") {
             let told = crate::form::expectation(schema);
             if !told.contains(" to ") || told.contains("or more") {
@@ -553,4 +571,32 @@ fn a_wrong_value_of_a_megabyte_gives_a_short_message() {
     let named = read(&GENERAL.replace("\"a\"", &format!("\"a{long}\"")));
     assert!(named.faults.iter().all(|fault| fault.message.len() < 2500));
     assert!(named.warnings.iter().all(|warning| warning.message.len() < 2500));
+}
+
+/// Whole numbers above 1 that are defaults, each with its unit. None counts cells that a source gives in bytes.
+const COUNTED_DEFAULTS: [(&str, &str); 6] = [
+    ("Abr.mrm", "RM cells, which only ATM has"),
+    ("Abr.nrm", "cells, as TM 4.0 counts them"),
+    ("Abr.tbe", "cells, as TM 4.0 counts them"),
+    ("AdaptiveDiscard.low_threshold", "packets"),
+    ("SharedAdaptiveDiscard.low_threshold", "packets"),
+    ("TcpOptions.minimum_rto", "ticks"),
+];
+
+#[test]
+fn no_default_is_a_number_of_cells_that_depends_on_their_size() {
+    let schema = crate::scenario::schema();
+    let mut found = Vec::new();
+    let mut collect = |of: &str, schema: &serde_json::Value| {
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            if property["default"].as_u64().is_some_and(|number| number > 1) {
+                found.push(format!("{of}.{key}"));
+            }
+        }
+    };
+    collect("Scenario", &schema);
+    for (name, one) in schema["$defs"].as_object().expect("a schema has definitions") {
+        collect(name, one);
+    }
+    assert_eq!(found, COUNTED_DEFAULTS.map(|(key, _)| key));
 }

@@ -67,8 +67,9 @@ fn one_in_nrm_cells_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
-        // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells take a part of it: the
-        // other direction sends one forward RM cell for every Nrm - 1 of them. The first 3 ms cost less than 1 %.
+        // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells use a part of this
+        // capacity: the other direction sends one forward RM cell for every Nrm - 1 backward RM cells. The first 3 ms
+        // cost less than 1 %.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -138,7 +139,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 }
 
 #[test]
-fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
+fn an_abr_source_that_stopped_because_its_mcr_is_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
@@ -152,7 +153,7 @@ fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells
     // TCR = 100 cells/s.
     assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} out-of-rate RM cells", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
-    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may be sent at PCR");
+    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may also be sent at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
         assert_eq!(fast, Engine::Reference.run_to_end(&stopped_by_marks(out_of_rate)), "{out_of_rate}");
     }
@@ -181,7 +182,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
 }
 
 #[test]
-fn no_abr_cell_is_lost_or_added_uncounted_on_either_engine_with_marks_or_rates() {
+fn marks_and_rate_control_never_lose_or_add_abr_cells_that_are_not_counted_on_either_engine() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -203,8 +204,8 @@ fn no_abr_cell_is_lost_or_added_uncounted_on_either_engine_with_marks_or_rates()
     }
 }
 
-/// Creates two ABR VCs, and one VC of this class that sends packets at this rate, during 50 ms of every 200 ms from 300
-/// ms on.
+/// Creates two ABR VCs, and one VC of this class that sends packets at this rate. It sends during 50 ms of every 200
+/// ms, from 300 ms on.
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
@@ -219,8 +220,8 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     ))
 }
 
-/// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
-/// then stopped for good.
+/// Regression: UBR at the link's rate left no capacity for ABR during an averaging interval. With MCR = 0, the ABR
+/// sources then stopped permanently.
 #[test]
 fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
@@ -249,7 +250,7 @@ fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
     assert_eq!(fast, Engine::Reference.run_to_end(&network));
 }
 
-/// Creates four VCs on a 155.52 Mb/s link, with these additional lines.
+/// Creates four VCs on a 155.52 Mb/s link. These lines are added to the scenario.
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
@@ -285,18 +286,18 @@ fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
     );
 }
 
-/// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
-/// unused.
+/// Regression: the max-min reference gave ABR the whole link despite other classes, and gave no other VC the rate that
+/// a PCR left unused.
 #[test]
 fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
     for (abr, rest, expected) in [
-        // Without a PCR, all four VCs have equal shares. With a PCR for one VC, the others share the rest.
+        // Without a PCR, all four VCs have equal shares. If one VC has a PCR, the other VCs share the rest.
         ("{}", "", [155.52 / 4.0; 2]),
         ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
-        // VBR gets its mean rate first; UBR gets no more than it sends.
+        // VBR gets its mean rate first. UBR gets no more than its sending rate.
         ("{}", vbr, [third; 2]),
         ("{ mcr = \"90Mbps\" }", vbr, [90.0, 25.52 / 2.0]),
         ("{}", &format!("{vbr}\n{ubr}"), [(155.52 - 40.0 - 15.0) / 2.0; 2]),
@@ -312,8 +313,8 @@ fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
 
 #[test]
 fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
-    // A cell takes 265 ticks of 10.3 ns, so that these steps occur at every phase of a cell. The device forwards cells
-    // up to the next step; cells that begin just after it must not have left.
+    // A cell takes 265 ticks of 10.3 ns, so these steps occur at every phase of a cell. The device forwards cells up to
+    // the next step. Cells that begin just after the step must not have left.
     let network = network(
         r#"
         duration = "500us"

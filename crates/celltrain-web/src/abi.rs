@@ -1,7 +1,7 @@
 //! WebAssembly exports and imports, described in `docs/design/lab.md`, section "The interface".
 //!
-//! A worker allocates a request buffer, writes a request into it, makes the call, and reads the answer and its columns
-//! from memory before the next call. No memory is shared: there is one thread, which handles one request at a time.
+//! For each call, a worker allocates a buffer, writes the request, makes the call, and reads the answer and its columns
+//! from memory. No memory is shared: there is one thread, which handles one request at a time.
 
 #![allow(unsafe_code, reason = "the attributes only name exports and imports and access no memory")]
 #![allow(unreachable_pub, reason = "nothing in Rust calls these exported functions")]
@@ -90,7 +90,7 @@ pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     parts(column).2
 }
 
-/// Returns the type and the address of a column's values, and how many there are.
+/// Returns the type of a column's values, their address and their number.
 fn parts(column: usize) -> (usize, *const u8, usize) {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
         Column::Numbers(values) => (0, values.as_ptr().cast(), values.len()),

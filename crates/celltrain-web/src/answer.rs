@@ -1,4 +1,4 @@
-//! Answers: JSON, and the numeric columns that it refers to.
+//! Answers: JSON, and the numeric columns to which the JSON refers.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub enum Column {
     Numbers(Vec<f64>),
     /// Indices into a list; -1 if missing.
     Places(Vec<i32>),
-    /// 1 for yes, 0 for no and -1 if missing, or an index into a short list.
+    /// Adds a column. Returns the reference to it for the JSON.
     Small(Vec<i8>),
 }
 
@@ -45,13 +45,13 @@ impl From<Vec<i8>> for Column {
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Adds a column. Returns its reference for the JSON.
+    /// Adds a column. Returns the reference to it for the JSON.
     pub(crate) fn put(&mut self, column: impl Into<Column>) -> Value {
         self.0.push(column.into());
         json!({"$column": self.0.len() - 1})
     }
 
-    /// Adds a column of repeated words. An empty word means that there is no value.
+    /// Adds a column of words, each stored once. An empty word means that there is no value.
     pub(crate) fn put_words(&mut self, values: &[&'static str]) -> Value {
         let mut words: Vec<&str> = Vec::new();
         let places = values.iter().map(|value| {

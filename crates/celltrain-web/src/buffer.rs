@@ -1,11 +1,11 @@
-//! Converts the history of a buffer to JSON and columns.
+//! Adds columns of a table, both numbers and words, to the JSON under their own names.
 
 use celltrain_run::buffer::{History, Refusals, STEPS, SharedMemory};
 use serde_json::{Value, json};
 
 use crate::answer::Columns;
 
-/// Adds columns of a table, both numbers and words, under their own names in the JSON.
+/// Adds columns of a table, both numbers and words, to the JSON under their own names.
 macro_rules! put {
     ($columns:ident, $table:ident: $($name:ident)*; $($words:ident)*) => {
         json!({

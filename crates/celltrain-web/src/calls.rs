@@ -165,7 +165,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 flows: None,
                 most_rows: 0,
             };
-            // Use the same checks as for a window of events.
+            // Use the same checks as for the time window of events.
             let (_, until) = under.choice(&chosen)?;
             let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
             let mut history = None;
@@ -304,7 +304,7 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     json!({"time_s": columns.put(time_s), "measures": measures})
 }
 
-/// A run of which only the observers' records are used, not the result.
+/// A run from which only the observers' records are used, not its result.
 struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,
@@ -318,7 +318,8 @@ struct Under<'a> {
 type Drive<'a> = dyn FnMut(&mut Observers<'_>) -> Result<(), Refusal> + 'a;
 
 impl Under<'_> {
-    /// Returns the selection of events, and the time at which the run may stop early; `None` if it must not.
+    /// Returns the selection of events, and the time at which the run may stop early; `None` if the run must not stop
+    /// early.
     fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
         let duration = looked(self.handle, &CancellationToken::never())?.scenario().duration;
         let bound = |at: Option<f64>| match at {

@@ -1,4 +1,4 @@
-//! Sets or removes one key in a TOML text. Everything else stays as it was written, including comments.
+//! Sets or removes one key in a TOML text. All other text is unchanged, including comments.
 
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
@@ -21,7 +21,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         let new = || {
             let mut table = Table::new();
-            // The header is written only if the table has its own keys.
+            // The header is written only if the table itself has keys.
             table.set_implicit(true);
             Item::Table(table)
         };
@@ -56,7 +56,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         _ => {}
     }
-    // The key keeps its position, and the text around it.
+    // The key keeps its position and the text around it.
     match at.get_mut(key) {
         Some(place) => *place = item,
         None => drop(at.insert(key, item)),
@@ -64,7 +64,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     Ok(document.to_string())
 }
 
-/// Returns the first of a table and its inner tables that has a header in the text.
+/// Of a table and its inner tables, returns the first one that has a header in the text.
 fn first_header(table: &Table) -> Option<&Table> {
     let inner = table.iter().filter_map(|(_, item)| item.as_table()).filter_map(first_header);
     let own = (!table.is_implicit()).then_some(table);

@@ -13,7 +13,7 @@ pub(crate) struct Tables<'a> {
     rows: BTreeMap<Kind, usize>,
     /// Maximum number of rows stored per kind.
     most: usize,
-    /// Set if there were more rows.
+    /// True if the table was cut because it had more rows.
     full: &'a Cell<bool>,
 }
 
@@ -96,7 +96,7 @@ impl Growing {
             }
             (Self::Flags(into), Values::Flags(values)) => into.extend_from_slice(&values[..most]),
             (Self::Words(into, known), Values::Words(places, words)) => {
-                // Each block has its own list of words, whereas all blocks share the lists of names.
+                // Each block has a separate list of words, but all blocks share the lists of names.
                 let of_block: Vec<i32> = if known.as_slice() == &*words {
                     (0..).take(words.len()).collect()
                 } else {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(crate) struct Limits {
     /// Limit of real time in seconds.
     seconds: f64,
-    /// Memory of the engine in bytes, of which a run may use three quarters.
+    /// Memory of the engine in bytes. A run may use three quarters of it.
     memory: u64,
 }
 
@@ -32,7 +32,7 @@ impl Limits {
     }
 }
 
-/// Time by which a request must be answered.
+/// Time by which the request must be answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline {
     begun: Instant,
@@ -40,7 +40,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns whether time is left. Once false, it remains false.
+    /// Returns whether time is left. Once the result is false, it stays false.
     pub(crate) fn is_ahead(&self) -> bool {
         self.begun.elapsed() <= self.most
     }
@@ -50,7 +50,7 @@ impl Deadline {
         self.most.saturating_sub(self.begun.elapsed())
     }
 
-    /// Returns the error for a request that missed its deadline.
+    /// Returns the error for a request that was not answered in time.
     pub(crate) fn passed(&self) -> Refusal {
         Refusal::of(&Unfinished::TookTooLong(self.most))
     }

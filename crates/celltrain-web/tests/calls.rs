@@ -68,7 +68,7 @@ fn the_answer_for_the_lab_page_refers_to_the_columns_of_its_series() {
 }
 
 #[test]
-fn a_run_on_the_lab_page_returns_a_row_for_each_request_if_the_page_wants_them() {
+fn a_run_on_the_lab_page_returns_a_row_for_each_request_only_if_the_page_requests_them() {
     let toml = r#"
         duration = "10ms"
         [topology.leaf_spine]

@@ -1,5 +1,5 @@
-//! The congestion control of `docs/adding-a-congestion-control.md`. The modules are named as in the core, so the same
-//! file compiles in both places.
+//! The congestion control of `docs/adding-a-congestion-control.md`. The modules have the same names as in the core, so
+//! the same file compiles here and in the core.
 
 pub use celltrain_core::units;
 

@@ -8,7 +8,7 @@ use celltrain_run::measure::Measure;
 
 type Port = Measure<PortResult>;
 
-/// The lines from the page, which belong to `PORT` in `celltrain-run`.
+/// The lines from the page, which belong into `PORT` in `celltrain-run`.
 pub const PORT: &[Port] = &[
     // [line]
     Port::number(

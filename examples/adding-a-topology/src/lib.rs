@@ -1,5 +1,5 @@
-//! The topology of `docs/adding-a-topology.md`. The modules are named as in `celltrain-scenario`, so the same file
-//! compiles in both places.
+//! The topology of `docs/adding-a-topology.md`. The modules have the same names as in `celltrain-scenario`, so the same
+//! file compiles here and there.
 
 pub use celltrain_scenario::{fault, scope};
 

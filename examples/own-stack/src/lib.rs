@@ -9,11 +9,11 @@ use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 const PAYLOAD: usize = 512;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Sends numbered packets, at most `window` of them unacknowledged. A timeout resends all of these.
+/// Sends numbered packets, of which at most `window` are unacknowledged. A timeout resends all of those.
 pub struct Windowed {
     end: Endpoint,
     window: u32,
-    /// Number of the oldest packet not yet acknowledged (sender) or received (receiver).
+    /// Number of the oldest packet that is not acknowledged (sender) or not received (receiver).
     oldest: u32,
     /// Number of the next packet to send.
     next: u32,

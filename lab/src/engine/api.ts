@@ -21,7 +21,7 @@ export type Flags = Int8Array;
 
 export type Column = Numbers | Words | Flags;
 
-/** Events of one kind, one per row, in the order in which they happened. */
+/** Events of one kind, one per row, in time order. */
 export interface Table {
   rows: number;
   columns: Record<string, Column>;
@@ -33,9 +33,9 @@ export interface Fault {
   line: number | null;
   /** Full path of the key, such as `port.bottleneck.buffer`; may be empty. */
   key: string;
-  /** Value as written; empty if there is none. */
+  /** Value as written; empty if the fault has no value. */
   value: string;
-  /** Description of the error and of valid values: a clause that follows `key = value`. */
+  /** Description of the error and of valid values, as a clause that follows `key = value`. */
   problem: string;
   /** Full message, as the command line prints it. */
   message: string;
@@ -43,7 +43,7 @@ export interface Fault {
   excerpt: string[];
 }
 
-/** A doubtful setting that should be checked before the results are trusted. */
+/** A doubtful setting, which the user should check before trusting the results. */
 export interface Warning {
   key: string;
   message: string;
@@ -110,7 +110,7 @@ export interface Checked {
 export interface Document {
   /** Parsed values; null if the text is not valid TOML. */
   root: Record<string, unknown> | null;
-  /** Line number, from 1, of each full key path such as `port.bottleneck.buffer`. */
+  /** Line number of each full key path, such as `port.bottleneck.buffer`. Lines count from 1. */
   lines: Record<string, number>;
   faults: Fault[];
 }
@@ -135,7 +135,7 @@ export interface Series {
   measures: Record<string, { values: Float64Array; names: string[]; ports: string[] | null }>;
 }
 
-/** Resource limits of a run. If a run exceeds one, the error names the limit, which the user may raise. */
+/** Resource limits of a run. If a run exceeds one of them, the error names that limit, which the user may raise. */
 export interface Limits {
   /** Seconds of real time. Default: 60. */
   seconds?: number;
@@ -166,7 +166,8 @@ export interface RunOptions extends Asked {
 /** A row of a result: a name and measures. */
 export type Row = { name: string } & Record<string, number | string | null>;
 
-/** Measures of requests of some sizes, such as `completed` or `slowdown_p99`; null if there are too few requests. */
+/** Measures of the requests of a size class, such as `completed` or `slowdown_p99`; null if there are too few
+ * requests. */
 export type RequestStatistics = Readonly<Record<string, number | boolean | null>>;
 
 /** Classes of requests by size. Their bounds are `short_requests` and `long_requests` of `[measure]`. */
@@ -181,7 +182,7 @@ export type RequestGroup = { name: string; queries: RequestStatistics | null } &
 export interface Requests {
   group: Words;
   bytes: Numbers;
-  /** Time until the receiver had the last byte; NaN if it did not have it at the end of the run. */
+  /** Time until the last byte arrived at the receiver; NaN if it had not arrived at the end of the run. */
   completion_ms: Numbers;
   slowdown: Numbers;
 }
@@ -195,7 +196,7 @@ export interface Answer {
   efficiency: number;
   /** Fairness; null (undefined) if no flow received data. */
   fairness: number | null;
-  /** Mean number of flows whose timers expire within one tick; null if none expires. */
+  /** Mean number of flows whose timers expire within one tick; null if no timer expires. */
   timeouts_together: number | null;
   goodput_mbps: number;
   bottleneck: string;
@@ -216,7 +217,7 @@ export interface Answer {
 export interface Run {
   answer: Answer;
   series: Series | null;
-  /** Every request, if asked for and if the scenario has requests. */
+  /** Every request, if the caller asks for them and the scenario has requests. */
   requests: Requests | null;
   /** Rules of links that never met what they should have lost or delayed. */
   unmet: UnmetRule[];
@@ -224,7 +225,7 @@ export interface Run {
 
 /** A link's rule that lost or delayed less than it should. */
 export interface UnmetRule {
-  /** Number of the rule in the scenario, the same in all of its runs. */
+  /** Number of the rule in the scenario. It is the same in all runs of the scenario. */
   rule: number;
   /** The warning. */
   text: string;
@@ -244,14 +245,14 @@ export interface EventsOptions extends Asked {
   /** Ports to record for frames (default: all) and cells (default: the bottleneck). `bottleneck` is a valid name. */
   ports?: string[];
   flows?: string[];
-  /** Maximum number of rows per kind, 2,000,000 by default; the run stops when a kind exceeds it. */
+  /** Maximum number of rows per kind, 2,000,000 by default. The run stops when some kind exceeds it. */
   most_rows?: number;
 }
 
 export interface Events {
   /** Tables by kind; a kind without rows has empty columns. */
   tables: Partial<Record<EventKind, Table>>;
-  /** True if the run was stopped by `most_rows`, so that later events are missing. */
+  /** True if `most_rows` stopped the run, so that later events are missing. */
   cut_short: boolean;
 }
 
@@ -267,7 +268,7 @@ export type BufferStep =
   | "admitted"
   /** An arriving cell finds the buffer full. */
   | "lost"
-  /** The policy discards an arriving cell: either with its whole frame or as the rest of a damaged frame. */
+  /** The policy discards an arriving cell, with its whole frame or as part of a damaged frame. */
   | "discarded"
   /** A waiting cell is removed to make room for another. */
   | "pushed_out"
@@ -302,7 +303,7 @@ export interface FrameView {
   /** Port that refused the frame or lost its cell; empty if the frame is intact or was joined to the previous frame. */
   damaged_at: string;
   fate: "admitted" | "refused" | "cut" | "joined" | "dropped";
-  /** First byte of the segment in the frame, and its length; NaN if the frame carries no data (an ACK). */
+  /** First byte of the segment in the frame, and the segment's length; NaN if the frame carries no data (an ACK). */
   sequence: number;
   length: number;
 }
@@ -364,15 +365,15 @@ export interface BufferHistory {
   /** Returns the most recently sent cells before `step`, newest first and at most `most`. */
   sent(step: number, most: number): CellView[];
   /**
-   * Returns the number, from 0, of a waiting cell among the cells that its VC sends over the link, for a list of losses;
-   * null if it is pushed out or dropped.
+   * Returns the number of a waiting cell among the cells that its VC sends over the link, counted from 0, for a list of
+   * losses; null if the cell is pushed out or dropped.
    */
   numberSent(step: number, place: number): number | null;
   /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
   /** Returns the memory that the port shares, after the instant of the step; null if the port shares no memory. */
   memory(step: number): MemoryView | null;
-  /** Returns the sentence on the shared memory's refusal that caused the step; empty if there was none. */
+  /** Returns a sentence about the shared memory's refusal that caused the step; empty if there was none. */
   refusal(step: number): string;
   /** Returns the number of steps that have happened by `time_s`: 0 to `length`. */
   stepAt(time_s: number): number;
@@ -380,7 +381,7 @@ export interface BufferHistory {
   next(step: number, sort: "cell" | "frame" | "loss", direction: 1 | -1): number | null;
 }
 
-/** A memory that ports share, at one instant. */
+/** A memory shared by ports, at one instant. */
 export interface MemoryView {
   name: string;
   /** Capacity in cells. */
@@ -413,7 +414,7 @@ export interface EnsembleOptions extends Asked {
   workers?: number;
 }
 
-/** Runs of several scenarios with the same seeds. */
+/** Results of several scenarios with the same seeds. */
 export interface Comparison {
   /** Runs by scenario and seed. */
   runs: Run[][];
@@ -462,7 +463,7 @@ export type Kind =
   | "refused"
   /** A run exceeded its limit of real time. */
   | "too_long"
-  /** The runs of a comparison exceeded their common limit of real time. Completed runs have been reported. */
+  /** The runs of a comparison exceeded their common limit of real time. Completed runs have already been reported. */
   | "all_too_long"
   /** A check exceeded its limit of real time. */
   | "check_too_long"
@@ -498,8 +499,8 @@ export interface Engine {
   /** Returns the rows of the papers' tables that contain printed numbers. */
   papers(): Promise<PaperRow[]>;
   /**
-   * Returns the first paragraphs of the page about a model (`epd`, `reno`, `n_source`) as plain text; null if it has
-   * none.
+   * Returns the first paragraphs of the page about a model (`epd`, `reno`, `n_source`) as plain text; null if there is
+   * no such page.
    */
   help(model: string): Promise<string | null>;
   /** Returns every measure with its unit and meaning. */

@@ -181,7 +181,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       for (let at = 0; at < Math.min(leaves, length); at += 1) {
         number += steps.kind[at] === departed && steps.vc[at] === vc ? 1 : 0;
       }
-      // At the end of the window, cells of the VC that arrived earlier still wait.
+      // When the window ends, cells of the VC that arrived earlier are still waiting.
       const ahead = leaves < length ? [] : [...alive(length)].filter((one) => one < cell && cells.vc[one] === vc);
       return number + ahead.length;
     },
@@ -222,7 +222,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   };
 }
 
-/** Returns the number of ascending values that are at most `limit`. */
+/** Returns how many of the ascending values are at most `limit`. */
 function countUpTo(values: Int32Array | Float64Array, limit: number): number {
   let [low, high] = [0, values.length];
   while (low < high) {

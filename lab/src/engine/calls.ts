@@ -24,7 +24,7 @@ const MOST_STEPS = 400_000;
 /** The measures that are compared. */
 const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 
-/** @param quick Backend for requests without simulation, so that they never wait for a run. */
+/** @param quick Backend for requests that need no simulation, so that they never wait for a run. */
 export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
     const { series = null, engine = null, requests = false, delays = false } = options;
@@ -35,7 +35,7 @@ export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
 
   const compare: Engine["compare"] = async (tomls, seeds, options = {}) => {
     const all: Run[][] = tomls.map(() => []);
-    // If the caller does not handle errors per scenario, the first error cancels all other runs.
+    // If the caller does not handle the errors of each scenario, the first error cancels all other runs.
     const ended = new AbortController();
     const signal = options.signal === undefined ? ended.signal : linked(options.signal, ended);
     const failed = new Set<number>();
@@ -142,7 +142,7 @@ export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   };
 }
 
-/** Returns estimates for every scenario and for its differences from the first. */
+/** Returns the estimates for every scenario, and for its differences from the first. */
 export function compared(runs: Run[][]): Pick<Comparison, "estimates" | "differences"> {
   const values = (of: Run[], measure: (typeof COMPARED)[number]) => of.map((one) => one.answer[measure]);
   const each = <T>(make: (measure: (typeof COMPARED)[number]) => T) =>

@@ -131,7 +131,7 @@ function broken(panic: string, error: unknown): EngineError {
   if (panic !== "") {
     return new EngineError("broken", `The simulator failed because of a bug. Please report it: ${panic}`);
   }
-  // A trap without a panic message means that the browser did not provide enough memory.
+  // A WebAssembly trap without a panic message means that the browser did not provide enough memory.
   if (error instanceof WebAssembly.RuntimeError) {
     return new EngineError("too_large", "The browser has run out of memory for this run.");
   }

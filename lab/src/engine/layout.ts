@@ -2,15 +2,15 @@
 
 import type { Network } from "./api.ts";
 
-/** The network as described by the core. The rest of {@link Network} is computed here. */
+/** The network as the core describes it. The rest of {@link Network} is computed here. */
 export type Described = Omit<Network, "positions">;
 
 /** Larger networks are not drawn, because computing their positions would block the page. */
 const MOST_NODES = 5000;
 
 /**
- * Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. If flows do
- * not cross all switches, because requests do, the columns are those of distances from the nearest host.
+ * Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. If only
+ * requests cross some switches, distances are those from the nearest host.
  */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
@@ -97,7 +97,7 @@ function columns(count: number, paths: readonly number[][]): number[] {
       return column;
     }
   }
-  // Paths form a cycle, so place each node according to the first path that contains it.
+  // Paths form a cycle, so each node's place is determined by the first path that contains it.
   const once = new Array<number>(count).fill(-1);
   for (const path of paths) {
     const start = path.findIndex((node) => (once[node] ?? -1) >= 0);

@@ -9,7 +9,7 @@ export const STANDARD = {
   memory: GIB,
   /** Seconds of real time for all runs started by one button. */
   together: 300,
-  /** Seconds for a check, which runs while the user types. */
+  /** Time limit in seconds for a check, which runs while the user types. */
   check: 10,
 } as const;
 

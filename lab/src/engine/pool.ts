@@ -18,7 +18,7 @@ interface Job {
   reject: (error: EngineError) => void;
 }
 
-/** A worker that has used more memory than this is replaced, because WebAssembly never releases memory. */
+/** If a worker has used more memory than this, it is replaced, because WebAssembly never releases memory. */
 const KEPT_BYTES = 96 * 1024 * 1024;
 
 export class Pool implements Backend {

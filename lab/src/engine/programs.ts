@@ -22,7 +22,7 @@ declare global {
 const LONG = 1e6;
 
 export function answerPrograms(engine: Promise<Engine>): void {
-  // The failure is already reported by the code that starts the engine.
+  // The code that starts the engine has already reported the failure.
   engine.catch(() => undefined);
   window.celltrain = {
     run: async (toml, seed) => (await (await engine).run(toml, seed, { limits: { seconds: LONG } })).answer,

@@ -24,7 +24,7 @@ export function estimate(values: readonly Value[]): Estimate {
   return { n, mean: middle, low: middle - half, high: middle + half, ...extremes };
 }
 
-/** Returns each value minus the baseline's value for the same seed. */
+/** Returns each value minus the value of the baseline for the same seed. */
 export function differences(of: readonly Value[], baseline: readonly Value[]): number[] {
   return of.map((value, seed) => (value ?? NaN) - (baseline[seed] ?? NaN));
 }

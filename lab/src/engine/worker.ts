@@ -1,4 +1,4 @@
-/** A worker: one instance of the simulator, which answers requests one after another. */
+/** A worker: one instance of the simulator, which answers one request after another. */
 
 import { EngineError } from "./api.ts";
 import { Core, type ErrorRecord } from "./core.ts";

@@ -146,13 +146,13 @@ function SchemeChoice(): JSX.Element {
 
 function focusMain(main: { readonly current: HTMLElement | null }): (event: Event) => void {
   return (event) => {
-    // The fragment is used for the page's navigation, so following the link would change the place.
+    // The fragment of the URL is used for navigation, so a link to a fragment would leave the current place.
     event.preventDefault();
     main.current?.focus();
   };
 }
 
-/** Catches an error in one place and shows it; the other places remain usable. */
+/** Catches an error in one view and shows it there. The other views remain usable. */
 class Guard extends Component<{ readonly children: ComponentChildren }, { readonly fault: string }> {
   override state = { fault: "" };
 

@@ -48,7 +48,7 @@ matchMedia(DARK).addEventListener("change", () => {
   colours.value += 1;
 });
 
-// Printing uses the light colours, but canvases keep the colours they were drawn in.
+// Printing uses the light colours, but canvases keep the colours with which they were drawn.
 addEventListener("beforeprint", lighten);
 addEventListener("afterprint", () => {
   colours.value += 1;
@@ -56,7 +56,7 @@ addEventListener("afterprint", () => {
 
 addEventListener("hashchange", () => void follow());
 
-/** Moves to a place, and records where the microscope was opened from. */
+/** Moves to a view, and records the view from which the microscope was opened. */
 function arrive(at: string): void {
   if (at === "inside" && place.peek() !== "inside") {
     cameFrom.value = place.peek();
@@ -64,18 +64,18 @@ function arrive(at: string): void {
   place.value = at;
 }
 
-/** Follows the address: goes to a place, or opens a link that contains a scenario. */
+/** Follows the address: goes to a view, or opens a link that contains a scenario. */
 async function follow(): Promise<void> {
   const address = readEmbed(location.search, location.hash);
   const { hash } = address;
   if (address.embed !== null) {
-    // An embedded page remains embedded, regardless of its links.
+    // An embedded page remains embedded, whatever its links contain.
     embed.value = address.embed;
     scheme.value = address.embed;
     document.documentElement.classList.add("embed");
   }
   if (hash === "" || hash.startsWith("#/")) {
-    // The user has moved on, so the error is no longer relevant.
+    // The user has moved to another view, so the error is no longer relevant.
     linkFault.value = "";
     arrive(hash.slice(2));
     // In an embedded microscope, there is no other way to start the run.

@@ -98,7 +98,7 @@ export const colours = signal(0);
 
 /** Current view of the page: the part of the URL after `#/`. */
 export const place = signal("");
-/** View from which the microscope was opened; empty if it was opened by its URL. */
+/** View from which the microscope was opened; empty if its own URL opened it. */
 export const cameFrom = signal("");
 /** Colours if another page embeds this one, otherwise null. */
 export const embed = signal<Embed | null>(null);
@@ -115,7 +115,7 @@ export function shippedName(text: string): string | null {
 /** Maximum length of a name, which may come from a link. */
 const MOST_NAME = 120;
 
-/** Marks the name of a shipped scenario whose text has been changed. */
+/** Marks the name of a shipped scenario whose text the user has changed. */
 export function marked(name: string, text: string): string {
   const line = `name = ${JSON.stringify(name)}\n`;
   const isChanged = shippedName(text) === null && Object.values(scenarios.value).some((t) => t.includes(line));
@@ -230,7 +230,7 @@ export function stop(): void {
   stopper?.abort();
 }
 
-/** Converts any error to an engine error, whose message can be shown. */
+/** Converts any error to an engine error, whose message can be shown to the user. */
 export function asFault(error: unknown): EngineError {
   return error instanceof EngineError ? error : new EngineError("broken", message(error));
 }

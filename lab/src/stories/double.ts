@@ -1,6 +1,6 @@
 import { EFFICIENCY, listed, two, whole, type Change, type Shown, type Story } from "./story.ts";
 
-/** Mean number of flows whose timers expire within one tick; undefined if none expires. */
+/** Mean number of flows whose timers expire within one tick; undefined if no timer expires. */
 const TOGETHER: Shown = {
   label: "Connections that time out together",
   value: (a) => a.timeouts_together ?? Number.NaN,

@@ -115,7 +115,7 @@ export const oneCell: Story = {
       variants: THRESHOLDS.map((t) => ({
         name: `R = ${String(t)}`,
         base: "lan-epd",
-        // Small thresholds have a unit: the checker would warn that a plain 100 may be meant as a percentage.
+        // Small thresholds need a unit: the checker would warn that a plain 100 may be meant as a percentage.
         changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t < 200 ? `${String(t)} cells` : t }],
       })),
       shown: [EFFICIENCY, CUT],

@@ -1,4 +1,4 @@
-/** The parts of a story. Stories are data; the player in `page/learn` displays them. */
+/** The parts of a story. Stories are data, which the player in `page/learn` displays. */
 
 import type { Answer } from "../engine/api.ts";
 import { differences, estimate, mean } from "../engine/statistics.ts";
@@ -31,11 +31,11 @@ export interface Shown {
 /** Means of the shown measures, indexed by variant and measure in the order of the step. */
 export type Means = readonly (readonly number[])[];
 
-/** Values of the runs, indexed by variant, measure and seed. Only includes seeds that all variants have run. */
+/** Values of the runs, indexed by variant, measure and seed, for the seeds that all variants have run. */
 export type Values = readonly (readonly (readonly number[])[])[];
 
 export type Guess =
-  /** A guess of one measure of one variant, made with a slider. */
+  /** A guess of one measure for one variant, made with a slider. */
   | {
       readonly kind: "number";
       readonly question: string;
@@ -45,7 +45,8 @@ export type Guess =
       readonly variant: number;
       readonly measure: number;
     }
-  /** One of several answers. The runs decide which answers are right: several, if the runs cannot distinguish them. */
+  /** One of several answers. The runs decide which answers are right. If runs cannot distinguish answers, several
+   * are right. */
   | {
       readonly kind: "choice";
       readonly question: string;
@@ -100,7 +101,7 @@ export function minutes(story: Story): number {
   return Math.max(1, Math.round(seconds.reduce((sum, s) => sum + s, 0) / 60));
 }
 
-/** Efficiency and fairness, which most steps show. */
+/** Efficiency and fairness, the measures that most steps show. */
 export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
 export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness ?? Number.NaN };
 

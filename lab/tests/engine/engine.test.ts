@@ -33,7 +33,7 @@ test("a shipped scenario gives the fingerprint and the numbers of the native run
 
 test("a real stack gives the same bytes in each repeat, in both engines and in a new instance", async () => {
   for (const name of ["lan-smoltcp", "smoltcp-and-reno"]) {
-    // The first losses cause a pause of a second, and the rest repeats this pattern.
+    // The first losses cause a pause of a second, and then the pattern repeats.
     const toml = (scenarios[name] ?? "").replace('"5s"', '"1200ms"');
     const bytes = async (on: Engine, choice: "fast" | "reference"): Promise<string> => {
       const { answer } = await on.run(toml, 3, { engine: choice });
@@ -206,7 +206,7 @@ test("a check that takes too long or exceeds the memory limit reports that, and 
   assert.ok(!allowed.does_not_fit && allowed.network !== null);
 });
 
-// Regression: a key like this was read as a reference to a column.
+// Regression: a key of this form was read as a reference to a column.
 test("a scenario key may be $column, or the name of an object's built-in property", async () => {
   const text = `${short}\n["$column"]\n"$column" = 0\n[constructor]\n["__proto__"]\na = 1\n`;
   const { root } = await engine.document(text);

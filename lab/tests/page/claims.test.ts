@@ -1,4 +1,5 @@
-/** Checks the statements of the stories against their runs: a statement whose numbers have changed fails here. */
+/** Checks the statements of the stories against their runs. If numbers have changed, the statement about them fails
+ * here. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -30,7 +31,7 @@ const textOf = (variant: Variant): Promise<string> => settingText(engine, scenar
 
 const kept = new Map<string, Answer>();
 
-/** Runs a step like the page does, with the step's own seeds. */
+/** Runs a step as the page does, with the step's own seeds. */
 async function runStep(id: string, title: string): Promise<StepRun> {
   const step = STORIES.find((s) => s.id === id)?.steps.find((s) => s.title === title);
   assert.ok(step?.kind === "run", `${id}: ${title}`);
@@ -396,7 +397,7 @@ function lastDigit(text: string): number {
   return decimals === undefined ? 10 ** (/0*$/.exec(whole.replaceAll(",", ""))?.[0] ?? "").length : 10 ** -decimals.length;
 }
 
-/** Returns the right choices according to these runs. */
+/** Returns the right choices according to the given runs. */
 function right({ step, m, values }: StepRun): string[] {
   const { guess } = step;
   return guess.kind === "choice" ? guess.right(m, values).map((place) => guess.choices[place] ?? "") : [];
@@ -416,7 +417,7 @@ function rising(values: readonly (number | undefined)[]): boolean {
   return values.every((value, i) => i === 0 || (value ?? NaN) > (values[i - 1] ?? NaN));
 }
 
-/** Returns the fraction of the link's load that did not deliver useful data. */
+/** Returns the fraction of the link's load that delivered no useful data. */
 function wastedFraction(run: Answer): number {
   const port = run.ports.find((of) => of.name === run.bottleneck);
   return 1 - run.efficiency / Number(port?.["utilisation"]);

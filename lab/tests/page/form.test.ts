@@ -11,7 +11,7 @@ const { engine } = await local();
 const shape = new Shape((await engine.schema()) as Schema);
 const scenarios = await engine.scenarios();
 
-/** Walks a scenario's values along the form's fields. Returns the keys that have no field. */
+/** Walks through a scenario's values along the form's fields. Returns the keys without a field. */
 function walked(schema: Schema, values: Record<string, unknown>, path: string): string[] {
   const fields = shape.fields(schema);
   return Object.entries(values).flatMap(([key, value]) => {
@@ -88,7 +88,7 @@ test("a policy chosen in the form starts with values that the checker accepts", 
     const { root } = await engine.document(text);
     const port = (root?.["port"] as Record<string, Record<string, unknown>>)["bottleneck"];
     assert.deepEqual(Object.keys(port?.["policy"] as object), [choice.name]);
-    // The only faults are at keys of this policy that must still be filled in.
+    // All faults are at keys of this policy whose values are still missing.
     assert.ok(
       faults.every((f) => f.key.startsWith(`port.bottleneck.policy.${choice.name}`)),
       `${choice.name}: ${faults.map((f) => f.message).join("; ")}`,

@@ -158,7 +158,7 @@ test("a refused frame is describe with the policy's numbers, a cell with its fra
   const history = await engine.buffer(toml, 18, "sw1->sw2", 2.12, 2.1205);
   const refusal = history.judgements.find((j) => !j.admitted);
   assert.ok(refusal !== undefined);
-  // The frame that `celltrain why` finds in docs/looking-inside.md.
+  // The frame that `celltrain why` finds on the page docs/looking-inside.md.
   const i = Array.from(history.steps.frame).findIndex((frame, at) => {
     const number = history.frames[frame]?.number;
     return number === 627 && history.kinds[history.steps.kind[at] ?? 0] === "refused";

@@ -22,7 +22,7 @@ test("there are seven stories and a free one, each with a unique name", () => {
   assert.equal(new Set(STORIES.map((s) => s.id)).size, 8);
   assert.equal(STORIES.filter((s) => s.steps.some((step) => step.kind === "free")).length, 1);
   for (const story of STORIES) {
-    // Links only contain such names.
+    // Links contain only names of this kind.
     assert.match(story.id, /^[a-z-]+$/);
     assert.equal(new Set(story.steps.map((s) => s.title)).size, story.steps.length);
   }

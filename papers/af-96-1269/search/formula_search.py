@@ -63,13 +63,13 @@ FORMS = [
     Form("Dynamic Threshold", "Y < alpha * (K - X)", {"alpha": (0.05, 4.0)}, 5),
     Form("a share of the buffer", "X <= R * K or Y * N <= Z * K", {"R": SHARE, "Z": (0.2, 2.0)}, 6),
     Form(
-        "load that falls as the buffer fills",
+        "load limit that falls as the buffer fills",
         "X <= R * K or Y * N <= Z * X * (1 - a * X / K)",
         {"R": SHARE, "Z": LOAD, "a": (0.0, 1.0)},
         11,
     ),
     Form(
-        "Selective Drop with a chance",
+        "Selective Drop with a random chance of refusal",
         "X <= R * K or Y * N <= Z * X or random() < p",
         {"R": SHARE, "Z": LOAD, "p": (0.0, 0.5)},
         11,
@@ -95,7 +95,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():
-        # The warnings are about differences between configurations, which are not used here.
+        # These warnings are about differences between configurations, which this script does not use.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         found = [
             ct.compare(*scenarios, seeds=count, first_seed=first, measures=["efficiency", "fairness"]).values[:, 0]
@@ -105,7 +105,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
 
 
 def score(found: np.ndarray) -> float:
-    """Returns the mean of efficiency times fairness. A run in which nothing arrived counts as 0."""
+    """Returns the mean of efficiency times fairness. A run in which no data arrived counts as 0."""
     return float(np.nan_to_num(np.prod(found, axis=-1)).mean())
 
 

@@ -62,7 +62,7 @@ def numbers(tuned: Tuned) -> str:
     ]
     for searched in tuned.searches:
         reference = next(c for c in searched.confirmed if c.label is not None)
-        assert reference.estimates is not None, "the reference setting runs in every configuration"
+        assert reference.estimates is not None, "the reference setting ran in every configuration"
         own = [mean(one) for one in reference.estimates]
         by_objective = {left.objective: left for left in searched.left}
         cells = [searched.title, *own, *gain(by_objective[0]), *gain(by_objective[1])]

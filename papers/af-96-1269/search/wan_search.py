@@ -76,7 +76,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Setting:
-    """Values applied to every scenario, and a name for them."""
+    """Values that are set in every scenario, and a name for them."""
 
     text: str
     overrides: dict[str, Any] = field(hash=False)
@@ -85,7 +85,7 @@ class Setting:
         return Setting(f"{self.text}; {other.text}", {**self.overrides, **other.overrides})
 
     def compatible(self, other: Setting) -> bool:
-        """Returns whether the two settings have no key in common."""
+        """Returns whether two settings have no key in common."""
         return not self.overrides.keys() & other.overrides.keys()
 
 
@@ -106,7 +106,7 @@ class Search:
                 self.rows = list(csv.DictReader(lines))
 
     def settings(self) -> list[Setting]:
-        """Returns every setting that is tried alone, starting with the defaults."""
+        """Returns every setting that is tried on its own, starting with the defaults."""
         folder = self.path.parent
         extra = tomllib.loads((folder / "search.toml").read_text(encoding="utf-8"))["settings"]
         return [
@@ -116,7 +116,7 @@ class Search:
         ]
 
     def judge(self, stage: str, setting: Setting, network: str, tables: Sequence[str], seeds: int) -> Row:
-        """Returns the saved result for a setting. Runs the setting if there is none."""
+        """Returns the saved result for a setting. If none is saved, runs the setting."""
         key = {
             "stage": stage,
             "setting": setting.text,
@@ -229,7 +229,7 @@ def main() -> int:
 
 
 def run(search: Search, arguments: argparse.Namespace) -> None:
-    """Confirms the settings that are always confirmed, then runs all three stages."""
+    """Confirms the settings that are confirmed in any case, and then runs all three stages."""
     settings = search.settings()
     named = {setting.text: setting for setting in settings}
     for text in arguments.confirm:

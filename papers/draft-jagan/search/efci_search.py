@@ -30,7 +30,7 @@ ANSWERS: Mapping[str, tuple[str, Sequence[Any]]] = {
     "adtf": ("{abr}.adtf", ("500ms", "10ms")),
 }
 TABLES, ROW = (1, 2, 3, 4), "abr-efci"
-#: Duration while searching; number of combinations that run again; the fresh seeds.
+#: Duration of a run while searching, number of combinations to run again, and seeds for running them again.
 SHORT, CONFIRMED, FIRST_FRESH, FRESH = "5s", 3, 101, 2
 
 

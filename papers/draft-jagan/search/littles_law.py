@@ -33,8 +33,8 @@ TABLE = ROOT / "papers" / PAPER / "outstanding.csv"
 PAGE = ROOT / "docs" / "papers" / f"{PAPER}.md"
 #: L, the bytes of a file (A-39); header bytes of a packet (A-43); number of connections.
 FILE_BYTES, HEADER_BYTES, CONNECTIONS = 100_000, 40, 10
-#: Rows of the search's first stage, as table and service: in one, the defaults match R but not D; the other has the
-#: largest error of R.
+#: Rows of the search's first stage, as table and service. In one row, the defaults match R but not D. The other row has
+#: the largest error of R.
 SEARCHED = (("1", "ubr+epd"), ("6", "abr-er"))
 #: Allowed relative difference of R from the printed value, as in the paper's file.
 R_TOLERANCE = 0.25
@@ -62,7 +62,7 @@ class Seen:
 
 
 def main() -> int:
-    """Runs what is missing, and writes the table and the page."""
+    """Runs the missing rows, and then writes the table and the page."""
     parser = argparse.ArgumentParser(description="Apply Little's law to every TCP of draft-jagan's joint search.")
     parser.add_argument("--report", action="store_true", help="run nothing; write the page from the table")
     parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
@@ -167,7 +167,7 @@ def in_print(space: Space) -> dict[tuple[str, str], Seen]:
     """Returns the printed values, keyed by table and service."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in space.numbers:
-        assert number.published is not None, "only printed numbers are searched for"
+        assert number.published is not None, "the search uses printed numbers only"
         row = found.setdefault((number.table, str(number.row["service"])), {"bytes": float(number.row["mss_bytes"])})
         row[number.quantity.name] = number.published
     return {name: Seen(row["goodput_mbps"], row["delay_ms"], int(row["bytes"])) for name, row in found.items()}

@@ -113,7 +113,7 @@ def main() -> None:
         command = sys.argv[1:2]
         program(command if set(command) & {*COMMANDS} else COMMANDS)()
     except KeyboardInterrupt:
-        # The interrupt came before a command began or after it ended; commands handle their own interrupts.
+        # The interrupt came before a command began or after it ended. During a command, the command handles interrupts.
         code: object = shell.INTERRUPTED
     except SystemExit as end:
         code = end.code

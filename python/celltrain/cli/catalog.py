@@ -45,9 +45,9 @@ class Parameter:
     name: str
     """Key in a TOML file; `links[].rate` is the key `rate` of every table in the list `links`."""
     type: str
-    """Type in words, such as `time`, `whole number` or `one of "keep", "discard"`."""
+    """Type of the parameter in words, such as `time`, `whole number` or `one of "keep", "discard"`."""
     unit: str
-    """Unit of the value; empty if the value includes its unit or has none."""
+    """Unit of the value; empty if the value has no unit or already includes it."""
     default: Any
     """Default value; None if the parameter is required, or has no value when absent."""
     required: bool
@@ -71,7 +71,7 @@ class Entry:
     """Page in Markdown, or the text of a plan or a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the entry as the command line prints it in JSON."""
+        """Returns the entry in the form in which the command line prints it as JSON."""
         return {**asdict(self), "kind": SINGULAR[self.kind]}
 
 

@@ -58,7 +58,7 @@ class Entry:
 
     def _lines(self) -> Iterator[str]:
         for name, value in self.fields.items():
-            # Two pairs of braces keep the capitals of a title, and an institution as one name.
+            # Two pairs of braces keep the capitals of a title, and mark an institution as a single name.
             text = re.sub(r"([&%#_$])", r"\\\1", value).replace("-", "--" if name == "pages" else "-")
             whole = name == "title" or value == AUTHORS
             yield f"  {name} = {{{{{text}}}}}," if whole else f"  {name} = {{{text}}},"

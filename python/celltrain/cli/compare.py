@@ -129,7 +129,7 @@ def finish(
         compared.plot(plot, measures=drawn, width=width, style=style)
         written.append(plot)
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
-    # Failed runs have no fingerprint.
+    # Failed runs have no fingerprint to compare.
     known = {"fingerprints": {str(seed): text or None for seed, text in prints.items()}} if fingerprints else {}
     output.show(compared.to_dict() | known, blocks(compared, usual), lambda: compared.table.to_pylist())
     for seed, text in prints.items():
@@ -154,7 +154,7 @@ def vet(
     brief: bool = False,
     html: Path | None = None,
 ) -> int:
-    """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios.
+    """Check a policy's invariants, and compare it with classic policies in standard scenarios.
 
     Argument:
         policy (POLICY): A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or
@@ -165,8 +165,10 @@ def vet(
 
     Ensemble:
         scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
-            lan-5-random, unequal-rtt. [default: all]
-        beside (NAMES): Policies to compare it with, separated by commas. [default: epd,selective_drop,fba]
+            lan-5-random, unequal-rtt; for a memory policy switch, small-memory, switch-dctcp, leaf-spine.
+            [default: all]
+        beside (NAMES): Policies to compare it with, separated by commas; for a memory policy, LQD, DT, ABM and Occamy
+            unless this is given. [default: epd,selective_drop,fba]
         seeds (N): Runs in each scenario.
 
     Output:
@@ -176,6 +178,7 @@ def vet(
     Examples:
         celltrain vet mine.toml --brief
         celltrain vet fba:z=0.5 --json
+        celltrain vet rank.toml --scenarios switch,leaf-spine
         celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba
     """
     from celltrain.drawing.html import environment

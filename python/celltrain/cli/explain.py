@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
-#: The TCP parameters that are changed most often.
+#: The TCP parameters that users change most often.
 ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
 #: The kinds of names that can be explained.
 EXPLAINED = (
@@ -205,11 +206,14 @@ def _term(wanted: str) -> tuple[str, str] | None:
 
 def _advice(wanted: str) -> str:
     """Returns the end of a message about a name that does not exist."""
-    known = list(dict.fromkeys(entry.name for entry in everything()))
+    known = [entry.name for entry in everything()]
+    known += [measure.name for listed in (RUN, *ROWS.values()) for measure in listed]
+    known += [term.lower() for term in shipped.glossary() if re.sub(r"[ -]", "_", term.lower()) not in known]
+    known = list(dict.fromkeys(known))
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)
     near = [initials] if initials else near
-    hint = f"did you mean {' or '.join(near)}?" if near else "see: celltrain list policies"
+    hint = f"did you mean {' or '.join(map(shlex.quote, near))}?" if near else "see: celltrain list policies"
     return f"; {OTHERWISE.get(wanted.lower(), hint)}"
 
 

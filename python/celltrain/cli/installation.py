@@ -1,6 +1,6 @@
 """Commands about the installation: `doctor` examines it, `bench` measures both engines, `lab` opens the lab's page.
 
-`bench` runs the scenarios of `celltrain-bench` in the group `whole`. Each scenario has a process of its own, so that
+`bench` runs the scenarios of `celltrain-bench` in the group `whole`. Each scenario runs in a separate process, so that
 its peak memory can be measured.
 """
 
@@ -23,7 +23,7 @@ from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
 
-# The fastest of a few runs is reported, as other load on the machine can only slow a run down.
+# The fastest of a few runs is reported, because other load on the machine can only slow a run down.
 TIMES = 3
 # `--quick` runs some of the scenarios, unchanged, once each.
 QUICK_TIMES = 1
@@ -88,7 +88,10 @@ def cases(*, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def _measure(scenarios: list[str], times: int) -> Iterator[dict[str, Any]]:
-    """Runs every scenario on both engines, the reference engine just before the fast one, to compute their ratio."""
+    """Runs every scenario on both engines.
+
+    The reference engine runs just before the fast engine, to compute the ratio of their times.
+    """
     for scenario in scenarios:
         reference_seconds = None
         for engine in ("reference", "fast"):
@@ -182,7 +185,7 @@ def examine() -> Iterator[dict[str, Any]]:
 
 
 def checkout(root: Path = Path(__file__).parents[3]) -> str | None:
-    """Returns the commit of the clone that contains this package; None if there is none, or no git."""
+    """Returns the commit of the clone that contains this package; None without a clone or without git."""
     if not (root / ".git").exists():
         return None
     try:

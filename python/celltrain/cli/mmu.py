@@ -1,4 +1,4 @@
-"""`celltrain mmu`: thresholds of switches that share their packet memory."""
+"""`celltrain mmu`: thresholds of switches that share their packet memory, and incasts through them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.model.grids import Line
 if TYPE_CHECKING:
     from celltrain.mmu.arithmetic import Thresholds
 
-HELP = "Calculate thresholds of a switch's shared packet memory, in cells."
+HELP = "Calculate thresholds of a switch's shared packet memory, or simulate an incast through it."
 
 Configuration = Annotated[
     Path,
@@ -114,6 +114,73 @@ def _simulate(found: Thresholds, output: shell.Output) -> int:
 
 
 @shell.command
+def incast(
+    output: shell.Table,
+    configuration: Configuration,
+    senders: Annotated[int, {"parser": options.whole(1, 4095)}] = 32,
+    size: Annotated[str, {"names": ["--bytes"]}] = "64kB",
+    lossless: bool = False,
+    port: str | None = None,
+    priority: Annotated[int | None, {"parser": options.whole(0, 7)}] = None,
+    mtu: str = "1500B",
+    window: Annotated[int | None, {"parser": options.whole(1, 1000)}] = None,
+    generation: str | None = None,
+    cable: str | None = None,
+    out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
+) -> None:
+    """Simulate hosts that send to one port at once: does the switch drop or pause them, and how long do they take?
+
+    Senders:
+        senders (N): Number of hosts that send.
+        size (SIZE): Data of each host, such as 64kB.
+        lossless: The data has a priority that pauses its senders. By default it has a lossy one.
+        port (NAME): Port of the receiver. [default: the first one]
+        priority (N): Priority group and queue of the data. [default: the first of its kind]
+        mtu (SIZE): Length of a full packet with its headers.
+        window (N): Initial window in segments. [default: 10; with --lossless, all data at once]
+
+    Switch:
+        generation (NAME): Generation of the chip: see celltrain mmu generations. A file with its rules works too.
+            [default: the one that CONFIG names]
+        cable (LENGTH): Length of cables that a folder does not say, such as 5m.
+
+    Output:
+        out (SCENARIO): Also write the scenario of the run, a TOML file with comments.
+
+    Examples:
+        celltrain mmu incast switch.toml
+        celltrain mmu incast /etc/sonic --senders 32 --bytes 64kB --lossless --out incast.toml
+        celltrain mmu incast switch.toml --senders 64 --bytes 1MB --port Ethernet8 --json
+    """
+    from celltrain.mmu.configuration import load
+    from celltrain.mmu.incast import answered, in_bytes
+    from celltrain.mmu.network import Question
+
+    loaded = load(configuration, cable=cable)
+    question = Question(
+        senders=senders,
+        size=in_bytes("--bytes", size),
+        is_lossless=lossless,
+        port=port,
+        priority=priority,
+        mtu=in_bytes("--mtu", mtu),
+        window=window,
+    )
+    chip = loaded.generation(generation)
+    with shell.waiting("simulating the incast") as tell:
+        found = answered(loaded, chip, question, progress=tell)
+    facts = found.to_dict()
+    headline, *details = found.lines()
+    output.show(facts, [Line(text=headline), found.grid()], lambda: [facts])
+    if output.form == "text":
+        shell.say("\n".join(["", *details]))
+    if out is not None:
+        with shell.writing(out):
+            out.write_text(found.scenario, encoding="utf-8")
+    output.wrote([] if out is None else [out])
+
+
+@shell.command
 def generations(output: shell.Table) -> None:
     """List the generations of chips whose rules are known.
 
@@ -142,4 +209,4 @@ def generations(output: shell.Table) -> None:
     output.show(rows, [grid], lambda: rows)
 
 
-COMMANDS = {"mmu": {"thresholds": thresholds, "generations": generations}}
+COMMANDS = {"mmu": {"thresholds": thresholds, "incast": incast, "generations": generations}}

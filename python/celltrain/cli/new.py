@@ -31,10 +31,10 @@ from celltrain.model.policy_files import is_policy_file
 from celltrain.model.scenario import read, repeated, save, table, to_toml
 from celltrain.text import among, shown
 
-#: Word that replaces a file name, to import the buffer configuration of a SONiC switch.
+#: First argument, in place of a file name, to import the buffer configuration of a SONiC switch.
 SONIC = "sonic"
 #: Arguments that are valid for `sonic`.
-OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
+OF_SONIC = {"file", "folder", "generation", "cable", "as_scenario", "lossless", "out", "as_json"}
 #: Options of graphs.
 OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}
 
@@ -108,6 +108,8 @@ def import_(
     settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
     generation: str | None = None,
     cable: str | None = None,
+    as_scenario: Annotated[bool, {"names": ["--scenario"]}] = False,
+    lossless: bool = False,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
 ) -> None:
     """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD.
@@ -121,6 +123,8 @@ def import_(
         generation (NAME): After sonic: generation of the chip, as celltrain mmu generations lists them.
             [default: by the name of the hardware]
         cable (LENGTH): After sonic: length of cables that the folder does not say, such as 5m.
+        as_scenario: After sonic: write a scenario instead, with a host at each port and an incast.
+        lossless: With --scenario: the traffic has a lossless priority. By default it has a lossy one.
 
     Graph:
         rate_attribute (NAME): Attribute with an edge's rate.
@@ -149,15 +153,21 @@ def import_(
         celltrain import net.graphml --flows 20 --delay 1ms --out net.toml
         celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps
         celltrain import sonic /etc/sonic --out switch.toml
+        celltrain import sonic /etc/sonic --scenario --lossless --out incast.toml
     """
     if folder is not None or str(file) == SONIC:
         if folder is None or str(file) != SONIC:
             problem = "reads one graph, or sonic and a folder: celltrain import sonic FOLDER"
             raise InputError.of_option("FILE", shown(file if folder is None else folder), problem)
         _refuse(context, context.params.keys() - OF_SONIC, "applies to graphs only")
+        if as_scenario:
+            _import_scenario(output, folder, generation=generation, cable=cable, lossless=lossless, out=out)
+            return
+        _refuse(context, {"lossless"}, "applies to a scenario: add --scenario")
         _import_sonic(output, folder, generation=generation, cable=cable, out=out)
         return
-    _refuse(context, {"generation", "cable"}, "applies to celltrain import sonic FOLDER only")
+    of_switches = {"generation", "cable", "as_scenario", "lossless"}
+    _refuse(context, of_switches, "applies to celltrain import sonic FOLDER only")
     from celltrain.model.types import Scenario
 
     of_graph = {name: value for name, value in context.params.items() if name in OF_GRAPHS}
@@ -187,8 +197,13 @@ class _Import(TyperCommand):
         if args[:1] == [SONIC] and {"-h", "--help"} & {*args}:
             own = copy.copy(self)
             own.params = [one for one in self.params if one.name in OF_SONIC - {"file"}]
-            own.help = "Make the buffer configuration for celltrain mmu from a folder with SONiC's files."
-            own.epilog = "Examples:\n\ncelltrain import sonic /etc/sonic --out switch.toml"
+            own.help = (
+                "Make the buffer configuration for celltrain mmu, or a scenario, from a folder with SONiC's files."
+            )
+            own.epilog = (
+                "Examples:\n\ncelltrain import sonic /etc/sonic --out switch.toml\n\n"
+                "celltrain import sonic /etc/sonic --scenario --lossless --out incast.toml"
+            )
             ctx.info_name = f"{ctx.info_name} {SONIC}"
             typer.echo(own.get_help(ctx), nl=False)
             ctx.exit()
@@ -219,6 +234,28 @@ def _import_sonic(
     output.tell({"configuration": switch.to_dict(), "written": written}, f"wrote {written}: {counts}")
 
 
+def _import_scenario(
+    output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, lossless: bool, out: Path | None
+) -> None:
+    """Writes a scenario of the switch that a folder with files of SONiC describes."""
+    from celltrain.mmu.configuration import load
+    from celltrain.mmu.network import Question, written
+    from celltrain.model.types import Scenario
+
+    loaded = load(folder, cable=cable)
+    made = written(loaded, loaded.generation(generation), Question(senders=None, is_lossless=lossless))
+    if out is not None:
+        with shell.writing(out):
+            out.write_text(made.text, encoding="utf-8")
+    elif output.form != "json":
+        typer.echo(made.text, nl=False)
+        return
+    file = None if out is None else shown(out)
+    counts = f"{made.ports} ports, {len(made.senders)} senders to {shown(made.receiver.name)}"
+    scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
+    output.tell({"scenario": scenario.to_dict(), "written": file}, f"wrote {file}: {counts}")
+
+
 def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> None:
     """Refuses options that were given although they do not apply."""
     given = [
@@ -227,7 +264,9 @@ def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> No
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     ]
     if given:
-        raise InputError.of_option(f"--{given[0].replace('_', '-')}", context.params[given[0]], problem)
+        option = next(one.opts[0] for one in context.command.params if one.name == given[0])
+        value = context.params[given[0]]
+        raise InputError.of_option(option, "" if value is True else value, problem)
 
 
 @shell.command
@@ -253,7 +292,7 @@ def check(
         celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
-        # Refuse these options before reading any file.
+        # Refuse these options before any file is read.
         if len(files) != 1:
             raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")
@@ -289,7 +328,7 @@ def check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """A checked file; `answer` has its network or its policy if it has no faults."""
+    """A checked file. If it has no faults, `answer` contains its network or its policy."""
 
     file: str
     faults: list[Fault] = field(default_factory=list)
@@ -302,7 +341,7 @@ class _Checked:
     @property
     def summary(self) -> str:
         """One line about a file without faults."""
-        kind = "memory policy" if self.advice else "policy"
+        kind = "memory policy" if self.advice else "port policy"
         what = f"the {kind} {shown(self.answer['name'])}; " if self.network is None else ""
         warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
         return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"

@@ -41,7 +41,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     wanted = f" ({least:,} or more)" if most is None else f" from {least:,} to {most:,}"
 
     def number(text: str) -> int:
-        # Typer also passes defaults through the parser, so `text` may be a number.
+        # Typer also parses default values, so `text` may be a number.
         digits = str(text).replace("_", "")
         if re.fullmatch(r"[+-]?[0-9]{1,25}", digits):
             found = int(digits)
@@ -100,7 +100,10 @@ def setting(text: str, *names: str) -> Any:
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
-    """Splits the values of an option at commas. Returns None for None.
+    """Returns the names given with `--names`.
+
+    If the option is given once, its value contains all names. If it is repeated, each value is one name, which may
+    contain commas.
 
     >>> listed(["efficiency, fairness", "cells.lost"])
     ['efficiency', 'fairness', 'cells.lost']
@@ -109,7 +112,10 @@ def listed(texts: list[str] | None) -> list[str] | None:
 
 
 def names_of(texts: list[str] | None) -> list[str] | None:
-    """Returns the names given with `--names`: given once, it has all of them; repeated, each has one, commas included.
+    """Returns the names given with `--names`.
+
+    If the option is given once, its value contains all names. If it is repeated, each value is one name, which may
+    contain commas.
 
     >>> names_of(["EPD, PPD"]), names_of(["EPD (80%, static)", "PPD"])
     (['EPD', 'PPD'], ['EPD (80%, static)', 'PPD'])

@@ -105,7 +105,7 @@ def reproduce(
 
 
 def _print_toml(paper: Paper, numbers: Sequence[Number]) -> int:
-    """Prints the scenario of these numbers; raises `InputError` if they have several."""
+    """Prints the scenario of these numbers; raises `InputError` if they belong to several scenarios."""
     from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 

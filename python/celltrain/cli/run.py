@@ -16,7 +16,7 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, RUN, Measure
 from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import CLASSES, RunResult, balance, share
@@ -208,7 +208,7 @@ def run(
 
 
 def _hides_windows(scenario: Path | Scenario) -> bool:
-    """Returns whether no flow shows a congestion window. Of the real stacks, only QUIC does."""
+    """Returns whether no flow reports a congestion window. Of the real stacks, only QUIC reports one."""
     reading = scenarios.read(scenario)
     flows = [] if reading.faults else Network.of_core(reading.accepted()).flows
     return bool(flows) and all(flow.stack not in ("", "quic") for flow in flows)
@@ -276,7 +276,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
     fairness, max_min = result.fairness, result.fairness_max_min
-    # Without flows, the bottleneck is only the first of many links.
+    # Without flows, the bottleneck is just the first of many links.
     if answer["flows"]:
         yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
         yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
@@ -304,7 +304,11 @@ def blocks(result: RunResult) -> Iterator[Block]:
     if _lacks_percentiles(answer["requests"]):
         yield Line(text=f"Percentiles without a value have too few requests or queries: {_needed()}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
+    # A memory may drop the cells of any of its ports, so a table of its own has all reasons.
+    drops = {f"{measure.name.rpartition('.')[2]}_cells" for measure in DROPS} if answer["memories"] else set()
     for measure in _printed(PORTS, answer["ports"]):
+        if measure.name in drops:
+            continue
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
     yield grid
     if len(ports) > MOST_PORTS:
@@ -321,6 +325,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
             yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
     yield from _delays(answer, ports)
     if answer["memories"]:
+        yield _dropped(answer, ports[:MOST_PORTS])
         yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
         # Cells are counted by queue only in memories.
         counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
@@ -351,7 +356,7 @@ def _needed() -> str:
 
 
 def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
-    """Returns whether a class of requests that occurs has too few of them for a percentile."""
+    """Returns whether some class of requests that occurs has too few requests for a percentile."""
     rows = [group[name] for group in groups for name in CLASSES if group[name] is not None]
     return any(_opened(row) and row["completion_ms_p999"] is None for row in rows)
 
@@ -386,12 +391,27 @@ def _sizes(group: dict[str, Any]) -> Grid:
     return grid
 
 
+#: Reasons for which cells are dropped, and their sum.
+DROPS = [measure for measure in RUN if measure.name.startswith("drops.")]
+
+
+def _dropped(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Grid:
+    """Returns the table of dropped cells by reason, of the whole network and of these ports. Its lines add up."""
+    grid = shell.grid("dropped cells", "all", *(port["name"] for port in ports), left=("dropped cells",))
+    for measure in _printed(DROPS, [answer]):
+        column = f"{measure.name.rpartition('.')[2]}_cells"
+        # Links with loss rules are not ports.
+        of_ports = (f"{port[column]:,}" if column in port else "0" for port in ports)
+        grid.add_row(measure.heading, _text(measure, answer), *of_ports)
+    return grid
+
+
 #: Statistics of delays, with their headings.
 DELAYS = {"mean": "mean", "p50": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
 
 
 def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Grid]:
-    """Yields the tables of delays, in milliseconds, if they were measured."""
+    """If delays were measured, yields tables of them in milliseconds."""
     kinds = (
         ("round-trip time, ms", "rtt_ms", answer["flows"][:MOST_FLOWS]),
         ("one-way delay, ms", "delay_ms", answer["flows"][:MOST_FLOWS]),
@@ -414,7 +434,7 @@ def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Gri
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the busiest ports and those with losses or finite buffers: the bottleneck, then the others by losses."""
+    """Returns the bottleneck, then the busiest ports and those with losses or finite buffers, sorted by losses."""
     busiest = max((port["utilisation"] for port in answer["ports"]), default=0.0)
     lost = {port["name"]: port["lost_cells"] + port["discarded_cells"] for port in answer["ports"]}
     telling = [

@@ -43,7 +43,7 @@ DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
 #: Errors that indicate a full disk or a broken device.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-# Width of output to a pipe, large enough that lines are not wrapped.
+# Width of output to a pipe. It is large, so that lines are not wrapped.
 PIPE_WIDTH = 240
 
 P = ParamSpec("P")
@@ -112,7 +112,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             if isinstance(error, SystemExit | GeneratorExit):
                 raise
             if isinstance(error, OSError) and error.errno in FULL:
-                # Otherwise, the interpreter would try to write the buffered output again at exit.
+                # Otherwise, when the interpreter exits, it would try to write the buffered output again.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 complain(f"standard output: cannot be written ({error.strerror})")
                 return BAD_INPUT
@@ -141,7 +141,7 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 
 
 def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
-    """Returns warnings about thresholds in cells that stay constant while `--set` changes the buffer."""
+    """Returns warnings about thresholds in cells that stay constant although `--set` changes the buffer."""
     from celltrain.ensemble.plan_warnings import thresholds
 
     original = read(file)
@@ -174,7 +174,7 @@ class Output:
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
-            # Check this before a long run instead of after it.
+            # Check this before a long run, not after it.
             check_target(csv)
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
@@ -218,7 +218,7 @@ class Output:
             after = block
 
     def note(self, words: str) -> None:
-        """Prints a line after a table; on standard error if the table is in a format for other programs."""
+        """Prints a line after a table. If the table is in a format for other programs, prints to standard error."""
         if self.form == "text":
             say(words)
         elif self.form != "json":
@@ -232,7 +232,7 @@ class Output:
 
 
 _TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
-#: Decorators for commands that print only an answer, or an answer and a table, also for documents.
+#: Decorators for commands that print only an answer, and for commands that print an answer and a table.
 Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
 Table = Annotated[Output, Several(Output.of, _TABLE)]
 Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
@@ -309,7 +309,7 @@ def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
 
 
 def folder(path: Path) -> Path:
-    """Creates a folder to write into before a long run, and returns it."""
+    """Creates an output folder before a long run, and returns it."""
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
@@ -319,7 +319,7 @@ def folder(path: Path) -> Path:
 
 @contextmanager
 def making(path: Path | None) -> Iterator[None]:
-    """Creates a folder to write into, if there is one, before a long run; removes it if the run fails."""
+    """If there is an output folder, creates it before a long run; removes it if the run fails."""
     if path is None:
         yield
         return
@@ -340,7 +340,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
     complain(f"warning: {message}")
 
 
-#: Commands that take less time show no bar.
+#: Commands that take less time than this show no progress bar.
 DELAY_SECONDS = 1.0
 
 

@@ -173,7 +173,7 @@ def report(
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
-    assert store is not None, "the folder or the option --store is given"
+    assert store is not None, "either the folder or the option --store is given"
     chosen = listed(measures)
     if chosen == []:
         raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")
@@ -204,7 +204,7 @@ def report(
 
 
 def _table(report: Report) -> Iterator[Block]:
-    """Yields a row for each point: means, and differences from the baseline if any, with half their 95 % intervals."""
+    """Yields a row for each point: means and, with a baseline, differences from it, with half their 95 % intervals."""
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.ensemble.reports import MOST_ROWS
 

@@ -176,7 +176,7 @@ def tune(
     _refuse_csv(output, "search", dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
     if not dry_run:
-        # The report needs matplotlib: if it is missing, fail now rather than after an hour.
+        # The report needs matplotlib. If it is missing, fail now instead of after an hour.
         require_matplotlib()
         with FigureStyle.of("page", style).applied():
             environment("tune")
@@ -204,7 +204,7 @@ def tune(
 
 
 def _refuse_csv(output: shell.Output, what: str, *, dry_run: bool) -> None:
-    """Raises `InputError` if there will be no table to write."""
+    """Raises `InputError` if there will be no table to write to a file."""
     if dry_run and output.csv is not None:
         raise InputError.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")
 
@@ -329,7 +329,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 
 
 def blocks(store: Store) -> Iterator[Block]:
-    """Yields a table of a small store: each point's means of the measures, with half their 95 % intervals."""
+    """Yields a table of a small store: the means of the measures at each point, with half their 95 % intervals."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.reports.data import of_store
 

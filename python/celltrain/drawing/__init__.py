@@ -1,1 +1,1 @@
-"""Figures: styles, axes, and the plots that runs, comparisons, sweeps and papers share."""
+"""Figures: styles, axes, and plots shared by runs, comparisons, sweeps and papers."""

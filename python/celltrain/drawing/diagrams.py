@@ -40,14 +40,14 @@ class Diagrams:
 
     def __init__(self, log: Mapping[str, pa.Table], title: str, facts: Mapping[str, Any]) -> None:
         self._run = Events(log=log, title=title, facts=facts)
-        #: Notes for the reader of the latest diagram, such as which cells are missing.
+        #: Notes for the reader of the latest diagram, for example that some cells are missing.
         self.notes: list[str] = []
 
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws the time-sequence diagram of a connection, as tcptrace does.
 
-        A bar is a segment that was sent, from its first to its last byte. The colour of a retransmission shows its
+        A bar shows a segment that was sent, from its first to its last byte. The colour of a retransmission shows its
         reason. A cross marks a lost segment; if frames were recorded, the legend names the port and the cause. The
         lower steps are the highest ACK at the sender, with a tick for each duplicate. The upper steps are the limit set
         by cwnd. A dotted line is a timeout, if timers were recorded.
@@ -89,7 +89,7 @@ class Diagrams:
                     "zorder": order,
                 }
                 ax.vlines(x[rows], start, end, color=colour, **style)
-            # The square in the legend has a fixed size, so it is visible even if the segments are tiny.
+            # The square in the legend has a fixed size, so it is visible even if the plotted segments are tiny.
             marks(ax, [], [], "s", colour, label, markersize=6)
 
         segments(events == "sent", colour_of_flow(self._run.flow_index(flows)[flow]), "sent", 2.4, 3)
@@ -131,7 +131,7 @@ class Diagrams:
         span = event_rows.span_of(window)
         everything = self._run.log["cells"]
         port = _port(port, names(everything, "port"))
-        # Keep earlier events: cells waiting when the window begins arrived before it.
+        # Keep earlier events, because cells that wait when the window begins arrived earlier.
         table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
         vcs, times, waiting = _waiting(table)
         shown = np.ones(len(times), bool) if span is None else times >= span[0]
@@ -216,7 +216,7 @@ class Diagrams:
         return finish(ax, below=0.02)
 
     def _whose(self, what: str, recorded: Sequence[str]) -> str:
-        """Adds to a label whose cells were recorded, if not those of all flows; also adds a note."""
+        """Adds to a label whose cells were recorded, if these are not the cells of all flows; also adds a note."""
         everyone = self._run.facts.get("flows") or recorded
         if not set(everyone) - set(recorded):
             return what
@@ -328,7 +328,7 @@ _VISIBLE = 1.6
 
 
 def _port(port: str | None, known: list[str]) -> str:
-    """Returns the port if it is known, or the only one there is."""
+    """Returns the port with this name, or the only port if no name is given."""
     if port is None and len(known) != 1:
         problem = f"is missing; cells were recorded at {', '.join(known[:12]) or 'no port'}"
         raise InputError.of_option("port", "", problem)
@@ -348,7 +348,7 @@ def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
         own = of == vc
         known = keys[own & entered & ~is_rm]
         count = np.cumsum((own & entered).astype(int) - (own & left).astype(int))
-        # Cells that were already waiting at the first event have no recorded arrival, and leave first.
+        # Cells that were already waiting at the first event have no recorded arrival, and they leave first.
         unseen = int((own & left & ~is_rm & ~np.isin(keys, known)).sum())
         waiting[vcs.index(port_vcs[int(own.argmax())])] += count + max(unseen, -int(count.min(initial=0)))
     return vcs, times, waiting
@@ -384,7 +384,7 @@ def _indices(run: Events, vcs: list[str]) -> dict[str, int]:
 
 
 def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index: dict[str, int]) -> None:
-    """Stacks the VCs with most cells in the order of their flows, and the sum of the others on top."""
+    """Stacks the VCs with the most cells in the order of their flows, with the sum of all other VCs on top."""
     top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
     layers, labels = [states[vc] for vc in top], [vcs[vc] for vc in top]
     colours = [tint_of_flow(index[label]) for label in labels]
@@ -396,7 +396,7 @@ def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index:
 
 
 def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
-    """Draws refused frames and the policy's threshold; returns the height that the plot needs."""
+    """Draws refused frames and the policy's threshold. Returns the height that the plot needs for them."""
     refused = rows_of(judged, event="refused")
     x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
     if len(x):
@@ -415,7 +415,10 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
 
 
 def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
-    """Marks lost cells by cause, usually the most frequent cause first, so that its marks do not cover the others."""
+    """Marks lost cells by cause.
+
+    The most frequent cause usually comes first, so that its marks do not cover the others.
+    """
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {
@@ -443,7 +446,7 @@ TALL = (SIZE[0], 1.25 * SIZE[1])
 
 @dataclass
 class _Visit:
-    """Times of a cell at a port; None for events that did not happen or were not recorded."""
+    """Times of events of a cell at a port; None for events that did not happen or were not recorded."""
 
     arrived: float | None = None
     admitted: float | None = None
@@ -459,9 +462,9 @@ class _Visit:
 
 
 def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int, str]:
-    """Returns the first frame that lost only some cells, else the one that took longest.
+    """Returns the first frame that lost only some of its cells; if there is none, the frame that took longest.
 
-    The second value is a note, unless the frame lost only some of its cells.
+    The second value is a note; it is empty if the frame lost only some of its cells.
     """
     cells = own.filter(own["frame"].is_valid())
     if not len(cells):

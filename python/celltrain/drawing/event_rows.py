@@ -57,7 +57,7 @@ def within(table: pa.Table, span: tuple[float, float] | None) -> pa.Table:
 
 
 def span_of(window: str | None) -> tuple[float, float] | None:
-    """Parses a window such as `1.2s:1.3s`; either end may be left out.
+    """Parses a window such as `1.2s:1.3s`; either end may be omitted.
 
     >>> span_of("1.2s:1.3s"), span_of(":5ms")
     ((1.2, 1.3), (0.0, 0.005))
@@ -114,7 +114,10 @@ class Events:
     facts: Mapping[str, Any]
 
     def rows(self, kind: str, span: tuple[float, float] | None = None, **wanted: str) -> pa.Table | None:
-        """Returns rows of a kind with these texts in a time span; None if there are none, or none were recorded."""
+        """Returns the rows of a kind that have these texts and lie in a time span.
+
+        None if there are none, or none were recorded.
+        """
         try:
             table = rows_of(within(self.log[kind], span), **wanted)
         except NotTracedError:
@@ -122,7 +125,10 @@ class Events:
         return table if len(table) else None
 
     def axes(self, ax: Axes | None, *what: str, size: tuple[float, float] = SIZE) -> Axes:
-        """Adds a title to the axes, or to new ones if None: what is drawn, the run, and its TCP. Returns the axes."""
+        """Adds a title to the axes, or to new axes if None: the quantity drawn, the run, and its TCP.
+
+        Returns the axes.
+        """
         ax = new_axes(figsize=size) if ax is None else ax
         tcp = self.facts.get("tcp")
         lines = [", ".join(what), self.title, f"TCP: {tcp}" if tcp else ""]
@@ -133,7 +139,7 @@ class Events:
     def flow_index(self, flows: Sequence[str]) -> dict[str, int]:
         """Returns the index of each flow in its scenario, which determines its colour.
 
-        Without a list of flows, they are numbered in natural order.
+        Without a list of flows, flows are numbered in natural order of their names.
         """
         natural = sorted(flows, key=lambda name: (name.rstrip("0123456789"), len(name), name))
         index = {name: place for place, name in enumerate(self.facts.get("flows") or natural)}
@@ -141,7 +147,7 @@ class Events:
 
 
 def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None, **style: Any) -> None:
-    """Draws marks without a line; as an image if there are many."""
+    """Draws marks without a line. If there are many, draws them as an image."""
     style = {"markersize": 4, "markeredgewidth": 0.8, "rasterized": len(x) > MOST_MARKS} | style
     ax.plot(x, y, marker, color=colour, label=label, **style)
 
@@ -181,6 +187,6 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
     style: dict[str, Any] = {"fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.2}
     legend = ax.legend(by_rows(list(entries.values()), columns), by_rows(list(entries), columns), **layout, **style)
     for text in legend.get_texts():
-        # A dollar sign in a name does not start a formula.
+        # Escape dollar signs, so that a name does not start a formula.
         text.set_parse_math(False)
     return ax

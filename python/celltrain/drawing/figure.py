@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from celltrain.drawing.words import broken
 from celltrain.errors import Fault, InputError, needed
@@ -55,7 +55,7 @@ STYLE: dict[str, Any] = {
 
 
 def colour_of_flow(index: int) -> str:
-    """Returns the colour of the flow with this index in its scenario. The colours repeat after the last one."""
+    """Returns the colour of the flow with this index in its scenario. After the last colour, the colours repeat."""
     return COLOURS[index % len(COLOURS)]
 
 
@@ -71,9 +71,9 @@ def tint_of_flow(index: int) -> str:
     return "#" + "".join(f"{round(part + (255 - part) * white):02X}" for part in parts)
 
 
-#: Maximum number of entries in a legend; more would hide the plot.
+#: Maximum number of entries in a legend. With more, it would hide the plot.
 MAX_LEGEND = 20
-#: Maximum length of a name in a legend and in a title; longer names would leave no room for the plot.
+#: Maximum length of a name in a legend and in a title. Longer names would leave no room for the plot.
 LONGEST_LABEL = 48
 LONGEST_TITLE = 80
 #: File name endings of figures.
@@ -166,7 +166,7 @@ def brief(name: str, most: int) -> str:
 #: Above this number, marks are drawn as an image within the figure, because each vector mark would take a hundred
 #: bytes.
 MOST_MARKS = 1500
-#: Resolution of such an image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG has
+#: Resolution of this image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG uses
 #: screen resolution to save space.
 DOTS = {"svg": 120, "pdf": 200}
 #: Resolution of figures in notebooks.
@@ -215,7 +215,7 @@ class FigureStyle:
 
     @property
     def narrow(self) -> bool:
-        """True if the figure is about a column wide; panels are then placed below each other."""
+        """True if the figure is about as wide as a column. Panels are then placed below each other."""
         return self.inches < NARROW
 
     @property
@@ -229,7 +229,7 @@ class FigureStyle:
         return down, math.ceil(count / down)
 
     def columns(self, labels: Sequence[str]) -> int:
-        """Returns the number of columns that gives a legend the fewest and fullest rows.
+        """Returns the number of columns with which a legend has the fewest and fullest rows.
 
         >>> FigureStyle(width="column").columns(["R 0.5", "R 0.6", "R 0.7", "R 0.8", "R 0.9"])
         3
@@ -312,7 +312,10 @@ class Drawing:
 
 
 def colour_of(place: int) -> str:
-    """Returns a colour of the current style, repeating after the last one. Use it inside `FigureStyle.applied`."""
+    """Returns a colour of the current style.
+
+    After the last colour, the colours repeat. Use this inside `FigureStyle.applied`.
+    """
     return _cycle()[place % len(_cycle())]
 
 
@@ -325,7 +328,7 @@ def _cycle() -> list[str]:
     from matplotlib import rcParams
     from matplotlib.colors import to_hex
 
-    # Some styles, such as `default`, have tuples.
+    # In some styles, such as `default`, colours are tuples.
     colours = rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)
     return [one if isinstance(one, str) else to_hex(one) for one in colours]
 
@@ -353,6 +356,22 @@ def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[flo
     half = np.nan_to_num(half)
     room = mean - limits[0], limits[1] - mean
     return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])
+
+
+def lower_bounds(
+    axes: Axes, x: Any, y: Any, bounds: NDArray[np.bool_] | None, colour: str, *, along: Literal["x", "y"]
+) -> None:
+    """Draws an arrow towards larger values at each point that is only a lower bound."""
+    for place in () if bounds is None else bounds.nonzero()[0]:
+        if x[place] == x[place] and y[place] == y[place]:
+            end = (ARROW, 0) if along == "x" else (0, ARROW)
+            style = {"arrowstyle": "<-", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (x[place], y[place]), end, textcoords="offset points", arrowprops=style, zorder=4)
+
+
+#: Length of the arrow at a lower bound, in points (1/72 inch), and its explanation.
+ARROW = 18
+ARROWS = "arrows: lower bounds, because requests were open at the end"
 
 
 def direction(label: str, larger: bool) -> str:
@@ -384,7 +403,7 @@ def panelled(
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     down, across = look.shape(count, most)
-    # Space between panels, so that tick labels at their edges do not touch.
+    # Space between panels, so that tick labels at their edges do not touch each other.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
     figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
     subtitled(figure, look.subtitle(marks))
@@ -401,7 +420,7 @@ SURE = 0.92
 
 
 def subtitled(figure: Figure, sentences: Sequence[str]) -> None:
-    """Writes sentences above a figure, broken into lines as wide as the figure, and makes room for them."""
+    """Writes sentences above a figure, broken into lines of the figure's width, and makes room for them."""
     lines = [line for sentence in sentences for line in _lines(figure, sentence, SURE * figure.bbox.width)]
     if not lines:
         return
@@ -502,7 +521,10 @@ def _labels(axes: Axes) -> Iterator[tuple[Text, float]]:
 
 
 def _fit(text: Text, whole: str, room: float) -> bool:
-    """Breaks a text that is longer than its room; reduces its size if that does not help. Returns whether it changed."""
+    """Breaks a text that is longer than its room.
+
+    If that is not enough, reduces its size. Returns whether it changed.
+    """
     before = text.get_text()
     if not before:
         return False

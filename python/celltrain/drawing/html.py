@@ -30,7 +30,7 @@ class Inlined:
     caption: str
     svg: str
     narrow: str
-    """The SVG for narrow screens, where text of the wide figure would be too small; empty if there is none."""
+    """The SVG for narrow screens, on which the text of the wide figure would be too small; empty if there is none."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
@@ -78,7 +78,7 @@ def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """A group of rows, shown as a table of its own: clicking a heading sorts all rows of the group."""
+    """A group of rows with a separate table. A click on a heading sorts all rows of the group."""
 
     title: str
     grid: Grid

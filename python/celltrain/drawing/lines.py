@@ -49,11 +49,13 @@ class Group:
     """Half the width of the 95 % interval of each mean; NaN if there is none."""
     runs: Sequence[NDArray[np.float64]] = field(default=())
     """Values that each mean is computed from, drawn in a pale colour; empty if not shown."""
+    bounds: NDArray[np.bool_] | None = None
+    """True for means that are only lower bounds, which get an arrow; None if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One panel: a measure, at one setting of the parameters that have a panel for each value."""
+    """One panel: a measure at one combination of the parameters that have a panel for each value."""
 
     label: str
     """Measure with its unit."""
@@ -75,7 +77,7 @@ class Scale:
     """The axis values if they are words."""
     logarithmic: bool = False
     sampled: bool = False
-    """True if the values were drawn at random, so that they need no ticks of their own."""
+    """True if the values were drawn at random, so that they do not need a tick each."""
     size: float = 1.0
     """Size of the label's unit in the base unit."""
 
@@ -104,7 +106,7 @@ class Effect:
     """Positions of the means. They differ from those in `across` if means are over ranges of values."""
     means: Group
     behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    """Points that the means are computed from, drawn in a pale colour."""
+    """Points from which the means are computed, drawn in a pale colour."""
 
 
 def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MOST_ACROSS) -> Figure:
@@ -121,6 +123,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
                 axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
             style: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
             axes.errorbar(group.mean, [row], xerr=bars(group.mean, group.half, panel.limits), color=colour, **style)
+            canvas.lower_bounds(axes, group.mean, np.full(len(group.mean), row), group.bounds, colour, along="x")
             if np.isnan(group.mean).all():
                 at = axes.get_yaxis_transform()
                 axes.text(0.03, row, UNDEFINED, transform=at, va="center", fontsize="small", color=SOFT)
@@ -154,10 +157,11 @@ def lines(
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
-                # A style may use only greys, which are hard to distinguish on a photocopy.
+                # A style may use only greys, which look alike on a photocopy.
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)
+            canvas.lower_bounds(axes, at, group.mean, group.bounds, colour, along="y")
         if zero:
             axes.axhline(0, color=PALE, linewidth=1, zorder=1)
         ruled(axes, "x", across, turned=turned)

@@ -49,7 +49,9 @@ class Plot:
         self._diagrams = diagrams
 
     def __repr__(self) -> str:
-        recorded = ", ".join(f"{name}()" for name in self._series) or "none, because the run recorded no series"
+        recorded = (
+            ", ".join(f"{name}()" for name in self._series) or "none was recorded, because the run recorded no series"
+        )
         return f"<plots of a run: {recorded}>"
 
     @checked()
@@ -139,19 +141,20 @@ class Plot:
     def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws a memory that ports share over time: one block, divided by queue.
 
-        The stacked areas are the cells in each queue. A dashed line is the threshold of a queue: the cells of the
-        shared part that it may hold. A dotted line is the size of the memory.
+        The stacked areas are the cells in each queue or group. A dashed line is the threshold of one: the cells of the
+        shared part that it may hold. A dotted line is the size of the memory. Bars above the areas show when groups
+        that paused their links were at their thresholds.
 
         Args:
             name: The memory, which has the name of its switch; the one that was fullest when None.
             side: `"egress"` for queues or `"ingress"` for priority groups. When None, groups if they paused links, and
-                otherwise queues, if the memory counts them.
+                otherwise the side with the smallest threshold.
             ax: Axes to draw on.
         """
-        times, labels, [held, _, thresholds] = self._series.raw("memory")
-        block = memory.of(self._answer, labels, held, name, side)
+        times, labels, [held, shared, thresholds] = self._series.raw("memory")
+        block = memory.of(self._answer, labels, held, thresholds, name, side)
         ax = new_axes() if ax is None else ax
-        memory.draw(ax, times, block, held[:, block.queues], thresholds[:, block.queues])
+        memory.draw(ax, times, block, *(array[:, block.queues] for array in (held, shared, thresholds)))
         what = f"Memory of {brief(block.name, canvas.LONGEST_LABEL)}"
         ax.set_title("\n".join([what, *self._title]), parse_math=False)
         return _beside(ax)
@@ -232,7 +235,7 @@ class Plot:
         flows = self._series.flows(series) or labels
         for place, (flow, label, column) in enumerate(zip(flows, labels, values.T, strict=True)):
             index = places.get(flow, place)
-            # Colours and line styles repeat after different numbers, so that neither is needed to tell lines apart.
+            # Colours and line styles repeat after different numbers of lines, so that pairs of them stay distinct.
             dashes = canvas.DASHES[index % len(canvas.DASHES)]
             line: dict[str, Any] = {"color": colour_of_flow(index), "linestyle": dashes, "linewidth": 1}
             ax.plot(times, column, label=legible(label), drawstyle="steps-post", **line)
@@ -245,7 +248,7 @@ class Plot:
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
     """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero.
 
-    Fixed limits would not fit a logarithmic scale, which a caller may set later.
+    Fixed limits would be wrong on a logarithmic scale, which a caller may set later.
     """
     for line in ax.get_lines():
         line.sticky_edges.y.append(0)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 #: Colours of a scale.
 MAP = "viridis"
-#: Maximum number of maps in a row, as their cells need space.
+#: Maximum number of maps in a row, because the cells of maps need space.
 MAPS_ACROSS = 2
 #: Maximum number of cells with numbers, and the width of a digit relative to the font size.
 MOST_CELLS, DIGIT = 90, 0.62
-#: Below this number, dots are drawn large.
+#: Below this number of dots, dots are drawn large.
 FEW_DOTS = 400
 
 
@@ -222,7 +222,7 @@ class Colouring:
 
     @property
     def is_named(self) -> bool:
-        """True if the legend lists the values; otherwise there is a colour scale."""
+        """True if the legend lists the values. Otherwise there is a colour scale."""
         return not self.scale.sampled and len(self.names) <= MOST_COLOURS
 
 
@@ -296,7 +296,9 @@ def _coloured(
 def agreement(
     pairs: Sequence[tuple[Coordinate, Coordinate, NDArray[np.bool_]]], look: FigureStyle, names: Sequence[str]
 ) -> Figure:
-    """Plots measures from two sources against each other, with a panel for each and a line where both are equal.
+    """Plots measures from two sources against each other.
+
+    Each measure has a panel, with a line where both sources are equal.
 
     Args:
         pairs: Each measure from both sources, and which of its points differ.

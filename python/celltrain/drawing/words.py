@@ -32,7 +32,7 @@ def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
     multiples = _MULTIPLES.get(unit)
     if multiples is None or not sizes:
         return unit, 1.0
-    # Select the largest multiple in which the smallest value is at least one, apart from rounding.
+    # Select the largest multiple in which the smallest value is at least one, except for rounding.
     fitting = [(name, size) for name, size in multiples if min(sizes) >= size * (1 - 1e-9)]
     return fitting[-1] if fitting else multiples[0]
 
@@ -75,7 +75,8 @@ _UNIT = re.compile(r" *\(([^()]+)\)$")
 def axis_label(name: str, unit: str, values: Iterable[float]) -> tuple[str, float]:
     """Returns the label of an axis, and the size of the unit in which its values are drawn.
 
-    A name that ends with a unit keeps it, if it is a multiple of the axis's unit; otherwise the easiest one is added.
+    A name that ends with a multiple of the axis's unit keeps that unit. Otherwise the unit that is easiest to read is
+    added.
 
     >>> axis_label("link delay", "s", [0.005]), axis_label("Delay (\u00b5s)", "s", [0.005])
     (('link delay (ms)', 0.001), ('Delay (\u00b5s)', 1e-06))
@@ -143,12 +144,12 @@ _CALLED = {
     "timing.engine_seconds": "run time of the engine (s)",
     "timing.cell_hops_per_second": "cell-hops per second",
 }
-#: Units at the end of a key, which the label gives in parentheses. "Lost cells" keeps the word "cells", but a buffer
-#: does not.
+#: Units at the end of a key, which the label shows in parentheses. "Lost cells" keeps the word "cells", but a buffer in
+#: cells does not.
 _UNITS = re.compile(
     r"(?:(?<![a-z])(buffer|threshold|queue|used|pool|headroom|max|cwnd)_(?:cells|segments)|_(?:mbps|ms|s))$"
 )
-#: Statistics at the end of a key, and how a label starts with them.
+#: Statistics at the end of a key, and the words with which a label names them.
 _STATISTICS = {"mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
 _STATISTIC = re.compile(rf"[._]({'|'.join(_STATISTICS)})$")
 #: A measure of a row, or a function of some rows: the list, the row or the function, and the key.
@@ -160,7 +161,7 @@ _OF_ROW = re.compile(
 
 
 def called(measure: Measure, *, unit: bool = True) -> str:
-    """Returns the label of a measure: the user's own, or one made of its path, by default with its unit.
+    """Returns the label of a measure: the user's own label, or one made from its path, by default with its unit.
 
     >>> from celltrain.model.measures import Measure
     >>> goodput = Measure("goodput_mbps", "float64", "Mb/s", "total goodput of all flows")
@@ -234,7 +235,7 @@ def _key(key: str) -> str:
     return start + _CALLED.get(key, key).replace("_rm_", " RM ").replace(".", " ").replace("_", " ")
 
 
-#: Tables whose entries' names appear in labels, such as the port of a buffer.
+#: Tables whose entries are named in labels, such as the port of a buffer.
 _NAMED = ("port", "link", "requests", "switch", "flow", "vc", "pool", "host", "group", "node")
 
 
@@ -292,7 +293,7 @@ def prose(text: str) -> str:
 
 
 def estimated(mean: float, half: float) -> str:
-    """Formats a mean with the digits that its interval supports.
+    """Formats a mean with as many digits as its interval supports.
 
     >>> estimated(0.93127, 0.0043), estimated(12345.6, 120.0), estimated(0.5, math.nan), estimated(3.0, 0.0)
     ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3 ± 0')
@@ -334,7 +335,7 @@ def at_least(text: str) -> str:
 
 
 def of_bounds(difference: str, *, first: bool, second: bool) -> str:
-    """Marks the formatted difference of two numbers, one or both of which are lower bounds.
+    """Marks the formatted difference of two numbers if one or both of them are lower bounds.
 
     >>> of_bounds("+3.1 ± 0.2 *", first=True, second=False), of_bounds("+3.1 ± 0.2 *", first=False, second=True)
     ('≥ +3.1 ± 0.2  ', '≤ +3.1 ± 0.2  ')

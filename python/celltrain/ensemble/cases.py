@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Time limit of a probe in seconds; the time of an unfinished probe is extrapolated from the completed fraction.
 PROBE_SECONDS = 2.0
-#: Number of points that are probed, spread over the plan.
+#: Number of points that are tried, spread over the plan.
 PROBES = 5
 #: Bytes on disk for a run without its measures, and for each measure.
 RUN_BYTES, MEASURE_BYTES = 95, 10
@@ -357,7 +357,7 @@ def by_measure(
 
 
 def number(value: float) -> float | None:
-    """Returns a number for an answer; None if it is undefined."""
+    """Returns a number for an answer as JSON; None if it is undefined."""
     return float(value) if math.isfinite(value) else None
 
 

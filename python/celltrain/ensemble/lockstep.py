@@ -25,7 +25,7 @@ from celltrain.model.network import Network
 from celltrain.model.paths import QUANTITIES, seconds
 from celltrain.model.scenario import Reading
 
-#: A flow starves if it gets less than this fraction of its fair share over a whole run.
+#: A flow counts as starved if it gets less than this fraction of its fair share over a whole run.
 NEAR_NONE = 0.01
 #: Minimum fair share, in segments of the largest size, for starvation to be meaningful.
 LARGE_SHARE = 100
@@ -44,7 +44,7 @@ HEADERS = 20 + 20 + 8 + 8
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A scenario whose flows are in step.
+    """A scenario whose flows are in lock-step.
 
     Attributes:
         together: Largest number of flows that start at the same instant.
@@ -127,7 +127,10 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
 
 
 def in_step(scenario: Mapping[str, Any]) -> Step | None:
-    """Returns the flows in step; None if more than the order of ties is random, or starvation may have other causes."""
+    """Returns the flows in lock-step.
+
+    None if more than the order of ties is random, or if starvation may have other causes.
+    """
     reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):
@@ -155,7 +158,7 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
 
 
 def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the paths of settings that make flows of a seed differ, apart from the order of ties."""
+    """Yields the paths of settings, other than the order of ties, that make flows differ at random."""
     host = scenario["host"]
     if seconds(host["processing"]) > 0 and host["processing_times"] == "uniform":
         yield "host.processing_times"
@@ -183,7 +186,8 @@ def _all_alike(scenario: Mapping[str, Any]) -> bool:
     schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
     policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
     by_vc = any(isinstance(value, Mapping) for config in policies for value in config.values())
-    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values()))
+    groups = [one for kind in ("requests", "incast") for one in (scenario.get(kind) or {}).values()]
+    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values(), *groups))
     return kinds <= TCP_DATA and schedulers <= EVEN_SCHEDULERS and not (by_vc or hosted or scenario["vc"])
 
 
@@ -193,7 +197,7 @@ def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())
     starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # Process ranges first, so that a flow's own table overrides them.
+    # Process ranges of names first, so that a flow's own table overrides them.
     for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
         if own["start"] is not None:
             starts |= dict.fromkeys(named(name, names), seconds(own["start"]))

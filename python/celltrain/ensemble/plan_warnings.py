@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.store.runs import StoredRuns
 
-#: Maximum number of thresholds to name, as a network may have thousands of ports.
+#: Maximum number of thresholds named in a warning, because a network may have thousands of ports.
 MOST_NAMED = 3
 #: Parts of a scenario over which means are not meaningful, with their names in warnings.
 NETWORKS = {"topology": "network", "tcp": "TCP"}
-#: A measure that is 0 if a run carried nothing, and the measures of a sweep that show it, in order of preference.
+#: Measures that are 0 if a run delivered no data, and the measures of a sweep that show this, in order of preference.
 DELIVERED = "flows.sum(*).delivered_bytes + requests.sum(*).delivered_bytes"
 _CARRIED = (DELIVERED, "goodput_mbps", "flows.sum(*).delivered_bytes", "efficiency")
-#: A policy that carries less than this fraction of the best policy's traffic in the same network causes a warning.
+#: A policy that delivers less than this fraction of the best policy's data in the same network causes a warning.
 LITTLE = 0.1
 #: Seeds hardly change a case if there are at least three, and no standard deviation exceeds this fraction of its mean.
 LEAST_SEEDS, NARROW = 3, 0.003
@@ -99,12 +99,12 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # Keep the other axes at their first, middle and last values.
+        # Keep all other axes at their first, middle and last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
             if first is None or last is None or first == last:
-                # The axis has no effect at these values, but may have one elsewhere.
+                # The axis has no effect at these values, but may have an effect at others.
                 continue
             for text in (first, last):
                 if text not in prints and time.monotonic() - begun < TRIED_SECONDS:
@@ -127,7 +127,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
     scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
-    # Even if all points have the same buffer size, it may differ from the base scenario's.
+    # Even if all points have the same buffer size, this size may differ from that of the base scenario.
     is_set = any(len(axis) == 1 and axis.path.endswith(".buffer") for axis in plan.axes)
     return list(thresholds([plan.base, *scenarios] if is_set else scenarios, of_plan=of_plan))
 
@@ -135,7 +135,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
 def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
     otherwise = ", or give each buffer its own threshold in [[paired]]" if of_plan else ""
-    # The threshold at each buffer size, by path; None if the threshold is varied too, which is intended.
+    # The threshold at each buffer size, by path; None if the plan also varies the threshold, which is intended.
     known: dict[str, dict[int, int | None]] = {}
     for scenario in scenarios:
         for port, table in _tables(scenario.get("port")):
@@ -160,7 +160,7 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
 
 
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
-    """Yields a warning about means over axes that change the network or its TCP.
+    """Yields a warning about means over axes that change the network or the TCP.
 
     Args:
         paths: Paths into the scenario, by the names of axes that vary.
@@ -184,7 +184,7 @@ def of_store(store: Store) -> list[str]:
         plan = store.plan
         warnings = of_plan(plan)
     except CelltrainError:
-        # A plan of another version may be invalid in this one.
+        # A plan made by another version may be invalid in this version.
         return []
     runs = store.runs()
     carried = _carried(runs)
@@ -243,14 +243,14 @@ def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
 
 
 def _carried(runs: StoredRuns) -> NDArray[np.float64]:
-    """Returns the traffic that each run carried; NaN if no measure shows it."""
+    """Returns the amount of data that each run delivered; NaN if no measure shows it."""
     names = [measure.name for measure in runs.measures]
     measure = next((one for one in _CARRIED if one in names), None)
     return np.full(len(runs), np.nan) if measure is None else runs.values[:, names.index(measure)]
 
 
 def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
-    """Yields a warning for each measure that has no value in some of the runs for a reason, such as too few requests."""
+    """Yields a warning for each measure that has no value in some runs for a reason such as too few requests."""
     without: dict[int, list[int]] = {}
     total = np.bincount(runs.case)
     for run, place in runs.gaps:
@@ -264,7 +264,7 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
 
 
 def lower_bounds(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
-    """Yields a warning for each measure that depends on a lower bound in some of the runs."""
+    """Yields a warning for each measure that depends on a lower bound in some runs."""
     for place in range(len(measures)):
         notes = [note for (run, at), note in runs.gaps.items() if at == place and not np.isnan(runs.values[run, place])]
         if notes:
@@ -272,7 +272,7 @@ def lower_bounds(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
 
 
 def lower_bound(notes: Sequence[str], runs: int) -> str:
-    """Returns the warning about some of the runs, whose notes say that a measure depends on a lower bound.
+    """Returns the warning about runs whose notes say that a measure depends on a lower bound.
 
     >>> notes = [f"'requests.web.all.slowdown_p99' is a lower bound: {n} of 230 requests were open at the end" for n in (9, 22)]
     >>> lower_bound(notes, 4).partition(" in ")[2]
@@ -293,7 +293,7 @@ def _open(note: str) -> int:
 def unmet_rules(
     runs: RunTable, place: Callable[[int], str], scenario: Callable[[int], str] = lambda _: ""
 ) -> Iterator[str]:
-    """Yields a warning for each rule of a link that never met what it should have lost or delayed, once per scenario.
+    """Yields a warning for each rule of a link that had no effect, once per scenario.
 
     Args:
         runs: The runs.
@@ -317,7 +317,7 @@ def unmet_rules(
 
 
 def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
-    """Returns the end of a warning if means are of some runs of a case only: the number of such cases."""
+    """If some means cover only a part of a case's runs, returns the end of a warning with the number of such cases."""
     partial = (without > 0) & (without < total)
     if not partial.any():
         return ""
@@ -328,7 +328,7 @@ def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
 
 
 def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
-    """Yields a warning if runs carried nothing and one of the measures shows it."""
+    """If runs delivered no data and one of the measures shows it, yields a warning."""
     carried = _carried(runs)
     empty = int((carried == 0).sum())
     if not empty:
@@ -377,7 +377,7 @@ def _without_effect(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> It
 
 
 def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
-    """Yields a warning about points that hardly vary between seeds, so that their intervals mean little."""
+    """Yields a warning about points at which seeds hardly differ, so that their intervals mean little."""
     if plan.seeds.count < LEAST_SEEDS or plan.runs > MOST_RUNS or not runs.printed.any():
         return
     case, prints, count = runs.case[runs.printed], runs.fingerprint[runs.printed], len(runs.points)
@@ -389,7 +389,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     able = np.flatnonzero(
         (seeds >= LEAST_SEEDS) & ~dead & ((distinct == 1) | narrow([one.name for one in runs.measures], mean, sd))
     )
-    # Reading a scenario takes as long as a short run, so only some are read if there are many points.
+    # Reading a scenario takes as long as a short run. If there are many points, only some scenarios are read.
     chosen = able[list(_spread(len(able), MOST_READ))]
     points = runs.points[chosen].tolist()
     found = [
@@ -424,7 +424,7 @@ def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
 
 
 def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
-    """Returns the cases that carry little, by number: their fraction of the best rival's traffic, and the rival.
+    """Returns the cases that deliver little data, by number: their fraction of the best rival's data, and the rival.
 
     Args:
         carried: Mean traffic of each case; NaN if it is not known.
@@ -443,7 +443,7 @@ def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int,
 
 
 def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns, for each case, whether its runs hardly differ.
+    """For each case, returns whether its runs hardly differ.
 
     Args:
         measures: Names of the measures.
@@ -460,7 +460,7 @@ def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.fl
 
 
 def carried_nothing(name: str, count: int, runs: int) -> str:
-    """Returns the warning about runs in which no flow delivered anything.
+    """Returns the warning about runs in which no flow delivered any data.
 
     >>> carried_nothing("mine", 10, 10)
     'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it is meaningless'
@@ -474,7 +474,7 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
 
 
 def carries_little(name: str, share: float, best: str, where: str = "") -> str:
-    """Returns the warning about a policy that carries only this fraction of the best policy's traffic.
+    """Returns the warning about a policy that delivers only this fraction of the best policy's data.
 
     >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
     'mine carries 0.16 % of the goodput of tail_drop in lan-5; ignore its other measures'
@@ -483,7 +483,7 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
 
 
 def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Iterable[str], what: str = "cases") -> str:
-    """Returns the warning that seeds hardly change `count` of `total` cases.
+    """Returns the warning that `count` of `total` cases hardly change with the seed.
 
     `tcp` contains the summaries of their TCPs, which begin with the variant or the stack. Stacks have no ticks.
     """
@@ -507,7 +507,7 @@ def without_effect(name: str, pairs: int) -> str:
 
 
 def fixed_line(axes: Iterable[Axis], only_where: Mapping[str, str]) -> str:
-    """Returns a line about the axes with a single value, or an empty text if all have several."""
+    """Returns a line about the axes with a single value; empty if all axes have several values."""
     texts = []
     for axis in axes:
         only = f" (only where {only_where[axis.name]})" if axis.name in only_where else ""
@@ -531,7 +531,7 @@ def only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
 
 
 def _where(use: Use) -> str:
-    """Returns the points at which an axis takes effect, as a clause: `tcp is vanilla`."""
+    """Returns the points at which an axis takes effect as a clause, such as `tcp is vanilla`."""
     names = settings([axis.name for axis in use.by], [axis.path for axis in use.by])
     points = [[valued(one, axis.unit) for one, axis in zip(values, use.by, strict=True)] for values in use.at]
     if len(names) == 1:
@@ -562,7 +562,10 @@ def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
 
 
 def _network_path(group: Group) -> str:
-    """Returns the path in a group of axes that changes the network or its TCP, or else the first path."""
+    """Returns the path in a group of axes that changes the network or the TCP.
+
+    If no path does, returns the first path.
+    """
     paths = [axis.path for axis in group.axes]
     return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
 
@@ -572,7 +575,7 @@ def _group_name(group: Group) -> str:
 
 
 def _point(plan: Plan, index: int) -> str:
-    """Describes a point by its settings that vary."""
+    """Describes a point by those of its settings that vary."""
     places = plan.points.places(index)
     return ", ".join(
         f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1
@@ -580,13 +583,13 @@ def _point(plan: Plan, index: int) -> str:
 
 
 def _ties_only(scenario: Mapping[str, Any]) -> bool:
-    """Returns whether nothing is random except, at most, the order of simultaneous cells."""
+    """Returns whether only the order of simultaneous cells is random, or nothing at all."""
     text = _canonical(scenario)
     return text is not None and not any(True for _ in drawn(json.loads(text)))
 
 
 def _canonical(scenario: Mapping[str, Any]) -> str | None:
-    """Returns the canonical text; None for a scenario that does not fit into memory, which its rows report."""
+    """Returns the canonical text; None for a scenario that does not fit into memory, because its rows report that."""
     try:
         return canonical(scenario)
     except ScenarioError:
@@ -601,7 +604,7 @@ def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _cells(value: Any, path: str) -> int | None:
-    """Returns a setting as a number of cells if it is independent of the buffer; otherwise None."""
+    """Returns a setting as a number of cells if it does not depend on the buffer; otherwise None."""
     if isinstance(value, str):
         written = re.fullmatch(r"\s*([0-9]+)\s*cells?\s*", value)
         return int(written[1]) if written else None

@@ -108,14 +108,14 @@ def sweep(
     return answer
 
 
-#: Number of points in a block. A block runs seed by seed, so that after an early stop many points have a few seeds.
+#: Number of points in a block. A block runs seed by seed, so if the sweep stops early, many points have a few seeds.
 BLOCK = 1000
 #: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
 #: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
 #: Minimum time between two writes in seconds, so that short runs are written together. A run that took at least half of
-#: it is written at once.
+#: this time is written at once.
 WRITE_SECONDS = 0.2
 
 
@@ -174,7 +174,7 @@ class Coordinator:
         self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
     ) -> None:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
-        #: Protects all attributes below, because a worker may iterate over the runs on another thread.
+        #: Protects all attributes below, because a worker may iterate over the runs from another thread.
         self._lock = threading.Lock()
         #: Runs that were started but not written yet, by key; None until they are received.
         self._runs: dict[str, RunRecord | None] = {}
@@ -212,7 +212,7 @@ class Coordinator:
         limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
         execute(runs, self._worker, self._take, measures=plan.measures, **limits)
         self._write()
-        assert not self._runs, "every run has returned"
+        assert not self._runs, "all runs have returned"
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
@@ -245,7 +245,7 @@ class Coordinator:
                     self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
 
     def _is_new(self, run: Repeat) -> bool:
-        """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
+        """Returns whether a run is new. If it is not, records it as a repeat of an earlier point's run."""
         with self._lock:
             if run.run_key in self._runs or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
@@ -255,7 +255,7 @@ class Coordinator:
             return True
 
     def _take(self, rows: Rows) -> None:
-        """Stores the received rows in memory, and writes them to disk if a write is due."""
+        """Stores the received rows in memory. If a write is due, writes them to disk."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -284,7 +284,7 @@ class Coordinator:
 
     def _write(self) -> None:
         """Writes the received runs in one transaction."""
-        # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
+        # Ctrl-C is delayed until the written runs are removed from the list of runs to write.
         with uninterrupted():
             with self._lock:
                 received = [record for record in self._runs.values() if record is not None]
@@ -324,7 +324,7 @@ class Coordinator:
         The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
         """
         begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
-        assert until is not None, "only plans with until need this"
+        assert until is not None, "only plans with the key until need this"
         self._total -= (last - first) * until.at_least
         measure = self._plan.measures.index(until.measure)
         while True:
@@ -349,7 +349,7 @@ class Coordinator:
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
         until, first = self._plan.seeds.until, self._plan.seeds.first
-        assert until is not None, "only plans with until need this"
+        assert until is not None, "only plans with the key until need this"
         target = until.at_least
         while target < until.at_most and all(seed in values for seed in range(first, first + target)):
             known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 #: A time later than the end of any run.
 NEVER = float("inf")
-#: Number of seconds after the instant that the first attempt records, longer than most timeouts.
+#: Number of seconds after the instant that the first attempt records. This is longer than most timeouts.
 _REACH = Fraction(30)
 #: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0
-#: Maximum seconds from sending a frame to its loss, which allows for full buffers on the path.
+#: Maximum number of seconds from sending a frame to its loss. It allows for full buffers on the path.
 _ON_WAY = Fraction(2)
 #: The key of QUIC in a scenario.
 _QUIC = "stack.quic"
@@ -146,7 +146,10 @@ class History:
         return str(self.segments["vc"][int(place)].as_py()), int(self.frame[place])
 
     def overdue(self, end: float) -> Any:
-        """Returns the indices of overdue frames: sent longer before `end` than any other frame took to arrive."""
+        """Returns the indices of overdue frames.
+
+        These were sent so long before `end` that every other frame had arrived within a shorter time.
+        """
         overdue = [np.array([], dtype=int)]
         for sent, arrived in ((self.sent, self.arrived), (self.acks_sent, self.acknowledged)):
             _, starts, ends = np.intersect1d(self.frame[sent], self.frame[arrived], return_indices=True)
@@ -157,7 +160,7 @@ class History:
 
     @cached_property
     def highest(self) -> Any:
-        """Highest acknowledgement at the sender so far, at each ACK."""
+        """Highest acknowledgement that the sender has received so far, at each ACK."""
         return np.maximum.accumulate(self.ack[self.acknowledged])
 
     def acknowledging(self, last: float) -> int | None:
@@ -185,7 +188,7 @@ class History:
         return [Episode(start=start, end=end) for start, end in merged]
 
     def _until_next(self, places: Any, arrived: Any) -> list[tuple[float, float]]:
-        """Returns the time spans from sending each frame until the next frame of its VC arrived."""
+        """For each frame, returns the time from its transmission until the next frame of its VC arrived."""
         at = np.searchsorted(self.frame[arrived], self.frame[places])
         ends = np.append(self.time[arrived], NEVER)[at]
         return list(zip(self.time[places].tolist(), ends.tolist(), strict=True))
@@ -204,6 +207,8 @@ class History:
         return Rows("timers", self.timers, places)
 
 
+#: The event of a frame that a shared memory refused, not the policy of its port.
+BY_MEMORY = "refused by the memory"
 #: Events that mean the loss of a frame, at a port, on a link or at its host.
 _ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
@@ -216,9 +221,11 @@ class Fates:
         self.memories = memories
         #: Index of the event in which a shared memory first refused a cell of each frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
+        refused_at: Any = ()
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")
             vc, number = texts(memories, "vc"), numbers(memories, "frame")
+            refused_at = numbers(memories, "time_s")
             for place in refused:
                 self.at_memory.setdefault((vc[place], int(number[place])), int(place))
         self.event = texts(frames, "event")
@@ -231,21 +238,28 @@ class Fates:
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
+        for of_frame, at in self.at_memory.items():
+            lost = self.by_frame.get(of_frame)
+            # The port's own policy may have refused the frame earlier or later.
+            if lost is not None and self.event[lost] == "refused" and refused_at[at] == self.time[lost]:
+                self.event[lost] = BY_MEMORY
 
     def row(self, place: int) -> Mapping[str, Any]:
         """Returns an event."""
-        row: Mapping[str, Any] = self.frames.slice(place, 1).to_pylist()[0]
-        return row
+        return {**self.frames.slice(place, 1).to_pylist()[0], "event": self.event[place]}
 
     def rows(self, places: Sequence[int]) -> Rows:
         """Returns events of frames."""
         return Rows("frames", self.frames, places)
 
     def refusal(self, place: int) -> Rows | None:
-        """Returns the event of the shared memory that refused a cell of a lost frame; None if there was none."""
+        """Returns the event of the shared memory that refused a cell of a lost frame.
+
+        None if there is no such event.
+        """
         row = self.row(place)
         at = self.at_memory.get((row["vc"], row["frame"]))
-        if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
+        if at is None or self.memories is None or row["event"] not in ("refused", BY_MEMORY, "cut"):
             return None
         # The port's own policy may have refused the frame earlier or later.
         is_same = self.memories["time_s"][at].as_py() == row["time_s"]
@@ -298,7 +312,7 @@ class EventRuns:
         )
 
     def deadlock(self, end: Fraction) -> Rows | None:
-        """Returns the events of a deadlock of paused links until a time, if there was one."""
+        """If paused links were in a deadlock before a given time, returns the events of the deadlock."""
         if not self.pauses:
             return None
         events = self._run("reference", ["memories"], Fraction(0), end, flows=None, share=(1.0, 1.0))["memories"]
@@ -307,7 +321,7 @@ class EventRuns:
 
     @cached_property
     def stacks(self) -> dict[str, str]:
-        """Stacks that may not use TCP, by flow: `stack.quic` or the name of a class."""
+        """Stacks that may not use TCP, by flow: `stack.quic`, or the name of a class."""
         return {
             flow.name: _QUIC if flow.stack == "quic" else flow.stack
             for flow in self.network.flows
@@ -329,7 +343,7 @@ class EventRuns:
     def explicable(self, histories: Collection[History], end: Fraction) -> list[History]:
         """Returns the histories until a time of flows whose packets have TCP's sequence numbers.
 
-        Warns about the others; raises `ScenarioError` if there are only others.
+        Warns about other flows; raises `ScenarioError` if there are only such flows.
         """
         hidden = [one.flow for one in histories if self._is_hidden(one)]
         if len(hidden) == len(histories):
@@ -378,8 +392,8 @@ class EventRuns:
     def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
         """Returns the histories of some connections until a time.
 
-        Frames may be in transit if neither they nor later frames have arrived. If a frame is overdue, the reference
-        engine determines its outcome. Raises `ScenarioError` if all connections use QUIC.
+        If neither a frame nor a later frame has arrived, the frame may be in transit. If a frame is overdue, the
+        reference engine determines its outcome. Raises `ScenarioError` if all connections use QUIC.
         """
         if not flows:
             raise ScenarioError(Fault.saying("This network has no flows to explain, only requests.", key="flow"))
@@ -434,7 +448,10 @@ class EventRuns:
         ports: Sequence[str] | None = None,
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
-        """Returns the events in a time span. Cancels the run after that: a shorter duration would affect the clock."""
+        """Returns the events in a time span.
+
+        Cancels the run after that, because a shorter duration would change the clock.
+        """
         import pyarrow as pa
 
         outer, own = current(), Cancel()
@@ -464,14 +481,17 @@ class EventRuns:
 
 
 def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns the tables of the memories that ports of switches share."""
+    """Returns the tables of the memories shared by ports of switches."""
     switches = [own for own in settings.get("switch", {}).values() if isinstance(own, dict)]
     tables = [table for own in switches for table in (own.get("memory"), *(own.get("memories") or {}).values())]
     return [table for table in tables if table]
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:
-    """Returns the episode around an instant, or the nearest one within the instant's precision."""
+    """Returns the episode around an instant.
+
+    If there is none, returns the nearest one within the instant's precision.
+    """
 
     def distance(one: Episode) -> float:
         return max(one.start - instant, instant - one.end, 0.0)

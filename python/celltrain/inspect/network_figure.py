@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     Points = np.ndarray[Any, np.dtype[np.float64]]
 
-# Maximum numbers of names and texts; more would hide the picture.
+# Maximum numbers of names and texts. More would hide the picture.
 MAX_NODE_NAMES = 120
 MAX_LINK_TEXTS = 40
 LONGEST_NAME = 32
-#: Numbers of hosts of a network, or of a switch, above which hosts with consecutive numbers are drawn as one.
+#: Number of hosts of a network, and number of hosts of a switch, above which hosts with consecutive numbers are drawn
+#: as one.
 MANY_HOSTS, MANY_AT_SWITCH = 20, 8
 #: Number of nodes whose distances to all others are used in the layout, and number of iterations.
 PIVOTS, STEPS = 60, 100
@@ -70,8 +71,8 @@ class Layout:
 def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None) -> Axes:
     """Draws the network of a scenario, its bottleneck in red; needs `pip install celltrain[plot]`.
 
-    Links that differ from most are labelled with their rate and delay; those of the other links are printed below the
-    picture. Names are left out if there are many nodes.
+    Links that differ from most links have a label with their rate and delay. Below the picture is the rate and delay of
+    the others. If there are many nodes, names are left out.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
@@ -119,7 +120,7 @@ def laid_out(net: Network) -> Layout:
     for link in net.links:
         neighbours[link.start].append(link.end)
     leaves = {i for i, node in enumerate(net.nodes) if node.kind == "host" and len(neighbours[i]) == 1}
-    # Two hosts without a switch are both drawn like switches.
+    # Two hosts without a switch are drawn in the way of switches.
     core = [i for i in range(len(net.nodes)) if i not in leaves] or sorted(leaves)
     leaves -= set(core)
     places = np.zeros((len(net.nodes), 2))
@@ -157,7 +158,7 @@ def _free(towards: Sequence[Any], count: int) -> list[float]:
 
 
 def _stem(name: str) -> tuple[str, int]:
-    """Splits a name into its stem and its final number, -1 if there is none."""
+    """Splits a name into its stem and its final number. The number is -1 if there is none."""
     stem = re.sub(r"[0-9]{1,9}\Z", "", name)
     return stem, int(name.removeprefix(stem) or -1)
 
@@ -219,7 +220,7 @@ def _distances(neighbours: list[list[int]], core: list[int], start: int) -> list
 
 
 def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
-    """Draws each link as a line, wider for faster links, with a label if it differs from most."""
+    """Draws each link as a line, which is wider for faster links. A link that differs from most has a label."""
     from matplotlib.collections import LineCollection
 
     places = layout.places
@@ -252,7 +253,7 @@ def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
 
 
 def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int]) -> None:
-    """Writes the rate and delay next to some links; only the delay if all rates are the same."""
+    """Writes the rate and delay next to some links. If all rates are the same, writes only the delay."""
     same_rate = len({link.rate for link in net.links}) == 1
     degrees = Counter(node for link in net.links for node in (link.start, link.end))
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
@@ -270,7 +271,7 @@ def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int
 
 
 def _link_text(there: OneWayLink, back: OneWayLink, *, delay_only: bool = False) -> str:
-    """Returns the rate and delay of a link, for both directions if they differ."""
+    """Returns the rate and delay of a link; for both directions if the directions differ."""
     ways = [link.delay if delay_only else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from celltrain.drawing.words import counted
-from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
+from celltrain.inspect.history import BY_MEMORY, NEVER, Episode, Fates, History, Rows
 from celltrain.text import shown
 
 #: Outcomes of frames in words, by the event in the table of frames.
 DONE = {
     "refused": "refused",
+    BY_MEMORY: "refused by the memory",
     "cut": "lost in a full buffer",
     "joined": "lost with the frame before",
     "dropped": "dropped by the edge device",
@@ -25,6 +26,7 @@ DONE = {
 #: Sentences on the loss of a single frame, by event and reason.
 _LOSSES = {
     "refused": "the port {port} refused {what}.",
+    BY_MEMORY: "the memory of the port {port} refused {what}.",
     "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
     "joined": "{port} joined {what} to the previous frame, whose last cell was lost, and lost a cell of it.",
     "cut": "{port} dropped a waiting cell of {what} to make room for another: {waiting}.",
@@ -87,7 +89,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
 
 
 def pool(row: Mapping[str, Any]) -> str:
-    """Returns a sentence on the pool, queue and threshold that made a shared memory refuse a cell."""
+    """Returns a sentence about the pool, queue and threshold because of which a shared memory refused a cell."""
     what = "priority group" if row["side"] == "ingress" else "queue"
     queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
     threshold = row.get("threshold")
@@ -103,14 +105,14 @@ def pool(row: Mapping[str, Any]) -> str:
 
 
 def deadlock(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a sentence on the links of a deadlock, in the order in which each waits for the next."""
+    """Returns a sentence about the links of a deadlock, in an order in which each waits for the next."""
     cycle = [f"{shown(row['port'])} (priority {row['priority']})" for row in rows]
     ways = ", ".join(f"{one} waits for {other}" for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     return f"At {instant(rows[0]['time_s'])} links were deadlocked by pauses: {ways}. No cell can leave them."
 
 
 def rule(row: Mapping[str, Any]) -> str | None:
-    """Returns a sentence on the rule by which a port refused a frame; None for other events."""
+    """Returns a sentence about the rule by which a port refused a frame; None for other events."""
     if row["event"] != "refused":
         return None
     verb = "was" if row["occupancy"] == 1 else "were"
@@ -164,7 +166,7 @@ _BECAUSE = {
     "SACK hole": "to fill holes that SACK showed",
     "not reported by the stack": "for reasons that the stack does not report",
 }
-#: Group of the sentences about lost ACKs, which follows all groups of segments.
+#: Group number of the sentences about lost ACKs, which come after all groups of segments.
 _OF_ACKS = 1 << 32
 
 
@@ -242,7 +244,7 @@ def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float
 
 
 class _Story:
-    """The sentences on one episode."""
+    """The sentences about one episode."""
 
     def __init__(self, history: History, episode: Episode, fates: Fates) -> None:
         self.history = history
@@ -304,7 +306,7 @@ class _Story:
         return float(self.history.time[place] if fate is None else self.fates.time[fate])
 
     def _losses(self) -> Iterator[Sentence]:
-        """Yields the sentences about each series of losses, which ends when the sender notices a loss."""
+        """Yields the sentences about each series of losses. A series ends when the sender notices a loss."""
         groups: dict[int, list[int]] = {}
         for place in self.lost:
             passed = sum(time <= self.history.time[place] for time, _, _ in self.notices)
@@ -328,7 +330,10 @@ class _Story:
             yield from self._others(places)
 
     def _first(self, place: int, what: str, unknown: str, own: Rows, *, has_rule: bool = True) -> Iterator[Sentence]:
-        """Yields a detailed loss and the rule that caused it, or the sentence `unknown` if it was not recorded."""
+        """Yields a detailed loss and the rule that caused it.
+
+        If the loss was not recorded, yields the sentence `unknown`.
+        """
         fate, when = self._fate(place), self._when(place)
         if fate is None:
             yield Sentence(text=unknown, time=when, events=(own,))
@@ -342,7 +347,7 @@ class _Story:
             yield Sentence(text=cause, time=when, events=(event,), place=1)
 
     def _rest(self, places: list[int]) -> Sentence:
-        """Returns a sentence about the other losses of a series."""
+        """Returns a sentence about the remaining losses of a series."""
         time = max(map(self._when, places))
         fates = [self._fate(place) for place in places]
         known = [fate for fate in fates if fate is not None]
@@ -379,7 +384,7 @@ class _Story:
         yield Sentence(text=text, time=max(times), events=(self.fates.rows(same),), place=3)
 
     def _ack_losses(self) -> Iterator[Sentence]:
-        """Yields the first loss of an ACK in detail, and the number of others."""
+        """Yields the first lost ACK in detail, and the number of other lost ACKs."""
         if not len(self.lost_acks):
             return
         first, times = int(self.lost_acks[0]), self.history.time[self.lost_acks]
@@ -414,8 +419,8 @@ class _Story:
         history, episode = self.history, self.episode
         expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
         notices = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
-        # After go-back-N, a sender retransmits many segments for the same reason. Only the first coincides with a
-        # duplicate ACK that requests it.
+        # After go-back-N, a sender retransmits many segments for the same reason. Only for the first does a duplicate
+        # ACK request the retransmission.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
         fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]
         notices += [
@@ -485,7 +490,9 @@ class _Story:
         return Sentence(text=text, time=time, events=tuple(rows), is_needed=True)
 
     def _doubling(self, time: float) -> list[int] | None:
-        """Returns the first and last row with the RTO doubled by the expiry before `time`; None if it changed since.
+        """Returns the first and last row of the doublings of the RTO up to the expiry before `time`.
+
+        None if the RTO has changed since.
 
         A round-trip measurement ends the doubling. Retransmitted data is not measured (Karn's algorithm).
         """

@@ -88,7 +88,7 @@ def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
     kept = {0, *(place for place in range(len(sentences) - 3, len(sentences)) if sentences[place].is_needed)}
     kept |= {place for place, one in enumerate(sentences) if first is not None and one.group == first and one.place < 2}
     for place in sorted(range(len(sentences)), key=lambda place: abs(sentences[place].time - at)):
-        # A sentence may refer to the first one of its group.
+        # A sentence may refer to the first sentence of its group.
         group = sentences[place].group
         more = kept | {place, place if group is None else openings[group]}
         kept = more if len(more) <= most else kept
@@ -201,7 +201,7 @@ class Silence:
         """Summarises an episode in a run that ends at `end`."""
         until = min(episode.end, end)
         sent = history.time[history.sent]
-        # A silence that begins with the episode's last segment ends with the episode.
+        # A silence that begins with the last segment of an episode ends when the episode ends.
         edges = np.append(sent[(sent >= episode.start) & (sent <= until)], until)
         longest = int(np.argmax(np.diff(edges))) if len(edges) > 1 else 0
         return cls(
@@ -217,7 +217,7 @@ class Silence:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Episodes(Carded):
-    """The episodes of one connection, longest silence first. `celltrain.why` explains each of them.
+    """The episodes of one connection, sorted by silence, longest first. `celltrain.why` explains each of them.
 
     Attributes:
         flow: The chosen connection, or the one with the longest silence.

@@ -23,9 +23,9 @@ from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import shown
 
-#: Maximum number of groups that are filled one after the other.
+#: Maximum number of groups that can be filled one after the other.
 MOST_IN_TURN = 10_000
-#: Bytes of the packets in which thresholds are also printed.
+#: Packet size in bytes. Thresholds are also printed in packets of this size.
 PACKET = 1500
 
 
@@ -45,9 +45,9 @@ class Shared:
     cells: int
     """B."""
     headroom: int
-    """Cells of headroom that the groups of this memory share; 0 if each has its own."""
+    """Cells of headroom that the groups of this memory share; 0 if each group has its own headroom."""
     steps: tuple[Step, ...]
-    """The sum that gives B."""
+    """The sum whose result is B."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Limits:
     shared: Shared
     reserve: int
     alpha: Fraction | None
-    """None with a static threshold."""
+    """None if the threshold is static."""
     share: int
     """Number of cells of the pool that the group or queue can get."""
     counts_arriving_cell: bool
@@ -77,12 +77,12 @@ class Limits:
 
     @property
     def partial(self) -> int | None:
-        """Cells of the shared headroom for the last group, after all others have a full headroom."""
+        """Cells of the shared headroom left for the last group, after all other groups have a full headroom."""
         return self.shared.headroom % self.headroom if self.headroom and self.shared.headroom else None
 
     @property
     def filling(self) -> int | None:
-        """Number of groups that use up the shared headroom."""
+        """Number of groups that together use up the shared headroom."""
         return -(-self.shared.headroom // self.headroom) if self.headroom and self.shared.headroom else None
 
     def in_turn(self, groups: int) -> list[int]:
@@ -108,10 +108,10 @@ class Limits:
 
 
 def share_of(free: int, alpha: Fraction, *, counts_arriving_cell: bool) -> int:
-    """Returns the cells that a group gets of free cells.
+    """Returns how many of the free cells a group gets.
 
-    A cell is admitted if the group, including the cell, then has at most alpha times the free cells. They are counted
-    after the cell has taken its place if `counts_arriving_cell`, otherwise before.
+    A cell is admitted if the group, including the cell, then has at most alpha times the free cells. If
+    `counts_arriving_cell`, the free cells are counted after the cell has taken its place, otherwise before.
 
     >>> share_of(13071, Fraction(1), counts_arriving_cell=False), share_of(216871, Fraction(1), counts_arriving_cell=True)
     (6536, 108435)
@@ -141,7 +141,7 @@ class Row:
 
     @property
     def port(self) -> str:
-        """The first port, and the number of other ports."""
+        """The first of the ports with these settings, and the number of other ports."""
         count = len(self.ports)
         return f"{shown(self.ports[0]) if count else 'no port'}{f' and {count - 1} more' if count > 1 else ''}"
 
@@ -182,7 +182,7 @@ class Thresholds(Carded):
 
     @property
     def pools(self) -> list[Shared]:
-        """The pools that the groups and queues use."""
+        """The pools used by the groups and queues."""
         return list({row.limits.shared.pool: row.limits.shared for row in self.rows}.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class Thresholds(Carded):
         return grid
 
     def words(self) -> list[str]:
-        """Returns the arithmetic in words, a line for each sum."""
+        """Returns the arithmetic as text, with a line for each sum."""
         lines = []
         for shared in self.pools:
             lines.append(f"{shown(shared.pool)}, one memory of {self.generation.memory.count}:")
@@ -362,7 +362,7 @@ def thresholds(
 
 
 class Division:
-    """The division of the memory of a configured switch; raises `InputError` if the memory is too small."""
+    """The division of a configured switch's memory; raises `InputError` if the memory is too small."""
 
     def __init__(self, loaded: Loaded, chip: Generation) -> None:
         self.loaded, self.switch, self.chip = loaded, loaded.switch, chip
@@ -409,7 +409,7 @@ class Division:
         rule, pools = self.chip.queue, [profile.pool]
         if rule is not None and rule.pool == "ingress":
             inner = [one for one, settings in self.switch.pool.items() if settings.type == "ingress"]
-            # Each cell needs a place on both sides.
+            # Each cell needs a place on both the ingress and the egress side.
             pools = [*sorted(inner, key=lambda one: self.switch.pool[one].size, reverse=True)[:1], profile.pool]
         reserve = self.reserve(profile, is_queue=True)
         limits = min((self._limits(name, profile, pool, reserve) for pool in pools), key=lambda one: one.share)

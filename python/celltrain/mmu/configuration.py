@@ -39,7 +39,7 @@ class Pool(Table):
     size: Positive
     """Size in bytes."""
     xoff: Count = 0
-    """Bytes of headroom that all lossless groups share; 0 if each has a headroom of its own."""
+    """Bytes of headroom that all lossless groups share; 0 if each group has its own headroom."""
     mode: Literal["dynamic", "static"] = "dynamic"
 
 
@@ -52,7 +52,7 @@ class Profile(Table):
     xoff: Count | None = None
     """Bytes of headroom; None for lossy groups, and for queues."""
     xon: Count | None = None
-    """Bytes below which a paused group resumes."""
+    """Number of bytes below which a paused group resumes."""
     xon_offset: Count | None = None
     """Distance below the threshold, in bytes, at which a paused group resumes."""
     dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
@@ -66,6 +66,19 @@ class Profile(Table):
         return None if self.dynamic_th is None else Fraction(2) ** self.dynamic_th
 
 
+class Wred(Table):
+    """Marks of a queue (ECN) or early drops, of green packets."""
+
+    ecn: bool
+    """True if packets are marked, false if they are dropped."""
+    minimum: Count
+    """Bytes in the queue up to which no packet is marked."""
+    maximum: Positive
+    """Bytes above which every packet is marked."""
+    probability: Annotated[int, Ge(0), Le(100)] = 100
+    """Percentage of packets marked just below `maximum`."""
+
+
 class Ports(Table):
     """Ports with the same settings."""
 
@@ -76,11 +89,13 @@ class Ports(Table):
     cable: str | None = None
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
-    """Priorities that may pause the sender; None for the priorities whose profile has headroom."""
+    """Priorities that may pause the sender. If None, the priorities whose profile has headroom."""
     groups: dict[str, str] = Field(default_factory=dict)
     """Profile of each priority group, such as `3-4`."""
     queues: dict[str, str] = Field(default_factory=dict)
     """Profile of each queue."""
+    wred: dict[str, str] = Field(default_factory=dict)
+    """Profile of WRED of each queue that has one."""
 
 
 class Headroom(Table):
@@ -104,6 +119,8 @@ class Switch(Table):
     port: tuple[Ports, ...]
     headroom: dict[str, Headroom] = Field(default_factory=dict)
     """Settings of lossless groups by port speed and cable length, such as `800000_5m`."""
+    wred: dict[str, Wred] = Field(default_factory=dict)
+    """Profiles of WRED."""
 
     @property
     def port_count(self) -> int:
@@ -121,13 +138,13 @@ class Switch(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A configuration, and the places of its values in its files."""
+    """A configuration, and the places of its values in its files, for messages."""
 
     switch: Switch
     source: Source
 
     def generation(self, name: str | Generation | None = None) -> Generation:
-        """Returns the generation of this name, or the one that the configuration names; raises `InputError`."""
+        """Returns the generation with this name, or the generation named in the configuration; raises `InputError`."""
         if name is not None:
             return name if isinstance(name, Generation) else generation(name)
         if self.switch.generation is not None:
@@ -202,6 +219,9 @@ def _of_pools(switch: Switch, source: Source) -> Iterator[Fault]:
             yield source.fault(
                 f"pool.{name}.xoff", "is headroom of an egress pool; only ingress pools have it", pool.xoff
             )
+    for name, wred in switch.wred.items():
+        if wred.minimum > wred.maximum:
+            yield source.fault(f"wred.{name}.minimum", f"is above maximum, {wred.maximum}", wred.minimum)
     for name, profile in switch.profile.items():
         path = f"profile.{name}"
         if profile.pool not in switch.pool:
@@ -233,6 +253,12 @@ def _of_ports(switch: Switch, source: Source) -> Iterator[Fault]:
                 return
         yield from _of_priorities(switch, source, f"port.{index}.groups", ports.groups, "ingress", MOST_GROUP)
         yield from _of_priorities(switch, source, f"port.{index}.queues", ports.queues, "egress", MOST_QUEUE)
+        for key, name in ports.wred.items():
+            if numbers(key, MOST_QUEUE) is None:
+                problem = f"is not a number, or a range such as 3-4, from 0 to {MOST_QUEUE}"
+                yield source.fault(f"port.{index}.wred.{key}", problem)
+            if name not in switch.wred:
+                yield source.fault(f"port.{index}.wred.{key}", f"is not a profile; {among(name, switch.wred)}", name)
         for key, name in ports.groups.items():
             profile = switch.profile.get(name)
             if ports.pause is None or profile is None:
@@ -274,7 +300,7 @@ def _toml(switch: Switch, head: str) -> Iterator[str]:
     table = switch.to_dict()
     yield "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
     yield from (f"{key} = {toml_value(table[key])}\n" for key in ("name", "generation") if table.get(key))
-    for kind in ("pool", "profile"):
+    for kind in ("pool", "profile", "wred"):
         for name, one in table[kind].items():
             yield f"\n[{kind}.{toml_key(name)}]\n"
             yield from (f"{key} = {toml_value(value)}\n" for key, value in one.items() if (key, value) != ("xoff", 0))

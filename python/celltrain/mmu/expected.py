@@ -60,7 +60,7 @@ class Checked(Carded):
 
     @property
     def wrong(self) -> tuple[Entry, ...]:
-        """Entries that do not follow from the configuration."""
+        """Entries that differ from the values computed from the configuration."""
         return tuple(entry for entry in self.entries if not entry.follows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Checked(Carded):
         return pa.Table.from_pylist(self.to_dict()["entries"]).to_pandas()
 
     def lines(self) -> list[str]:
-        """Returns a line for each entry that does not follow from the configuration, then a line with the counts."""
+        """Returns a line for each entry that differs from the computed value, and a last line with the counts."""
         found = []
         for entry in self.wrong:
             place = f"{self.file}:{entry.line}: {entry.key} = {entry.expected}"
@@ -220,7 +220,7 @@ def _sections(name: str, table: Document) -> Iterator[tuple[str, Document]]:
 
 
 class Calculator:
-    """The numbers that follow from a configuration, for the tests of a profile."""
+    """The numbers computed from a configuration, for the tests of a profile."""
 
     def __init__(self, loaded: Loaded, chip: Generation) -> None:
         self.division, self.chip = Division(loaded, chip), chip
@@ -233,7 +233,7 @@ class Calculator:
         of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]
         if of_group or profile is None:
             return of_group[0].limits if of_group and _agree(of_group) else None
-        # Profiles that no port currently uses.
+        # Profiles that no port uses at present.
         switch = self.division.switch
         for name in (f"pg_lossless_{profile}_profile", profile):
             if name in switch.profile and switch.profile[name].xoff:
@@ -298,7 +298,7 @@ def _of_test(table: Document, test: str, path: str, profile: str | None, calcula
 def _calculated(
     test: str, group: Limits | None, queue: Limits | None, groups: int, chip: Generation
 ) -> dict[str, int | None]:
-    """Returns the numbers of a test by their keys; `groups` use up a shared headroom."""
+    """Returns the numbers of a test by their keys. `groups` are the groups that use up a shared headroom."""
 
     def of(limits: Limits | None, name: str) -> int | None:
         found: int | None = getattr(limits, name, None)

@@ -28,7 +28,7 @@ class Memory(Table):
     """Number of equal memories; each serves an equal part of the ports and of every pool."""
     cell_bytes: Positive
     bytes: Positive
-    """Size of all memories together: no pool is larger."""
+    """Size of all memories together. No pool may be larger."""
 
 
 class PoolRule(Table):
@@ -37,24 +37,25 @@ class PoolRule(Table):
     rounding: Rounding
     """Rounding of the pool's bytes, divided by the cell's bytes and the number of memories."""
     includes_headroom: bool
-    """True if the size of a pool counts the headroom, which is not shared."""
+    """True if the size of a pool includes the headroom, which is not shared."""
     includes_reserves: bool
-    """True if the size of a pool counts the reserves of the priority groups, which are not shared."""
+    """True if the size of a pool includes the reserves of the priority groups, which are not shared."""
     port_cells: Count
-    """Cells that each port takes from the pool in any configuration."""
+    """Number of cells that each port takes from the pool, whatever the configuration."""
 
 
 class GroupRule(Table):
-    """Reserve and headroom of a priority group, and its first lost cell."""
+    """Reserve and headroom of a priority group, and the first cell that it loses."""
 
     reserve_rounding: Rounding
     headroom_rounding: Rounding
     reserve_includes_headroom: bool
-    """True if the size of a lossless profile counts its headroom."""
+    """True if the size of a lossless profile includes its headroom."""
     drop: Count
     """Number of the first cell lost, counted from the last cell of the headroom."""
     headroom_test: Literal["in turn", "together"]
-    """Order in which the published test of the headroom pool fills groups: one by one, or all to the same level."""
+    """Order in which the published test of the headroom pool fills groups: one after another, or all to the same
+    level."""
 
 
 class ThresholdRule(Table):
@@ -71,7 +72,7 @@ class QueueRule(Table):
     """The cells that lossy queues share: the cells of their own pool, or of the ingress pool if these are fewer."""
     reserve_rounding: Rounding
     drop: Count
-    """Number of the first cell lost, counted from the last cell below the threshold."""
+    """Number of the first lost cell, counted from the last cell below the threshold."""
 
 
 class Generation(Table):
@@ -91,7 +92,7 @@ class Generation(Table):
     group: GroupRule
     threshold: ThresholdRule
     queue: QueueRule | None = None
-    """None if the rule of lossy queues is not confirmed."""
+    """None if the rule for lossy queues is not confirmed."""
 
     def cells(self, size: int, *, rounding: Rounding, of_all: bool = False) -> int:
         """Converts bytes to cells. If the bytes are of all memories (`of_all`), returns the cells of one memory."""
@@ -119,7 +120,7 @@ def generation(name: str | os.PathLike[str]) -> Generation:
 
 
 def of_switch(name: str) -> Generation | None:
-    """Returns the generation of a switch by the name of its hardware; None if it is not known."""
+    """Returns the generation of a switch, given the name of its hardware; None if it is not known."""
     found = [one for one in known().values() if any(_plain(part) in _plain(name) for part in one.switches)]
     return found[0] if len(found) == 1 else None
 

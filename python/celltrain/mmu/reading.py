@@ -1,4 +1,4 @@
-"""Reads tables in files that users write into dataclasses. Every fault has its file and line."""
+"""Reads tables from files that users write, and stores them in dataclasses. Every fault has its file and line."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The file that a table was read from, and the places of its values by their paths, such as `pool.egress.size`."""
+    """The file from which a table was read, and the places of its values by their paths, such as `pool.egress.size`."""
 
     file: str
     places: Mapping[str, Place] = field(default_factory=dict)
 
     def place(self, path: str) -> Place:
-        """Returns the place of a value, or the place of the nearest table around it."""
+        """Returns the place of a value. If it is unknown, returns the place of the nearest table around the value."""
         above = path
         while above and above not in self.places:
             above = above.rpartition(".")[0]
@@ -52,7 +52,7 @@ class Source:
         return Place(found.file, found.line, (found.key or above) + path[len(above) :] if above else path)
 
     def fault(self, path: str, problem: str, value: object = None) -> Fault:
-        """Returns the fault of a value: the problem is a clause that follows `key = value`, or the key alone."""
+        """Returns the fault of a value. The problem is a clause that follows `key = value`, or the key alone."""
         place = self.place(path)
         text = "" if value is None else value if isinstance(value, str) else described(value)
         return Fault.of(problem, file=place.file, line=place.line, key=place.key, value=text)
@@ -68,7 +68,7 @@ def read_toml(path: Path, *, what: str) -> tuple[dict[str, Any], Source]:
 
 
 def table_of(kind: type[T], table: Mapping[str, Any], source: Source) -> T:
-    """Returns the model of a table; raises `InputError` with every key and value that is wrong."""
+    """Returns the model of a table; raises `InputError` with every wrong key and value."""
     try:
         # In strict mode, pydantic accepts a list as a tuple only in JSON.
         return kind.model_validate_json(json.dumps(table))

@@ -1,4 +1,4 @@
-"""Runs that fill priority groups and queues of a switch cell by cell, to compare them with the arithmetic.
+"""Runs that fill priority groups and queues of a switch cell by cell. The results are compared with the arithmetic.
 
 A source sends packets of one cell to an output port that does not drain. The memory's events contain the cell at which
 the group pauses, and the cell at which it is full.
@@ -21,7 +21,8 @@ from celltrain.running.results import run
 
 #: Rate of the sources: a cell each 10 ns.
 SOURCE = "42.4Gbps"
-#: Rate of the output port: its first cell takes a second, longer than any run, and the others wait in the memory.
+#: Rate of the output port. Its first cell takes a second, which is longer than any run, and the other cells wait in the
+#: memory.
 SINK = "424bps"
 #: Number of cells that a source sends after its group is full.
 BEYOND = 100
@@ -34,7 +35,7 @@ class Fill:
     """A group or queue that a run filled, with the numbers of cells from the arithmetic and from the run."""
 
     port: str
-    """The first port with these settings."""
+    """The first of the ports with these settings."""
     group: str | None
     queue: str | None
     turn: int
@@ -42,14 +43,14 @@ class Fill:
     pause: int | None
     pause_simulated: int | None
     full: int
-    """Cells in the group or queue when its first cell is lost."""
+    """Number of cells in the group or queue when its first cell is lost."""
     full_simulated: int | None
     engines_agree: bool
     """True if both engines gave the same result."""
 
     @property
     def agrees(self) -> bool:
-        """True if the runs and the arithmetic give the same cells."""
+        """True if the runs and the arithmetic give the same numbers of cells."""
         return self.engines_agree and (self.pause, self.full) == (self.pause_simulated, self.full_simulated)
 
 
@@ -62,7 +63,7 @@ class Simulated(Carded):
 
     @property
     def agrees(self) -> bool:
-        """True if the runs and the arithmetic give the same cells."""
+        """True if the runs and the arithmetic give the same numbers of cells."""
         return all(fill.agrees for fill in self.fills)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +96,9 @@ class Simulated(Carded):
 
 
 def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = None) -> Simulated:
-    """Fills each lossless group and lossy queue of an answer in a run; groups in turn if the answer has them.
+    """Fills each lossless group and lossy queue of an answer in a run.
+
+    If the answer says so, fills groups one after another.
 
     Groups and queues with the same profile are simulated once.
     """
@@ -117,7 +120,7 @@ def filled(row: Row) -> Iterator[Fill]:
     """Runs the scenario that fills the groups or the queue of a row, and yields the result for each."""
     limits, groups = row.limits, max(len(row.in_turn), 1)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # The run deliberately delivers nothing.
+        # The run delivers no data on purpose.
         warnings.simplefilter("ignore", CelltrainWarning)
         model = Scenario.model_validate(scenario(limits, groups=groups))
         # Events of memories come from the reference engine.
@@ -149,8 +152,8 @@ def filled(row: Row) -> Iterator[Fill]:
 def scenario(limits: Limits, *, groups: int = 1) -> dict[str, Any]:
     """Returns the tables of a scenario in which sources fill groups, or queues, one after the other.
 
-    The source of each group starts when the group before has taken all the cells that it can. Pauses are counted, but
-    they do not stop the sources.
+    The source of each group starts when the previous group has taken all the cells that it can. Pauses are counted, but
+    do not stop the sources.
 
     Args:
         limits: The thresholds that the arithmetic gives.

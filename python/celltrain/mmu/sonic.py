@@ -23,13 +23,21 @@ CONFIG, LOOKUP, PORTS = "config_db.json", "pg_profile_lookup.ini", "port_config.
 MOST_GROUP, MOST_QUEUE = 7, 19
 #: Maximum number of ports of a switch.
 MOST_PORTS = 4096
-#: Keys of entries of the tables that are read.
+#: Keys in entries of the tables that celltrain reads.
 KEYS = {
     "BUFFER_POOL": {"size", "type", "mode", "xoff"},
     "BUFFER_PROFILE": {"pool", "size", "xon", "xoff", "xon_offset", "dynamic_th", "static_th"},
     "BUFFER_PG": {"profile"},
     "BUFFER_QUEUE": {"profile"},
 }
+#: Keys of `WRED_PROFILE` that are read, by the keys of a configuration. Senders here are green, the normal colour.
+WRED_KEYS = {
+    "minimum": "green_min_threshold",
+    "maximum": "green_max_threshold",
+    "probability": "green_drop_probability",
+}
+#: Values of `ecn` in `WRED_PROFILE` with which green packets are marked.
+MARKS_GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
 #: Keys that do not change a threshold, and tables about buffers that are not read.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
@@ -38,14 +46,14 @@ LOSSLESS = (3, 4)
 #: Default profiles of priority groups and queues, as in SONiC's own template.
 LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
-#: The pool of the lossless groups that SONiC makes from `pg_profile_lookup.ini`.
+#: The pool of the lossless groups that SONiC creates from `pg_profile_lookup.ini`.
 LOSSLESS_POOL = "ingress_lossless_pool"
 #: Cable length of a port without a cable.
 NO_CABLE = "0m"
 
 
 class Tables:
-    """The tables of all files of a folder, and the places of their values."""
+    """The tables in all files of a folder, and the places of their values."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +61,7 @@ class Tables:
         self.places: dict[str, Place] = {}
         self.faults: list[Fault] = []
         self.lookup: dict[str, dict[str, Any]] = {}
-        #: Ports without a row of headroom for their speed and cable, by speed and cable.
+        #: Ports for whose speed and cable there is no row of headroom, by speed and cable.
         self.lacking: dict[str, list[str]] = {}
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -108,7 +116,7 @@ class Tables:
             return
         inner = text.strip()
         if path.suffix == ".j2" and not inner.startswith("{"):
-            # SONiC's templates are fragments of a file: tables without the surrounding braces, with a comma at the end.
+            # Reads the columns of `port_config.ini`, for ports that occur in no other table.
             text = "{" + text.rstrip().rstrip(",") + "}"
         try:
             root = files.json_of(re.sub(r",(\s*[}\]])", r"\1", text) if path.suffix == ".j2" else text)
@@ -130,7 +138,7 @@ class Tables:
                 known[name] = entry
 
     def _add_ports(self, path: Path) -> None:
-        """Reads the columns of `port_config.ini`, for ports that no table has."""
+        """Reads the columns of `port_config.ini`, for ports that occur in no other table."""
         if self.tables.get("PORT"):
             return
         heads = ["name", "lanes", "alias", "index", "speed"]
@@ -176,7 +184,14 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     """
     read = Tables(folder)
     read.read()
-    table: dict[str, Any] = {"name": _name(read), "pool": {}, "profile": {}, "port": [], "headroom": read.lookup}
+    table: dict[str, Any] = {
+        "name": _name(read),
+        "pool": {},
+        "profile": {},
+        "port": [],
+        "headroom": read.lookup,
+        "wred": {},
+    }
     # Folders of device types have the name of the hardware, perhaps with a folder of profiles inside.
     chips = (of_switch(name) for name in (table["name"], *reversed(folder.resolve().parts)))
     if (chip := next(filter(None, chips), None)) is not None:
@@ -191,6 +206,7 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     if not table["pool"] and not read.faults:
         problem = "has no table BUFFER_POOL: name a folder with the buffer configuration of a switch"
         read.faults.append(Fault.of_file(str(folder), problem))
+    _add_wred(read, table)
     _add_ports(read, table, cable)
     refuse(read.faults)
     warn(_without_headroom(read))
@@ -211,14 +227,14 @@ def numbers(text: str, most: int) -> range | None:
 
 
 def _name(read: Tables) -> str:
-    """Returns the hardware of the switch from its metadata, or else the name of the folder."""
+    """Returns the hardware of the switch from its metadata. Without metadata, returns the name of the folder."""
     metadata = read.tables.get("DEVICE_METADATA", {}).get("localhost", {})
     known = metadata.get("hwsku") if isinstance(metadata, dict) else None
     return known if isinstance(known, str) and known else read.folder.resolve().name
 
 
 def _entry(read: Tables, table: str, name: str, entry: Any) -> dict[str, Any]:
-    """Returns an entry of a table with its texts of numbers as numbers."""
+    """Returns an entry of a table in which numbers written as text are numbers."""
     if not isinstance(entry, dict):
         read.fault("is not an object", entry, table, name)
         return {}
@@ -247,7 +263,7 @@ def _reference(text: str) -> str:
 
 
 def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
-    """Adds the ports, and groups those with the same settings."""
+    """Adds the ports, and combines ports with the same settings into groups."""
     ports = read.tables.get("PORT", {})
     settings = {name: _port(read, name, entry, cable) for name, entry in ports.items()}
     without = [name for name, one in settings.items() if "cable" not in one]
@@ -277,6 +293,10 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
                 one = settings.setdefault(name, {"groups": {}, "queues": {}})
                 one[kind][priorities] = _reference(profile)
                 origin[name, kind, priorities] = (of_sonic, key)
+    for name, queues, profile, key in _marked_queues(read):
+        if name in settings and profile in table["wred"]:
+            settings[name].setdefault("wred", {})[queues] = profile
+            origin[name, "wred", queues] = ("QUEUE", key)
     if len(settings) > MOST_PORTS:
         read.faults.append(Fault.of_file(str(read.folder), f"has more than {MOST_PORTS} ports, which no switch has"))
         return
@@ -294,6 +314,39 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
             if name == members[0]:
                 read.places[f"port.{index}.{kind}.{priorities}"] = read.place(*keys)
         read.places[f"port.{index}"] = read.place("PORT", members[0])
+
+
+def _add_wred(read: Tables, table: dict[str, Any]) -> None:
+    """Adds the profiles of WRED that mark or drop green packets."""
+    for name, entry in read.tables.get("WRED_PROFILE", {}).items():
+        if not isinstance(entry, dict):
+            read.fault("is not an object", entry, "WRED_PROFILE", name)
+            continue
+        marks = entry.get("ecn") in MARKS_GREEN
+        if not marks and str(entry.get("wred_green_enable")).lower() != "true":
+            continue
+        made: dict[str, Any] = {"ecn": marks}
+        for ours, key in WRED_KEYS.items():
+            if re.fullmatch(r"\d{1,15}", str(entry.get(key))):
+                made[ours] = int(entry[key])
+                read.places[f"wred.{name}.{ours}"] = read.place("WRED_PROFILE", name, key)
+            elif key in entry:
+                read.fault("is not a whole number", entry[key], "WRED_PROFILE", name, key)
+        table["wred"][name] = made
+        read.places[f"wred.{name}"] = read.place("WRED_PROFILE", name)
+
+
+def _marked_queues(read: Tables) -> Iterator[tuple[str, str, str, str]]:
+    """Yields the port, the queues, the profile and the key of each queue with a profile of WRED."""
+    for key, entry in read.tables.get("QUEUE", {}).items():
+        profile = entry.get("wred_profile") if isinstance(entry, dict) else None
+        if not isinstance(profile, str):
+            continue
+        names, _, queues = key.rpartition("|")
+        if _reference(profile) not in read.tables.get("WRED_PROFILE", {}):
+            read.fault("is not an entry of WRED_PROFILE", profile, "QUEUE", key, "wred_profile")
+        for name in names.rpartition("|")[2].split(","):
+            yield name, queues, _reference(profile), key
 
 
 def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, Any]:
@@ -327,7 +380,7 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
     if not pause or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
         return
     if found not in read.lookup:
-        # Without a cable, or with one of 0 m, a port has no lossless groups.
+        # Without a cable, or with a cable of 0 m, a port has no lossless groups.
         if read.lookup and one.get("cable", NO_CABLE) != NO_CABLE:
             read.lacking.setdefault(found if "speed" in one else f"a port without speed, {one['cable']}", []).append(
                 port
@@ -350,7 +403,7 @@ def _without_headroom(read: Tables) -> Iterator[str]:
 
 
 def _ranges(priorities: list[int]) -> Iterator[str]:
-    """Yields consecutive priorities together.
+    """Yields consecutive priorities as ranges.
 
     >>> list(_ranges([2, 3, 4, 6]))
     ['2-4', '6']
@@ -363,7 +416,7 @@ def _ranges(priorities: list[int]) -> Iterator[str]:
 
 
 def _series(names: list[str]) -> Iterator[str]:
-    """Yields names, and series of at least three of them as one text.
+    """Yields names. Series of at least three names become one text.
 
     >>> list(_series(["Ethernet0", "Ethernet8", "Ethernet16", "Ethernet512"]))
     ['Ethernet0 to Ethernet16 by 8', 'Ethernet512']

@@ -1,4 +1,4 @@
-"""Checks a public function's arguments against its annotations, and reports all wrong types at once, in plain words.
+"""Checks the arguments of a public function against its annotations. Reports all wrong types at once, in plain words.
 
 docs/design/libraries.md says why neither pydantic's `validate_call` nor beartype does this.
 """
@@ -48,7 +48,7 @@ _UNIONS = (typing.Union, types.UnionType)
 
 
 def cores() -> int:
-    """Returns the number of cores this process may use, which can be fewer than the machine has."""
+    """Returns the number of cores that this process may use, which can be smaller than the machine's."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -130,7 +130,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[s
 
 
 class _ByName(type):
-    """A placeholder for a class that has not been imported; instances are recognised by their class names."""
+    """A placeholder for a class that has not been imported. Its instances are recognised by the name of their class."""
 
     def __instancecheck__(cls, value: object) -> bool:
         if any(kind.__name__ == cls.__name__ for kind in type(value).__mro__):
@@ -181,7 +181,10 @@ def converted(value: Any, hint: Any) -> Any:
 
 
 def _of_union(value: Any, members: Sequence[Any]) -> Any:
-    """Converts a value to the first member of a union that accepts it; a text that may be a path is checked as one."""
+    """Converts a value to the first member of a union that accepts it.
+
+    A text that may be a path is checked as a path.
+    """
     if any(map(_is_path, members)) and isinstance(value, str | os.PathLike):
         if not _can_be_path(value):
             raise _MismatchError
@@ -195,7 +198,7 @@ def _of_union(value: Any, members: Sequence[Any]) -> Any:
 
 
 def expected(hint: Any) -> list[str]:
-    """Describes the values that a type takes.
+    """Describes the values that a type accepts.
 
     >>> expected(typing.Sequence[int] | None)
     ['a list, each item a whole number', 'None']
@@ -217,10 +220,10 @@ def expected(hint: Any) -> list[str]:
 
 
 class Answer:
-    """Base of the classes that only celltrain creates, such as the results of its calls."""
+    """Base of the classes that users do not create, such as the results of calls."""
 
     _call = ""
-    """The call that returns such an answer, for messages."""
+    """The call that returns this kind of answer, for messages."""
 
     def __init__(self, *_: object, **__: object) -> None:
         name = type(self).__name__

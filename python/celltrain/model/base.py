@@ -51,7 +51,8 @@ class Model(BaseModel):
         for name in former:
             cls._warn_of(name)
         for name, value in settings.items():
-            # A list of one table may be written as the table. As a list, pydantic would take the table's settings.
+            # A list with one table may be written as the table. Given as a list, pydantic would read the table's
+            # settings.
             field = cls.model_fields.get(name)
             if isinstance(value, Model) and field is not None and get_origin(field.annotation) is tuple:
                 settings = settings | {name: (value,)}
@@ -68,8 +69,8 @@ class Model(BaseModel):
             with _refusing(type(self)):
                 super().__init__(**settings)
 
-        # Marks this constructor as equivalent to BaseModel's: pydantic then validates inner tables without calling it,
-        # so one error lists every fault.
+        # Marks this constructor as equivalent to that of BaseModel. Then pydantic validates inner tables without
+        # calling it, so that one error lists every fault.
         __init__.__pydantic_base_init__ = True
 
         def __getattr__(self, name: str) -> Any:
@@ -139,7 +140,7 @@ class Experiment(Carded, Model):
 
 
 def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields each table of a scenario with its path, and its own settings in one line."""
+    """Yields each table of a scenario: its path, and its own settings in one line."""
     own = ", ".join(f"{key} = {value}" for key, value in table.items() if not isinstance(value, Mapping))
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     if own or not inner:
@@ -149,7 +150,7 @@ def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple
 
 
 def as_model(value: Any) -> Any:
-    """Returns the table that an object stands for, such as an instance of a `celltrain.PythonPolicy`."""
+    """Returns the table for which an object stands, such as an instance of a `celltrain.PythonPolicy`."""
     stands_for = getattr(type(value), "_as_model", None)
     return value if stands_for is None else stands_for(value)
 
@@ -157,7 +158,7 @@ def as_model(value: Any) -> Any:
 class Keyed:
     """A choice among tables, tagged by a key, as in `{"epd": {"threshold": 800}}`.
 
-    In Python it is an instance of the class for that key.
+    In Python, the choice is an instance of the class for that key.
     """
 
     def __init__(self, **variants: type[Model]) -> None:
@@ -212,7 +213,7 @@ def _is_threshold(value: Any) -> Any:
     """Refuses numbers and texts that are not thresholds."""
     if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    # Numbers of cells are integers in TOML files, too.
+    # In TOML files, too, numbers of cells are integers.
     return int(value) if isinstance(value, float) and value > 1 else value
 
 
@@ -220,7 +221,7 @@ Threshold: TypeAlias = Annotated[float | int | str, BeforeValidator(_is_threshol
 """A threshold of a buffer: a share (`0.8`, `"80%"`), cells (`800`, `"800 cells"`) or `"buffer - 200 cells"`."""
 
 
-#: Names that pydantic gives to members of unions, which are not keys. A type is the last part of a place.
+#: Names that pydantic gives to members of unions. They are not keys. A type is the last part of a place.
 _TYPES = ("bool", "float", "int", "str")
 _MEMBER = re.compile(r"constrained-[a-z]+|(dict|function-[a-z]+|list|literal|nullable|tuple)\[.*\]")
 
@@ -235,7 +236,7 @@ def _refusing(model: type[Model]) -> Iterator[None]:
 
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
-    """Returns one fault for each setting, even if its value matched none of several types."""
+    """Returns only one fault for each setting, even if its value matched none of several types."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
     faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
@@ -272,7 +273,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
 
 
 def _as_tables(path: str, model: type[Model]) -> str:
-    """Returns how to write a path such as `link."sw1->sw2".lose` as tables; empty for other names."""
+    """Returns the tables to write instead of a path such as `link."sw1->sw2".lose`; empty for other names."""
     head, *rest = (part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', path) or [""])
     if head not in model.model_fields or not rest:
         return ""
@@ -280,7 +281,7 @@ def _as_tables(path: str, model: type[Model]) -> str:
 
 
 def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> str:
-    """Returns why a known name is refused, such as BBR for QUIC; empty for other values."""
+    """Returns the reason why a known name is refused, such as BBR for QUIC; empty for other values."""
     if not isinstance(value, str) or not loc:
         return ""
     definitions = json.loads(_core.schema())["$defs"]

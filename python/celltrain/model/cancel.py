@@ -1,7 +1,7 @@
 """Long calls: cancelling them from another thread, and a progress bar in notebooks.
 
-Ctrl-C only reaches the main thread; a `Cancel` works from any thread. The command line has its own progress bars, and
-scripts pass `progress`.
+Ctrl-C reaches only the main thread, whereas a `Cancel` works from any thread. The command line has its own progress
+bars, and scripts pass `progress`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Cancel:
     """A handle that cancels calls from any thread; pass it as `cancel`. `docs/stopping.md` shows examples.
 
     A cancelled call raises `CancelledError` within 0.1 s. Sweeps, searches and reproductions keep their finished work,
-    as they do after Ctrl-C. The handle stays cancelled: later calls with it end at once.
+    as they do after Ctrl-C. The handle stays cancelled, so later calls with it end at once.
 
     >>> import threading
     >>> import celltrain as ct
@@ -76,7 +76,7 @@ def check() -> None:
 
 @contextmanager
 def ended_by(handle: Cancel | None) -> Iterator[None]:
-    """Makes the handle apply to the calls in this block."""
+    """Applies the handle to the calls in this block."""
     if handle is None:
         yield
         return
@@ -111,7 +111,7 @@ def in_notebook() -> bool:
 
 
 def bar() -> Callable[[Any], None]:
-    """Returns a callback for `progress` that shows a bar; it accepts a share, or an object that counts runs."""
+    """Returns a callback for `progress` that shows a bar. It accepts a fraction, or an object that counts runs."""
     from IPython.display import ProgressBar
 
     began, drawn = time.monotonic(), ProgressBar(100)

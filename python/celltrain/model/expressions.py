@@ -40,7 +40,7 @@ from celltrain.text import nearest
 Series = Mapping[str, Any]
 
 
-#: Largest number of names to search for a similar one, because a mesh has thousands of connections.
+#: Largest number of names among which to search for a similar one. A mesh has thousands of connections.
 MOST_NEAR = 200
 #: Other names under which users look for measures.
 OTHERWISE = {
@@ -57,7 +57,7 @@ OTHERWISE = {
 
 
 class MeasureError(CelltrainError, ValueError):
-    """Raised if a text is not a valid measure, or if the answer of a run has no such path."""
+    """Raised if a text is not a valid measure, or if a run's answer has no such path."""
 
 
 class TooFewError(MeasureError):
@@ -73,14 +73,14 @@ _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": oper
 _SEVERAL = re.compile(r"(\w+)\((.+)\)")
 #: Time between two samples of a trace recorded for a measure.
 STEP = "10ms"
-#: Minimum length in seconds of a growth phase: several round trips, so that it is not just a recovery.
+#: Minimum length of a growth phase in seconds: several round trips, so that a recovery does not count as one.
 SHORTEST_CLIMB = 0.4
 
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """Returns the value of a measure in a run, given its answer (with the scenario under "scenario") and its trace.
 
-    Without a trace, measures of a trace are 0.
+    Without a trace, measures that need a trace are 0.
     """
     values: list[float] = []
     for step in _parsed(text):
@@ -101,14 +101,16 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
 def lower_bound(text: str, answer: Mapping[str, Any]) -> str | None:
     """Returns a note if a measure reads a percentile of requests that is only a lower bound; otherwise None.
 
-    Of several such percentiles, the note names the one with the most open requests.
+    If there are several such percentiles, the note names the one with the most open requests.
     """
     found = [note for path in _paths([text]) for note in _lower_bounds(path, answer)]
     return max(found, default=(0, None))[1]
 
 
 def is_monotone(text: str) -> bool:
-    """Returns whether a measure is a lower bound if it reads one: it is a single path to a value or to several.
+    """Returns whether a measure that reads a lower bound is itself a lower bound.
+
+    It is if it is a single path, to one value or to several.
 
     >>> [is_monotone(text) for text in ("a.b_p99", "a.mean(*).b_p99", "a.fairness(*).b_p99", "a.b_p99 - 1")]
     [True, True, False, False]
@@ -135,7 +137,8 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
     try:
         measure(text, outline)
     except NoValueError:
-        # With placeholder numbers, a divisor may be zero or a value missing, unlike in a real run.
+        # With placeholder numbers, a divisor may be zero or a value may be missing, even if neither happens in a real
+        # run.
         return ""
     except MeasureError as error:
         return str(error)
@@ -159,7 +162,7 @@ def _parsed(text: str) -> Sequence[float | list[str] | str]:
 
 
 def _paths(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yields the paths in measures. Skips invalid texts: evaluating the measure reports those."""
+    """Yields the paths in measures. Skips invalid texts, because evaluating the measure reports them."""
     for text in texts:
         with suppress(MeasureError):
             yield from (step for step in _parsed(text) if isinstance(step, list))
@@ -198,7 +201,7 @@ def _number_of(answer: Any) -> float:
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
-    """Returns the number at a path; raises `MeasureError` with a clause that says why there is none."""
+    """Returns the number at a path; raises `MeasureError` with a clause that states why there is no number."""
     if not path:
         return _number_of(answer)
     step, *rest = path
@@ -213,7 +216,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     several = _SEVERAL.fullmatch(step)
     if several is None:
         if step not in members:
-            # At the top level, other names of known measures are suggested; everywhere, similar spellings.
+            # At the top level, suggests other names of known measures. At all levels, suggests similar spellings.
             others = OTHERWISE if "efficiency" in members else {}
             near = nearest(step, [*members, *others]) if len(members) <= MOST_NEAR else ""
             meant = others.get(step) or others.get(near, near)
@@ -235,7 +238,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     if text in known:
         return [text]
     if "*" in text:
-        # Only the asterisk acts as a wildcard.
+        # The asterisk is the only wildcard.
         pattern = re.sub(r"[?\[]", r"[\g<0>]", text)
         if fitting := [name for name in known if fnmatchcase(name, pattern)]:
             return fitting

@@ -3,8 +3,8 @@
 Only regular files up to a size limit are read. Callers turn `UnreadableError` into an error of their own kind.
 
 Other users may have access to an output folder. A file in it is therefore written under a new name and renamed, which
-replaces a link without touching its target; a link in place of a folder is refused. The path that the user names may be
-a link, and is followed.
+replaces a link without touching its target; a link in place of a folder is refused. If the path that the user names is
+a link, the link is followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from celltrain.text import BROKEN, broken_texts
 
 #: Maximum size of a scenario, plan or graph: from a page of text to a network of some ten thousand nodes.
 MAX_BYTES = 16 << 20
-#: Maximum size of a file that celltrain writes about a plan, with one number per line.
+#: Maximum size of a file that celltrain writes about a plan, if it has one number per line.
 MAX_WRITTEN_BYTES = 256 << 20
 #: Maximum nesting of tables and lists: a scenario needs seven levels, and the core's TOML parser allows 80.
 MAX_DEPTH = 80
@@ -54,7 +54,7 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
     try:
         with opened(path, what=what) as file:
             size = os.fstat(file.fileno()).st_size
-            # Some files, such as those in /proc, are longer than their reported size.
+            # Some files, such as those in /proc, are longer than their stated size.
             content = file.read(most + 1) if size <= most else b""
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error.strerror})") from None
@@ -67,8 +67,8 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
 def below(folder: Path, name: str) -> Path:
     """Returns the path of a file that another file in `folder` names; raises `UnreadableError`.
 
-    A scenario or a plan may come from anybody, so it may only name files in its own folder or below, and no link that
-    leaves that folder.
+    A scenario or a plan may come from an unknown source. So it may only name files in its own folder or below, and no
+    link that leaves that folder.
     """
     path = folder / name
     try:
@@ -86,7 +86,7 @@ def read_json(path: Path, *, what: str = "file", most: int = MAX_WRITTEN_BYTES) 
 
 
 def json_of(text: str | bytes) -> Any:
-    """Parses JSON; a table must not have a key twice, and nothing may be nested deeper than `MAX_DEPTH`.
+    """Parses JSON. A table must not contain a key twice, and nesting must not be deeper than `MAX_DEPTH`.
 
     Raises `UnreadableError`.
 
@@ -186,9 +186,9 @@ def check_target(path: str | os.PathLike[str], *made: Path | None) -> None:
 
 @contextmanager
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
-    """Opens a temporary file. Once complete, it is renamed to `path`, replacing any existing file.
+    """Opens a temporary file. When it is complete, it is renamed to `path` and replaces any existing file.
 
-    The file is also renamed if the block raises one of the exceptions in `kept`.
+    The file is renamed even if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
@@ -223,7 +223,7 @@ def replace(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file that the user names for writing. If it is a link, opens its target.
+    """Opens a file named by the user, for writing. If the file is a link, opens its target.
 
     Raises `OutputError` unless the file is a regular file or does not exist yet.
     """
@@ -237,7 +237,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Makes a folder and its parents; removes the folders it made if the block fails."""
+    """Creates a folder and its parents. If the block fails, removes the folders that it created."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -245,14 +245,14 @@ def making(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            # Folders that are not empty remain.
+            # Folders that are not empty are not removed.
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
 
 
 def inner(folder: Path) -> Path:
-    """Makes a folder inside an output folder; raises `OutputError` if there is a link in its place."""
+    """Creates a folder inside an output folder; raises `OutputError` if a link has its name."""
     if faults := linked(folder):
         raise OutputError(faults)
     with writing(folder):
@@ -261,6 +261,6 @@ def inner(folder: Path) -> Path:
 
 
 def linked(*paths: Path) -> list[Fault]:
-    """Returns a fault for each path that is a link, in folders whose content only celltrain creates."""
+    """In folders whose content only celltrain creates, returns a fault for each path that is a link."""
     problem = "is a link that celltrain did not create: delete it"
     return [Fault.of_file(path, problem) for path in paths if path.is_symlink()]

@@ -16,9 +16,9 @@ from typing import Any
 from celltrain import _core
 from celltrain.text import nearest
 
-#: Value that keeps the scenario's own setting.
+#: Value that means that the scenario keeps its own setting.
 AS_IS = "as-is"
-#: Advice on choices that exist in another form.
+#: Advice on names that exist in another form.
 OTHERWISE = {
     "red": "RED is a formula: compare the scenario lan-formula-red.",
     "cubic": "CUBIC is a congestion control of a TCP: write sack:congestion=cubic.",

@@ -32,11 +32,11 @@ KINDS = {"host": "hosts", "switch": "switches", "edge_device": "edge_devices"}
 MOST_NAMED = 5
 #: Largest number of faults shown.
 MAX_FAULTS = 100
-#: Maximum length of a name: every link and flow of the node repeats it.
+#: Maximum length of a name. Every link and flow of a node repeats the node's name.
 MOST_NAME = 1000
-#: Maximum number of flows; each needs at least one link of its own.
+#: Maximum number of flows. Each flow needs at least one link of its own.
 MOST_FLOWS = 100_000
-#: A number without a unit. The core refuses longer ones.
+#: A number without a unit. The core refuses longer numbers.
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?")
 
 
@@ -138,7 +138,7 @@ def import_graph(
         """Returns the node if it is a host; otherwise adds a host with a link to it."""
         if kinds.get(node, "host") == "host":
             return node
-        # A node of the graph may already have this name.
+        # A node of the graph may already have the name of the new host.
         while host in kinds:
             host += "-host"
         network["hosts"].append(host)
@@ -167,7 +167,7 @@ def import_graph(
 
 
 def _of_graph(fault: Fault, links: Sequence[Mapping[str, Any]], flows: Sequence[tuple[str, str]]) -> Fault:
-    """Names a fault of a link or a flow by its ends, and adds how to give all edges a value or a unit."""
+    """Describes a fault of a link or a flow by its ends. Adds how to give all edges a value or a unit."""
     match = re.fullmatch(r"topology\.network\.(links|flows)\[(\d+)\]\.?(.*)", fault.key)
     if match is None:
         return fault
@@ -188,7 +188,7 @@ def _of_graph(fault: Fault, links: Sequence[Mapping[str, Any]], flows: Sequence[
 def _links(
     graph: Any, names: Mapping[Any, str], quantities: Mapping[str, Any], *, both_ways: bool, file: str
 ) -> list[dict[str, Any]]:
-    """Returns the links; two opposite edges of a directed graph are one link."""
+    """Returns the links. Two opposite edges of a directed graph are one link."""
     links: list[dict[str, Any]] = []
     alone: dict[tuple[str, str], dict[str, Any]] = {}
     for start, end, data in graph.edges(data=True):
@@ -277,7 +277,7 @@ def _read(path: Path, file: str) -> Any:
 
 def _graphml(nx: Any, text: str, file: str) -> Any:
     if "<!DOCTYPE" in text:
-        # A document type can declare entities, which can expand exponentially or include other files.
+        # A document type can declare entities. These can expand exponentially or include other files.
         problem = "has a document type (<!DOCTYPE ...>), which a graph does not need: delete it"
         raise InputError.of_file(file, problem)
     elements = list(ET.fromstring(text.encode()).iter())
@@ -294,7 +294,7 @@ def _node_link(nx: Any, data: Any, file: str) -> Any:
         raise InputError.of_file(file, problem)
     nodes, edges = lists
     _check_ids(nodes, edges, file)
-    # A multigraph keeps repeated edges. The keys that distinguish them do not matter.
+    # A multigraph keeps repeated edges. The keys that distinguish them have no meaning here.
     edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
     return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-#: Space between two columns.
+#: Space between two columns of a table.
 GAP = "  "
 #: Longer words may be broken in headings and in columns of words.
 LONGEST_WORD = 24
@@ -44,7 +44,8 @@ class Grid:
     heads: Sequence[str]
     rows: list[list[str]] = field(default_factory=list)
     left: Sequence[int] = (0,)
-    """Columns of words: aligned left, and wrapped if the screen is narrow. The other columns are numbers."""
+    """Columns that contain words. They are aligned left, and wrapped if the screen is narrow. All other columns
+    contain numbers."""
     keys: int = 1
     """Number of leading columns that are repeated if the table continues in a second block."""
     groups: dict[int, str] = field(default_factory=dict)
@@ -197,7 +198,7 @@ class Line:
     text: str
     style: str = ""
     is_note: bool = False
-    """True for a note that belongs in print, too: LaTeX sets it below the tables."""
+    """True for a note that also belongs in print. LaTeX output has it below the tables."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
@@ -218,7 +219,7 @@ def markdown(blocks: Iterable[Block]) -> str:
 def latex(blocks: Iterable[Block]) -> str:
     r"""Writes an answer in LaTeX: its tables, each followed by its notes, and other lines as comments.
 
-    Notes before the first table are also placed below that table.
+    Notes before the first table are placed below that table.
     """
     parts, notes, has_table = [r"% Needs \usepackage{booktabs} in the preamble."], list[str](), False
     for block in blocks:
@@ -319,11 +320,11 @@ def _row(cells: Iterable[str]) -> str:
 
 __all__ = ["Card", "Carded", "Grid"]
 
-#: Maximum number of rows of a table on a card; a line below counts the others.
+#: Maximum number of rows of a table on a card. A line below states the number of other rows.
 MOST_ROWS = 12
 #: Maximum length of a cell on a card.
 MOST_TEXT = 80
-# All notebooks keep inline styles, but few keep style sheets.
+# All notebooks keep inline styles, but few of them keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
 _CELL = (
     '<{tag} style="padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none;'
@@ -345,7 +346,10 @@ class Card:
 
     @classmethod
     def of(cls, title: str, blocks: Iterable[Block], notes: Iterable[str] = ()) -> Card:
-        """Creates a card of printed lines and tables. Each group of rows is a table of its own; lines below are notes."""
+        """Creates a card from printed lines and tables.
+
+        Each group of rows becomes a separate table. Lines after the tables become notes.
+        """
         lines, grids, below = list[str](), list[Grid](), list[str]()
         for block in blocks:
             if isinstance(block, Grid):

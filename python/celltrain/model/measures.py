@@ -40,7 +40,7 @@ class Measure:
     """A measure of a run, a flow, a port, a VC or a series; also a column of a table."""
 
     name: str
-    """Groups and their members are separated by a dot: `file_delay_ms.mean`."""
+    """A dot separates groups from their members: `file_delay_ms.mean`."""
     kind: str
     """Name of an Arrow type, or `name` for a text with many repetitions."""
     unit: str
@@ -51,7 +51,7 @@ class Measure:
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
     on_request: bool = False
-    """True if answers contain it only on request, such as delays of packets."""
+    """True if answers contain the measure only on request, such as delays of packets."""
     label: str = ""
     """The user's label in tables and figures; empty if the label is derived from the name."""
 
@@ -81,7 +81,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """A kind of recorded series."""
+    """An answer has links only if some link has loss rules."""
 
     name: str
     meaning: str
@@ -140,7 +140,7 @@ def result_schema() -> dict[str, Any]:
         "format": {"const": _TABLES["format"], "description": shape},
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "The result of a run"}
-    # An answer has links only if a link has loss rules.
+    # An answer has links only if some link has loss rules.
     return {**head, **whole, "required": sorted(set(whole["properties"]) - {"links"})}
 
 

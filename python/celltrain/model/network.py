@@ -71,7 +71,7 @@ class Network:
     """Name of the scenario."""
     nodes: tuple[Node, ...]
     links: tuple[OneWayLink, ...]
-    """The links in pairs, one for each direction."""
+    """The links in pairs. A pair has one link for each direction."""
     flows: tuple[Route, ...]
     bottleneck: int
     """The link to which `efficiency` refers, as an index into the list of links."""
@@ -121,9 +121,9 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
 def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> dict[str, float]:
     """Returns the max-min fair goodput of each flow in megabits per second.
 
-    No flow can gain rate without taking it from a flow with an equal or smaller rate. Shares count application data
-    only; traffic without TCP needs at most its mean rate. A share is the most that the flow's application can receive
-    over its part of the link; `efficiency` divides by this share.
+    No flow can gain rate without taking it from a flow with an equal or smaller rate. Shares include only application
+    data. Traffic without TCP needs at most its mean rate. A share is the largest goodput of the flow's application over
+    its part of the link, and `efficiency` divides by this share.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
@@ -157,11 +157,11 @@ RECOVERY = {
 }
 #: Kinds of traffic that do not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
-#: Default sizes of a TCP; a summary shows only other sizes.
+#: Default sizes of a TCP. A summary shows only sizes that differ.
 MSS, MTU, WINDOW = "512B", "1500B", "65535B"
-#: Profiles of behaviours other than the default, in words.
+#: Descriptions of profiles of behaviours, other than the default profile.
 RULES = {"paper": "rules of the papers"}
-#: Phases of timer ticks that are not the default.
+#: Phases of timer ticks, other than the default.
 PHASES = {"random": "random phases", "drifting": "drifting ticks"}
 #: Default congestion control of stacks.
 CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
@@ -174,7 +174,7 @@ MOST_FLOWS = 3
 
 
 def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any]) -> str:
-    """Describes the TCP of a scenario in one line, including flows with their own TCP.
+    """Describes the TCP of a scenario in one line, including flows and groups of requests with their own TCP.
 
     Args:
         scenario: A scenario, the path of a TOML file, the name of a shipped one, or a scenario as a table.
@@ -199,9 +199,13 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
             own[flow] = f"{shown(shortened(flow))} without TCP"
         elif (transport := _transport(options)) and transport != common:
             own[flow] = f"{shown(shortened(flow))}: {transport}"
+    for group, options in ((settings.get("requests") or {}) | (settings.get("incast") or {})).items():
+        if (transport := _transport(options)) and transport != common:
+            own[f"requests {group}"] = f"requests {shown(shortened(group))}: {transport}"
     parts = [common, *list(own.values())[:MOST_FLOWS]]
     if len(own) > MOST_FLOWS:
-        parts.append(f"{len(own) - MOST_FLOWS} more flows with settings of their own")
+        what = "flows and groups of requests" if settings.get("requests") or settings.get("incast") else "flows"
+        parts.append(f"{len(own) - MOST_FLOWS} more {what} with settings of their own")
     return "; ".join(parts)
 
 
@@ -221,7 +225,7 @@ def tcp_line(tcps: Sequence[str]) -> str:
 
 
 def tcp_lines(named: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yields a line for each TCP, with the names of its cases unless all have the same."""
+    """Yields a line for each TCP. Unless all cases have the same TCP, it names the cases."""
     cases: dict[str, dict[str, None]] = {}
     for name, tcp in named:
         cases.setdefault(tcp, {})[shown(name)] = None
@@ -230,7 +234,7 @@ def tcp_lines(named: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _transport(options: Mapping[str, Any]) -> str:
-    """Describes the real stack or the TCP of a scenario or a flow; empty if a flow has none of its own."""
+    """Describes the real stack or the TCP of a scenario or a flow; empty if a flow uses that of its scenario."""
     if options.get("stack"):
         [(name, settings)] = options["stack"].items()
         if name == "python":
@@ -284,7 +288,7 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
     rules, sizes = RULES.get(options.get("rules", ""), ""), _sizes(options)
-    # Put what affects results most first, because figures truncate long lines.
+    # Put the facts that affect results most first, because figures truncate long lines.
     details = [
         RECOVERY[name],
         *([rules] if rules else []),
@@ -296,7 +300,7 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     words = f"{name}{by} ({', '.join(details)})"
-    # The name implies the recovery, so long lines omit the recovery.
+    # The name implies the method of recovery, so long lines omit the method.
     return words if len(words) <= MOST_WORDS or not (rules or sizes) else f"{name}{by} ({', '.join(details[1:])})"
 
 

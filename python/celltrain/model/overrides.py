@@ -39,7 +39,7 @@ def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
 
 
 def _axis(path: str, settings: Sequence[Setting]) -> Any:
-    """Returns an axis of values. A TCP stays a text, because its table depends on the scenario."""
+    """Returns an axis of values. A TCP remains text, because its table depends on the scenario."""
     if not choices(path):
         return [one.value for one in settings]
     return {"path": path, "values": {one.label: one.label if is_tcp(path) else one.value for one in settings}}
@@ -120,7 +120,10 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
 
 
 def is_tcp(path: str) -> bool:
-    """Returns whether a path leads to a TCP; changing its variant keeps the other settings: see `with_settings_of`."""
+    """Returns whether a path leads to a TCP.
+
+    A change of its variant keeps the other settings; see `with_settings_of`.
+    """
     return path.rpartition(".")[2] == "tcp"
 
 
@@ -148,7 +151,7 @@ def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merges two tables; values of the second replace those of the first."""
+    """Merges two tables. Values of the second table replace those of the first."""
     made = copy.deepcopy(dict(below))
     for key, value in above.items():
         inside = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
@@ -164,7 +167,7 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
     made: dict[str, Any] = copy.deepcopy(dict(scenario))
     by_path: dict[str, Setting] = {}
     faults = []
-    # Apply a whole table before the settings inside it.
+    # Apply a whole table before the settings inside the table.
     for path in sorted(settings, key=lambda path: path.count(".")):
         given = settings[path]
         try:

@@ -73,17 +73,17 @@ def seconds(text: str) -> float:
 
 
 def exact(number: float) -> Fraction:
-    """Converts a number by its decimal digits, so that 0.1 is exactly a tenth."""
+    """Converts a number via its decimal digits, so that 0.1 is exactly a tenth."""
     return Fraction(Decimal(repr(number)))
 
 
 Schema = dict[str, Any]
-#: An index into a list. No list has billions of members.
+#: An index into a list. No list has more members than this allows.
 _INDEX = re.compile("[0-9]{1,9}")
 
 
 class UnknownKeyError(CelltrainError):
-    """Raised for a path to a key that does not exist; the text is a clause that follows the path."""
+    """Raised if a path leads to a key that does not exist. The text is a clause that follows the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class Key:
     quantity: Quantity | None
     """Kind of number with a unit, if the key takes one."""
     whole: bool
-    """True if the key takes integers only."""
+    """Unit of plain numbers; empty if they have no unit, or if the key takes other values."""
     unit: str
     """Unit of plain numbers; empty if they have none, or if the key takes other values."""
     meaning: str
@@ -116,7 +116,7 @@ def follow(path: str) -> Key:
     if any(
         "string" in _types([one]) and not one.keys() & {"x-quantity", "enum", "const"} for one in _alternatives(place)
     ):
-        # The key also takes other texts, such as the name of a distribution.
+        # The key also accepts other texts, such as the name of a distribution.
         quantity = None
     return Key(
         path=path,
@@ -130,20 +130,20 @@ def follow(path: str) -> Key:
 
 @checked()
 def choices(path: str) -> list[str]:
-    """Lists the tables from which a path takes exactly one, such as the policies of a port; empty for other paths.
+    """Lists the tables of which a path takes exactly one, such as the policies of a port; empty for other paths.
 
     Raises `UnknownKeyError` if the path does not exist.
 
     >>> "epd" in choices("port.bottleneck.policy"), choices("port.bottleneck.buffer")
     (True, [])
     """
-    # A table with a single required key looks like a choice, but is not listed as one.
+    # A table that has a single required key looks like a choice between tables, but is not listed as one.
     listed = [inner for schema in _place(path) for one in _with_choices(schema) for inner in one.get("oneOf", [])]
     tables = [list(one.get("properties", {})) for one in listed if "required" in one]
     return [keys[0] for keys in tables if len(keys) == 1]
 
 
-#: Common names in tables whose names the scenario chooses.
+#: Common names of entries in tables whose names the scenario chooses.
 _NAMED = {"port": ["bottleneck", "default"]}
 
 
@@ -167,7 +167,7 @@ def steps(path: str) -> list[str]:
 
 
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
-    """Sets a value by its dotted path; adds missing tables, and replaces what is there, even a whole table.
+    """Sets a value at a dotted path. Adds missing tables, and replaces an existing value, even a whole table.
 
     Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
     member.
@@ -182,7 +182,7 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _member(members: list[Any], step: str, path: str) -> int:
-    """Returns the index that a step gives."""
+    """Returns the list index that a step gives."""
     if not _INDEX.fullmatch(step) or int(step) >= len(members):
         raise UnknownKeyError(
             f"sets {path}, but {step!r} is not an index into a list of {len(members):,}, counted from 0"
@@ -210,7 +210,7 @@ def _place(path: str) -> list[Schema]:
 
 
 def _with_choices(schema: Schema) -> Iterator[Schema]:
-    """Yields a schema, the one it refers to, and the choices in it."""
+    """Yields a schema, the schema to which it refers, and the choices in it."""
     yield schema
     if "$ref" in schema:
         yield from _with_choices(_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]])

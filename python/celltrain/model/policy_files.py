@@ -9,12 +9,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.model import grammar, python_policy, python_stack, shipped
+from celltrain.model import grammar, python_memory, python_policy, python_stack, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
@@ -22,7 +22,7 @@ from celltrain.text import described, nearest, shown
 
 #: How to write the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
-#: Name, in messages, of a policy that is not from a file.
+#: Name, in messages, of a policy that does not come from a file.
 _NO_FILE = "policy"
 #: The page of the manual on Python policies.
 PYTHON_PAGE = "docs/python-policies.md"
@@ -62,7 +62,7 @@ class Policy:
     @classmethod
     @checked()
     def read(cls, path: str | os.PathLike[str]) -> Policy:
-        """Reads a policy file: a table `policy` and perhaps a `name`, or a scenario that has one policy.
+        """Reads a policy file: a table `policy` and possibly a `name`, or a scenario with a single policy.
 
         Args:
             path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine`
@@ -76,9 +76,9 @@ class Policy:
 
     def refused(self, fault: Fault, path: str) -> Fault:
         """If a scenario has this policy at `path`, turns a fault of the scenario into a fault in the policy's file."""
-        if not f"{fault.key}.".startswith(f"{path}."):
+        if not is_below(fault.key, path):
             return fault
-        parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
+        parts = (self.prefix + unquoted(fault.key).removeprefix(path).removeprefix(".")).rstrip(".").split(".")
         known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
         line = next((line for line in known if line is not None), None)
         return fault.changed(file=self.file, line=line, key=".".join(parts))
@@ -93,7 +93,10 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting; refers to the policy, so that faults can name its file. Copies do not."""
+    """A policy's table as a setting.
+
+    It refers to the policy, so that faults can name the file. Copies do not refer to it.
+    """
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)
@@ -103,9 +106,23 @@ class Table(dict[str, Any]):
         return copy.deepcopy(dict(self), memo)
 
 
+def unquoted(key: str) -> str:
+    """Returns a key of a fault as in paths, where patterns of names have no quotes.
+
+    >>> unquoted('switch."*".memory.cells')
+    'switch.*.memory.cells'
+    """
+    return re.sub(r'"([^".]*\*[^".]*)"', r"\1", key)
+
+
+def is_below(key: str, path: str) -> bool:
+    """Returns whether the key of a fault is this path into a scenario, or below it."""
+    return f"{unquoted(key)}.".startswith(f"{path}.")
+
+
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:
     """Turns a fault at or below `path` into a fault in the policy file of the setting; None if it has no file."""
-    if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
+    if not isinstance(setting, Table) or not is_below(fault.key, path) or setting.policy.file == _NO_FILE:
         return None
     return setting.policy.refused(fault, path)
 
@@ -120,7 +137,7 @@ def is_file(text: str) -> bool:
 
 
 def _class(text: str) -> re.Match[str] | None:
-    """Matches a text that names a Python class. `epd:threshold` is not one, because `epd` is a policy."""
+    """Matches a text that names a Python class. `epd:threshold` does not name a class, because `epd` is a policy."""
     return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
 
 
@@ -138,7 +155,7 @@ def read(
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
-        return _of_class(text, match, folder)
+        return _with(_of_class(text, match, folder), change)
     path = _path(text, folder)
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
@@ -146,7 +163,7 @@ def read(
             if near := shipped.with_ending(Path(text), folder):
                 raise InputError.of_file(text, f"there is no such file; did you mean {shown(near)}?")
             if not is_file(os.fsdecode(given)) and path.name == text and ("=" in text or not path.suffix):
-                return Policy(name=text, table=_of_words(text))
+                return _with(Policy(name=text, table=_of_words(text)), change)
         content = read_text(path, what="policy")
     root, lines = shipped.toml(content, file)
     root = change(root)
@@ -175,6 +192,11 @@ def read(
         several = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
         raise InputError.of(several if policy else f"is not {FORM}", **at)
     return Policy(name=name, table=policy, file=file, lines=lines)
+
+
+def _with(policy: Policy, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Policy:
+    """Returns a policy without a file, with its table changed as that of a file."""
+    return replace(policy, table=change({"policy": policy.table})["policy"])
 
 
 def _path(name: str, folder: Path | None) -> Path:
@@ -257,7 +279,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
 def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
     """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine:window=4`.
 
-    Raises `InputError`. Returns None if the text names no class, but one of the `stacks` of celltrain.
+    Raises `InputError`. Returns None if the text names one of the built-in `stacks` instead of a class.
     """
     parts = grammar.split(text, ":")
     given = dict(part.split("=", 1) for part in parts if "=" in part)
@@ -273,8 +295,23 @@ def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tu
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
     """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
-    name, table = _class_table(text, match, folder, python_policy.faults)
+    name, table = _class_table(text, match, folder, _faults)
     return Policy(name=name, table=table, file=shown(text), prefix="policy.")
+
+
+def _faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Returns the faults of the class of a policy, of ports or of memories."""
+    find = python_memory.faults if is_of_memories(called) else python_policy.faults
+    return find(called, settings)
+
+
+def is_of_memories(called: str) -> bool:
+    """Returns whether a Python class, given by module and name, is a policy of memories."""
+    try:
+        python_policy.class_of(called, python_memory.PythonMemoryPolicy)
+    except LookupError:
+        return False
+    return True
 
 
 def _class_table(
@@ -319,7 +356,7 @@ def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     if module in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(module, _existing(file, folder))
-    assert spec is not None and spec.loader is not None, "the name of the file ends in .py"
+    assert spec is not None and spec.loader is not None, "the file name ends in .py"
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:

@@ -1,8 +1,8 @@
 """Policies written as Python classes.
 
 A class decides which frames a port admits. Every port with the policy has its own instance, which is called once per
-frame. A scenario names the class but loads no code: the class must be loaded already, or be in a module that the user
-names in the environment variable CELLTRAIN_POLICIES.
+frame. A scenario names the class but loads no code. So the class must be loaded already, or its module must be named in
+the environment variable CELLTRAIN_POLICIES.
 
 >>> import celltrain as ct
 >>> class Half(PythonPolicy):
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Classes in this process by their names in scenarios, including those of scripts and notebooks.
 KNOWN: dict[str, type[Any]] = {}
-#: Modules that may be imported for a scenario because the process that sent the work had loaded them.
+#: Modules that may be imported for a scenario, because they were loaded in the process that sent the work.
 _SENT: set[str] = set()
 #: The environment variable that names further modules, separated by commas.
 VARIABLE = "CELLTRAIN_POLICIES"
@@ -63,13 +63,15 @@ class PolicyPort:
     cells_per_second: float
     """C: the cell rate of the link."""
     vcs: tuple[str, ...]
-    """Names of the VCs through the port, by their numbers."""
+    """Names of the VCs that cross the port, in the order of their numbers."""
 
 
 class Named:
     """Base of classes that scenarios choose by module and name, with settings."""
 
     _called: ClassVar[str] = ""
+    #: Kind of the classes, for messages.
+    _kind: ClassVar[str] = ""
     _set: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
@@ -108,6 +110,7 @@ class PythonPolicy(Named):
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change.
     """
 
+    _kind = "a policy of ports"
     #: Action if a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
 
@@ -178,7 +181,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:
-        # Show the name, because the address in a repr differs between runs.
+        # Show the name, because the address in a repr differs from run to run.
         called = getattr(function, "__qualname__", type(function).__name__)
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         fault = Fault.of_option("function", called, "cannot be compiled by numba; fix what it reports")
@@ -193,7 +196,7 @@ def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
 
 
 def allow(modules: Iterable[str]) -> None:
-    """Allows scenarios to name classes in these modules, because the sender of the work had them."""
+    """Allows scenarios to name classes in these modules, because the sender of the work had loaded them."""
     _SENT.update(modules)
 
 
@@ -261,8 +264,17 @@ def class_of(called: str, base: type[C]) -> type[C]:
     """Returns the subclass of `base` with this module and name; raises `LookupError` with the problem."""
     found = KNOWN.get(called) or _loaded(called)
     if not isinstance(found, type) or not issubclass(found, base):
+        if isinstance(found, type) and issubclass(found, Named) and issubclass(base, Named) and found._kind:
+            raise LookupError(
+                f"is {found._kind} (a subclass of celltrain.{_base_of(found)}), but here {base._kind} is needed"
+            )
         raise LookupError(f"is not a subclass of celltrain.{base.__name__}")
     return found
+
+
+def _base_of(cls: type) -> str:
+    """Returns the name of the class of celltrain from which a class is derived."""
+    return next(base.__name__ for base in cls.__mro__ if base.__module__.startswith("celltrain."))
 
 
 def _loaded(called: str) -> Any:
@@ -290,7 +302,7 @@ def _loaded(called: str) -> Any:
 
 
 def _when_full_problem(value: object) -> str:
-    """Returns what is wrong with a value of `when_full`; empty if it is valid."""
+    """Describes the problem with a value of `when_full`; empty if the value is valid."""
     if isinstance(value, str) and value in WHEN_FULL:
         return ""
     return f"is not an action for a full buffer; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
@@ -319,6 +331,6 @@ def setting_problem(name: str, value: object, known: Mapping[str, Any]) -> str:
 
 
 def _kind(value: object) -> str:
-    """Returns the kind of a setting's value; empty if no setting can have it."""
+    """Returns the kind of a setting's value; empty if settings cannot have this kind of value."""
     kinds = ((bool, "True or False"), (int | float, "a number"), (str, "a text"))
     return next((words for kind, words in kinds if isinstance(value, kind)), "")

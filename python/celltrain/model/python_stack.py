@@ -62,13 +62,14 @@ class Stack(Named):
     """Base class of your own transport stacks; override `on_packet`, `poll` and `next_timeout`.
 
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change. An attribute
-    `mss` is also the most payload of a packet in bytes, besides 40 bytes of headers; without it, that is 512. Times are
-    whole nanoseconds since the start of the run.
+    `mss` is also the maximum payload of a packet in bytes, in addition to 40 bytes of headers. Without it, the maximum
+    is 512. Times are whole nanoseconds since the start of the run.
     """
 
+    _kind = "a stack"
     #: Number of bytes that the receiving application has received, in order; maintained by the stack.
     received: int = 0
-    #: True at the sender once all of a file has been acknowledged; maintained by the stack.
+    #: True at the sender once a whole file has been acknowledged. The stack updates it.
     completed: bool = False
     #: The end of the flow; set before `start`.
     end: StackEnd
@@ -85,11 +86,11 @@ class Stack(Named):
         """Called once before the run."""
 
     def on_packet(self, now: int, packet: bytes) -> None:
-        """Handles a packet that has arrived, from its IP header on. A call of `poll` follows."""
+        """Handles a packet that has arrived. The packet starts with its IP header. A call of `poll` follows."""
         raise ScenarioError.of_option("stack", type(self).__name__, f"has no {_METHODS['on_packet']}")
 
     def poll(self, now: int) -> Iterable[bytes]:
-        """Returns the packets to send now, each from its IP header on.
+        """Returns the packets to send now. Each starts with its IP header.
 
         Called first when the flow starts, then after arrivals, and when a timeout has expired.
         """
@@ -98,7 +99,7 @@ class Stack(Named):
     def next_timeout(self, now: int) -> int | None:
         """Returns when to call `poll` next if no packet arrives before; None for never. Called after `poll`.
 
-        If it returns `now`, the call comes one nanosecond later.
+        If the method returns `now`, `poll` is called one nanosecond later.
         """
         raise ScenarioError.of_option("stack", type(self).__name__, f"has no {_METHODS['next_timeout']}")
 
@@ -112,7 +113,7 @@ class Stack(Named):
 def mss_of(called: str, settings: dict[str, Any]) -> dict[str, str]:
     """Returns the key `mss` of a scenario's table for a class with these settings, if it has an attribute `mss`.
 
-    The core also calls this, and refuses other values.
+    The core also calls this function, and refuses other values.
     """
     return _mss(settings.get("mss", getattr(class_of(called, Stack), "mss", None)))
 

@@ -32,15 +32,15 @@ class Reading:
     """The core's verdict on a scenario."""
 
     handle: _core.Scenario | None = None
-    """The scenario, read, checked and ready to run. None if it has faults."""
+    """The scenario after reading and checking, ready to run. None if it has faults."""
     faults: list[Fault]
-    """Everything that is wrong with the scenario."""
+    """All faults of the scenario."""
     warnings: list[str] = field(default_factory=list)
     """Reasons to doubt the scenario's results."""
     memory_bytes: int | None = None
     """Memory that a run reserves; None if the scenario has faults."""
     does_not_fit: bool = False
-    """True if the scenario needs more memory than is free; it may run on another machine, or later."""
+    """True if the scenario needs more memory than is free now. It may run later or on another machine."""
 
     @classmethod
     def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
@@ -142,7 +142,7 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
 def read(
     scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any] | None = None, *, option: str = ""
 ) -> Reading:
-    """Reads and checks a scenario: a `Scenario`, the path of a TOML file or the name of a shipped one.
+    """Reads and checks a scenario: a `Scenario`, the path of a TOML file, or the name of a shipped scenario.
 
     Args:
         scenario: The scenario.
@@ -173,7 +173,7 @@ def _table_of(scenario: Any) -> dict[str, Any]:
     return made
 
 
-#: Keys that occur in plans and not in scenarios.
+#: Keys that occur in plans but not in scenarios.
 _OF_PLANS = {"scenario", "axes", "paired", "points", "sample", "measures", "seeds", "tune"}
 
 
@@ -225,7 +225,7 @@ def _placed(
     option: str,
     made: Mapping[str, Any],
 ) -> Fault:
-    """Adds the location of a fault: the option that sets the key, its policy file, or the line in the scenario file."""
+    """Adds the location of a fault: the option that sets the key, the policy file, or the line in the scenario file."""
     if (other := overrides.misnamed(fault, made, settings)) is not None:
         wrong, path = other
         written = f" ({option} {path}={settings[path].typed})" if option else ""
@@ -233,7 +233,7 @@ def _placed(
     # Check settings inside a table before the table itself.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
         is_ambiguous = "names 2" in fault.problem and path.startswith(f"{fault.key}.")
-        if is_ambiguous or f"{fault.key}.".startswith(f"{path}."):
+        if is_ambiguous or policy_files.is_below(fault.key, path):
             text = setting.typed
             problem = f"{fault.problem} ({option} {path}={text})" if option else fault.problem
             if at := policy_files.refused(replace(fault, problem=problem), path, setting.value):
@@ -254,7 +254,7 @@ def name_of(scenario: Scenario) -> str:
 def load(
     path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
 ) -> Scenario:
-    """Loads a scenario from a TOML file, or a shipped one, checks it and fills in every default.
+    """Loads a scenario from a TOML file, or a shipped scenario, checks it, and fills in every default.
 
     Args:
         path: The file, or the name of a shipped scenario.
@@ -279,9 +279,9 @@ def load(
 
 @checked(ScenarioError)
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
-    """Lists everything that is wrong with a scenario. The list is empty if the scenario can be run.
+    """Lists all faults of a scenario. The list is empty if the scenario can run.
 
-    If the scenario has Python stacks, its beginning runs twice, which must give the same result.
+    If the scenario has Python stacks, its beginning runs twice. Both runs must give the same result.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
@@ -303,10 +303,13 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
 def repeated(reading: Reading) -> list[Fault]:
     """Runs the beginning of a scenario with Python stacks twice. Returns a fault if the results differ, or a run fails.
 
-    Repeats this with ten times the beginning, up to the whole run, as long as that should take less than `PATIENCE_S`.
+    Repeats the check with ten times the duration, up to the whole run, as long as it should take less than
+    `PATIENCE_S`.
     """
     scenario = reading.scenario or {}
-    tables = {"stack": scenario, **{f"flow.{name}.stack": one for name, one in (scenario.get("flow") or {}).items()}}
+    kinds = {kind: scenario.get(kind) or {} for kind in ("flow", "requests", "incast")}
+    own = {f"{kind}.{name}.stack": one for kind, tables in kinds.items() for name, one in tables.items()}
+    tables = {"stack": scenario, **own}
     stacks = {key: (one.get("stack") or {}).get("python") for key, one in tables.items()}
     found = {key: one["class"] for key, one in stacks.items() if one}
     if reading.handle is None or not found:
@@ -399,13 +402,13 @@ BEGINNING_S = 0.1
 #: Maximum real time of a longer check, in seconds.
 PATIENCE_S = 5.0
 
-# Keys that are written first; the others follow in their own order.
+# Keys that are written first. Other keys follow in their own order.
 ORDER = (
     *("name", "duration", "seed", "topology", "tcp", "stack", "flow", "vc", "port", "edge"),
     *("hosts", "switches", "edge_devices", "links", "flows"),
     *("between", "from", "to", "rate", "delay", "rate_back", "delay_back"),
 )
-# Lists longer than this have one item per line.
+# Lists longer than this are written with one item per line.
 MAX_LINE = 100
 
 
@@ -474,7 +477,7 @@ def _numbered(character: str) -> str:
 
 
 def _wrapped(items: list[str]) -> str:
-    """Wraps items into lines of at most `MAX_LINE` characters; a longer item has its own line."""
+    """Wraps items into lines of at most `MAX_LINE` characters. A longer item gets its own line."""
     lines = [""]
     for item in items:
         if lines[-1] and len(lines[-1]) + len(item) + 6 > MAX_LINE:

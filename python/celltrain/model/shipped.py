@@ -62,7 +62,7 @@ def scenarios() -> list[str]:
 
 
 def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
-    """Finds a shipped scenario or plan: its file name for messages, and its text; None if there is none.
+    """Finds a shipped scenario or plan. Returns its file name for messages, and its text; None if there is none.
 
     Args:
         name: The name, with or without `.toml`.
@@ -89,7 +89,7 @@ def policies(kind: str = "Policy") -> list[str]:
 
 
 def with_ending(path: Path, folder: Path | None = None) -> str:
-    """Returns the name with `.toml` appended if that is a file and the name has no suffix; empty otherwise."""
+    """If the name has no suffix and a file of this name with `.toml` exists, returns that name; otherwise empty."""
     try:
         exists = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
     except (OSError, ValueError):
@@ -99,7 +99,7 @@ def with_ending(path: Path, folder: Path | None = None) -> str:
 
 
 def advice(path: Path, kind: str) -> str:
-    """Returns the end of a message about a missing file: a similar shipped file, or a policy of this name.
+    """Returns the end of a message about a missing file: a shipped file with a similar name, or a policy of this name.
 
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
@@ -124,7 +124,7 @@ def advice(path: Path, kind: str) -> str:
 
 
 def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
-    """Returns the display name and the text of a scenario or a plan: a file, or a shipped one by its name.
+    """Returns the display name and the text of a scenario or plan, either a file or a shipped one.
 
     Args:
         name: The path or the name; a file of that name takes precedence.
@@ -145,7 +145,7 @@ def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
-    """Reads a text file of at most the size of a scenario; raises `ScenarioError` if that is impossible."""
+    """Reads a text file of at most the maximum size of a scenario; raises `ScenarioError` if that is impossible."""
     name = shown(path)
     try:
         content = files.read_bytes(path, what=what)
@@ -160,7 +160,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         form = f"; a {what} is a TOML file" if what in FOLDERS else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError.of_file(name, problem) from None
-    # A file of another kind, such as a table of a run, would have a fault in every line.
+    # A file of another kind, such as a table of results, would cause a fault in every line.
     is_other = what in (*FOLDERS, "policy") and path.suffix not in ("", ".toml")
     if is_other and (faults := json.loads(_core.toml(text, name))["faults"]):
         problem = f"is not a {what}, which is a TOML file: line {faults[0]['line']} {faults[0]['problem']}"

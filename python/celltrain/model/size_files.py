@@ -19,7 +19,7 @@ from celltrain.text import shown
 ENDING = ".csv"
 #: A number. Python's `float` also accepts underscores, and the digits of other scripts.
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*")
-#: A cell that starts like a number, in any script.
+#: A cell that starts like a number, in any script of the world.
 _LIKE_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?\d")
 #: Form of a row, for messages.
 FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
@@ -122,7 +122,7 @@ def with_rows(
 
 
 def placed(fault: Fault, files: Mapping[str, SizeFile]) -> Fault:
-    """Moves a fault in a row to the file that has the row."""
+    """Assigns the fault of a row to the file that contains the row."""
     for key, file in files.items():
         if (moved := file.placed(fault, key)) is not fault:
             return moved
@@ -130,7 +130,7 @@ def placed(fault: Fault, files: Mapping[str, SizeFile]) -> Fault:
 
 
 def _unreadable(fault: Fault, key: str, name: str) -> Fault:
-    """Returns a fault of a whole file as one of the setting that names it."""
+    """Returns a fault of a whole file as a fault of the setting that names the file."""
     return Fault.of(f"cannot be used: {fault.message}", key=key, value=json.dumps(name))
 
 

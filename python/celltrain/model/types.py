@@ -77,6 +77,7 @@ __all__ = [
     "Infinite",
     "Internetwork",
     "LeafSpine",
+    "Length",
     "LimitedTransmit",
     "Link",
     "LinkOptions",
@@ -101,6 +102,7 @@ __all__ = [
     "OnOff",
     "OutOfOrder",
     "OwnSwitch",
+    "PacketAdmission",
     "Pairs",
     "PartialAckTimer",
     "PartialAcks",
@@ -116,8 +118,10 @@ __all__ = [
     "Ppd",
     "ProcessingTimes",
     "Python",
+    "PythonMemory",
     "PythonSetting",
     "PythonStack",
+    "QueueEnd",
     "QueueOptions",
     "Quic",
     "QuicCongestion",
@@ -165,6 +169,7 @@ __all__ = [
     "Times",
     "Topology",
     "Traffic",
+    "Until",
     "UnusedWindow",
     "Vanilla",
     "VcMerge",
@@ -195,8 +200,8 @@ class Aal5Options(Model):
     max_sdu: str = Field(
         default="65.535kB",
         description=(
-            "Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded "
-            "without waiting for its last cell (ITU-T I.363.5: at most 65535 bytes)."
+            "Longest frame that a receiver accepts, without trailer and padding. The receiver discards a longer "
+            "frame without waiting for its last cell (ITU-T I.363.5: at most 65535 bytes)."
         ),
         examples=["512B"],
     )
@@ -312,8 +317,7 @@ class Edge(Model):
         serialization_alias="buffer",
         ge=1,
         description=(
-            "EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: "
-            "infinite."
+            "EB: buffer size in cells, for each VC or for all VCs together, depending on `memory`. Default: infinite."
         ),
     )
     discard: EdgeDiscard = Field(
@@ -337,8 +341,8 @@ class Smoltcp(Model):
     ack_delay: str = Field(
         default="10ms",
         description=(
-            "Longest time for which the receiver waits for a second segment before it acknowledges the first; 0s "
-            "to acknowledge every segment at once."
+            "Longest time for which the receiver waits for a second segment before it acknowledges the first. "
+            "With 0s, every segment is acknowledged at once."
         ),
         examples=["5us"],
     )
@@ -363,7 +367,9 @@ class Smoltcp(Model):
 
 
 QuicCongestion: TypeAlias = Literal["new_reno", "cubic"]
-"""Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat."""
+"""Congestion control of quinn-proto. BBR is excluded, because it draws random numbers without a seed, so no run
+would repeat.
+"""
 
 
 class Quic(Model):
@@ -372,8 +378,8 @@ class Quic(Model):
     ack_delay: str | None = Field(
         default=None,
         description=(
-            "Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when "
-            "absent, the receiver's default of 25 ms."
+            "Longest time for which the receiver may delay an acknowledgement, if the sender requests a limit. "
+            "Default: the receiver's own limit of 25 ms."
         ),
         examples=["5us"],
     )
@@ -394,7 +400,7 @@ class Quic(Model):
     )
     send_buffer: str | None = Field(
         default=None,
-        description="Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.",
+        description="Data that the sender keeps until it is acknowledged. Default: eight times the receiver's window.",
         examples=["512B"],
     )
 
@@ -404,7 +410,7 @@ PythonSetting: TypeAlias = bool | int | float | str
 
 
 class PythonStack(Model):
-    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
+    """A user-defined transport stack as a Python class. Its module is imported in the process that executes the run.
     A run does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the
     results.
     """
@@ -424,7 +430,7 @@ Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp
 """A real transport stack in a scenario: a table whose only key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
-"""Effect on cwnd of a pause in which no data is outstanding (A-48). Only `bursts` traffic pauses."""
+"""Effect on cwnd of a pause without outstanding data (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
 """Growth of the retransmission timeout after repeated timeouts."""
@@ -433,7 +439,7 @@ Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms", "timer"]
-"""Times at which the receiver acknowledges segments that arrive in order."""
+"""When the receiver acknowledges segments that arrive in order."""
 
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """Effect of a duplicate acknowledgement on cwnd."""
@@ -442,7 +448,7 @@ Ecn: TypeAlias = Literal["off", "on"]
 """Reaction to marked packets (explicit congestion notification)."""
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
-"""Timeouts after which the sender discards its estimate of the round-trip time (A-63)."""
+"""After which timeouts the sender discards its estimate of the round-trip time (A-63)."""
 
 FastRetransmit: TypeAlias = Literal[
     "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
@@ -456,7 +462,7 @@ FormulaStart: TypeAlias = float | str
 
 
 class CongestionFormula(Model):
-    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept between
+    """A user-defined congestion control: formulas for cwnd and ssthresh, constants, and state that is kept between
     evaluations.
 
     Source: the scenario.
@@ -487,19 +493,19 @@ FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
 """cwnd after the acknowledgement that ends `newreno`'s fast recovery."""
 
 GapAcks: TypeAlias = Literal["at_once", "delayed"]
-"""Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2)."""
+"""When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."""
 
 LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
-"""Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd."""
+"""Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit."""
 
 OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
-"""The window that the receiver advertises while it keeps segments that arrived out of order (A-64)."""
+"""The window that the receiver advertises while it keeps out-of-order segments (A-64)."""
 
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
-"""Treatment of segments that arrive out of order, beyond a gap (A-19)."""
+"""What the receiver does with segments beyond a gap (A-19)."""
 
 PartialAckTimer: TypeAlias = Literal["first", "every"]
-"""Partial acknowledgements that restart the retransmission timer (A-52). Only `newreno` uses this key."""
+"""Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."""
 
 PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 """Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26). Only
@@ -513,7 +519,7 @@ RecoveryEnd: TypeAlias = Literal["hold", "grow"]
 """Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
 
 RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
-"""cwnd during fast recovery, before it is inflated."""
+"""cwnd during fast recovery, without inflation."""
 
 RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
 """Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
@@ -530,10 +536,12 @@ RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Round-trip time samples of retransmitted segments."""
 
 Rules: TypeAlias = Literal["rfc", "paper"]
-"""A profile of behaviours, which gives the defaults of six options. An option that is set wins."""
+"""A profile of behaviours, which provides the defaults of six options. An option that is set overrides the
+profile.
+"""
 
 SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
-"""The largest cwnd at which slow start continues (A-47)."""
+"""The largest cwnd at which slow start still continues (A-47)."""
 
 SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
@@ -559,7 +567,7 @@ WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_a
 """Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
 
 WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
-"""Growth of cwnd beyond the receive window (A-24). The usable window never does."""
+"""Growth of cwnd beyond the receive window (A-24). The usable window never exceeds it."""
 
 
 class TcpOptions(Model):
@@ -567,7 +575,7 @@ class TcpOptions(Model):
 
     after_idle: AfterIdle | None = Field(
         default=None,
-        description="Effect on cwnd of a pause in which nothing is outstanding (A-48). Determined by `rules` if absent.",
+        description="Effect on cwnd of a pause without outstanding data (A-48). Default: determined by `rules`.",
     )
     backoff: Backoff = Field(
         default="double", description="Growth of the retransmission timeout after repeated timeouts."
@@ -585,7 +593,7 @@ class TcpOptions(Model):
         default="200ms", description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
     )
     delayed_acks: DelayedAcks = Field(
-        default="off", description="Times at which the receiver acknowledges segments that arrive in order."
+        default="off", description="When the receiver acknowledges segments that arrive in order."
     )
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
@@ -593,7 +601,7 @@ class TcpOptions(Model):
     ecn: Ecn = Field(default="off", description="Reaction to marked packets (explicit congestion notification).")
     estimate_forgotten: EstimateForgotten = Field(
         default="never",
-        description="Timeouts after which the sender discards its estimate of the round-trip time (A-63).",
+        description="After which timeouts the sender discards its estimate of the round-trip time (A-63).",
     )
     fast_retransmit: FastRetransmit = Field(
         default="by_variant",
@@ -609,7 +617,8 @@ class TcpOptions(Model):
         default="ssthresh", description="cwnd after the acknowledgement that ends `newreno`'s fast recovery."
     )
     gap_acks: GapAcks = Field(
-        default="at_once", description="Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2)."
+        default="at_once",
+        description="When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).",
     )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
@@ -656,22 +665,24 @@ class TcpOptions(Model):
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
     offered_window: OfferedWindow = Field(
         default="whole",
-        description="The window that the receiver advertises while it keeps segments that arrived out of order (A-64).",
+        description="The window that the receiver advertises while it keeps out-of-order segments (A-64).",
     )
     out_of_order: OutOfOrder = Field(
-        default="keep", description="Treatment of segments that arrive out of order, beyond a gap (A-19)."
+        default="keep", description="What the receiver does with segments beyond a gap (A-19)."
     )
     pacing_rate: str | None = Field(
         default=None,
         description=(
-            "Rate at which the sender is paced: two segments are at least as far apart as the time of one segment"
-            " at this rate, cell headers included. When absent, the sender is not paced."
+            "Rate at which the sender is paced: segments are at least as far apart as one segment takes at this "
+            "rate, including cell headers. Default: not paced."
         ),
         examples=["155.52Mbps"],
     )
     partial_ack_timer: PartialAckTimer = Field(
         default="first",
-        description="Partial acknowledgements that restart the retransmission timer (A-52). Only `newreno` uses this key.",
+        description=(
+            "Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."
+        ),
     )
     partial_acks: PartialAcks = Field(
         default="deflate",
@@ -685,8 +696,8 @@ class TcpOptions(Model):
     receive_window: str = Field(
         default="65.535kB",
         description=(
-            "rwnd: the window the receiver advertises; the sender uses whole segments of it. Window scaling is "
-            "used above 65535 bytes."
+            "rwnd: the receive window that the receiver advertises. The sender uses only whole segments. Above "
+            "65535 bytes, window scaling is used."
         ),
         examples=["512B"],
     )
@@ -702,7 +713,7 @@ class TcpOptions(Model):
         default="hold", description="Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."
     )
     recovery_window: RecoveryWindow = Field(
-        default="ssthresh", description="cwnd during fast recovery, before it is inflated."
+        default="ssthresh", description="cwnd during fast recovery, without inflation."
     )
     repeated_acks: RepeatedAcks = Field(
         default="at_once", description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
@@ -717,9 +728,11 @@ class TcpOptions(Model):
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
     rtt_sampling: RttSampling = Field(default="karn", description="Round-trip time samples of retransmitted segments.")
-    rules: Rules = Field(default="rfc", description="Profile that sets the absent keys that depend on it.")
+    rules: Rules = Field(
+        default="rfc", description="Profile that provides the default of absent keys that depend on it."
+    )
     slow_start: SlowStart = Field(
-        default="below_ssthresh", description="The largest cwnd at which slow start continues (A-47)."
+        default="below_ssthresh", description="The largest cwnd at which slow start still continues (A-47)."
     )
     ssthresh_arithmetic: SsthreshArithmetic = Field(
         default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
@@ -777,7 +790,7 @@ class Reno(TcpOptions):
 
 
 class NewReno(TcpOptions):
-    """Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582)."""
+    """Fast recovery until all outstanding data is acknowledged. It retransmits one hole per round trip (RFC 6582)."""
 
 
 class NewRenoHoe(TcpOptions):
@@ -802,7 +815,7 @@ Tcp: TypeAlias = Annotated[
 
 
 class Greedy(Model):
-    """Greedy: there is always more to send. It has no parameters."""
+    """Greedy: the sender always has data. This traffic has no parameters."""
 
 
 class File(Model):
@@ -831,7 +844,9 @@ class Bursts(Model):
 
 
 class ConstantRate(Model):
-    """Constant rate: UDP packets at equal intervals. They are not acknowledged, and nothing slows them down."""
+    """Constant rate: UDP packets at equal intervals. They are not acknowledged, and no congestion control slows them
+    down.
+    """
 
     packet: str = Field(
         default="512B", description="Payload of a packet, without the headers of UDP and IP.", examples=["512B"]
@@ -842,13 +857,13 @@ class ConstantRate(Model):
 
 
 class OnOff(Model):
-    """On and off: UDP packets at equal intervals during bursts, none between them. The defaults are those of the VBR
-    background of the papers.
+    """On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults are
+    those of the VBR background traffic in the papers.
     """
 
     off: str = Field(
         default="300ms",
-        description="Duration of the pause between two bursts; the mean if times are drawn.",
+        description="Duration of the pause between two bursts. If times are drawn, this is the mean.",
         examples=["5us"],
     )
     on: str = Field(default="300ms", description="Duration of a burst; the mean if times are drawn.", examples=["5us"])
@@ -875,21 +890,21 @@ class FlowOptions(Model):
 
     stack: Stack | None = Field(
         default=None,
-        description="Real transport stack of this flow, instead of a TCP; the stack of all flows when absent.",
+        description="Real transport stack of this flow, instead of a TCP. Default: the stack of all flows.",
     )
     start: str | None = Field(
         default=None,
-        description="Time at which the flow starts to send; determined by the topology when absent.",
+        description="Time at which the flow starts to send. Default: determined by the topology.",
         examples=["500ms"],
     )
-    tcp: Tcp | None = Field(default=None, description="TCP of this flow; the TCP of all flows when absent.")
+    tcp: Tcp | None = Field(default=None, description="TCP of this flow. Default: the TCP of all flows.")
     traffic: Traffic | None = Field(
-        default=None, description="Traffic that the flow sends; endless data over TCP when absent."
+        default=None, description="Traffic that the flow sends. Default: endless data over TCP."
     )
 
 
 Framing: TypeAlias = Literal["aal5", "packets"]
-"""How packets are recognised in their cells."""
+"""How receivers recognise packets in a sequence of cells."""
 
 ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
 """Distribution of a host's processing time."""
@@ -901,8 +916,8 @@ class HostOptions(Model):
     clock_offset: str = Field(
         default="0s",
         description=(
-            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this "
-            "value (A-61)."
+            "Largest offset of a host's clock. The ticks of each host are delayed by a time drawn between 0 and "
+            "this value (A-61)."
         ),
         examples=["5us"],
     )
@@ -911,15 +926,15 @@ class HostOptions(Model):
         le=0.1,
         ge=0.0,
         description=(
-            "Largest error of a host's clock: each clock runs slow or fast by a share drawn between minus and "
+            "Largest error of a host's clock. Each clock is slow or fast by a fraction drawn between minus and "
             "plus this value (A-61)."
         ),
     )
     processing: str = Field(
         default="0s",
         description=(
-            "Time a host takes to process each packet it sends, one packet at a time, before the packet joins the"
-            " queue of its link (A-60)."
+            "Time a host takes to process each packet it sends. The host processes one packet at a time, before "
+            "the packet joins the queue of its link (A-60)."
         ),
         examples=["5us"],
     )
@@ -929,35 +944,39 @@ class HostOptions(Model):
     start_spread: str = Field(
         default="0s",
         description=(
-            "Largest delay of a flow's start: each flow is delayed by a time drawn between 0 and this value (A-62)."
+            "Largest delay of a flow's start. Each flow is delayed by a time drawn between 0 and this value (A-62)."
         ),
         examples=["5us"],
     )
 
 
 class Incast(Model):
-    """Queries: several hosts send their answers to one host at once, each over a TCP connection of its own."""
+    """Queries: several hosts send their answers to one host at once, each over a separate TCP connection."""
 
     bytes: str = Field(
         description="Size of all answers to a query together. Each sender sends an equal share.", examples=["512B"]
     )
     handshake: bool = Field(
-        default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
+        default=True, description="True if connections open with a handshake. Otherwise the first data is sent at once."
     )
     interval: str = Field(
-        description="Time between two queries; the mean if times are drawn. The first query comes after one such time.",
+        description="Time between two queries; the mean if times are drawn. The same time precedes the first query.",
         examples=["10ms"],
     )
     receivers: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each "
-            "query. All hosts by default."
+            "Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`). One is drawn for each "
+            "query. Default: all hosts."
         ),
     )
-    senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
+    senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer. They are drawn for each query.")
     spread: str = Field(
         default="0s", description="Each answer starts after a delay drawn between 0 and this value.", examples=["5us"]
+    )
+    stack: Stack | None = Field(
+        default=None,
+        description="Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.",
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
@@ -989,10 +1008,7 @@ class Delay(Model):
     times: int | None = Field(
         default=None,
         ge=1,
-        description=(
-            "With `bytes`: number of transmissions that are delayed, with the first one and its retransmissions; "
-            "1 when absent."
-        ),
+        description="With `bytes`: number of transmissions that are delayed, starting with the first. Default: 1.",
     )
     vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
 
@@ -1004,13 +1020,13 @@ class Every(Model):
     first: int | None = Field(
         default=None,
         ge=0,
-        description="Number of the first loss; the last of the first group when absent, such as 99 for every 100.",
+        description="Number of the first loss. Default: the last of the first group, such as 99 for every 100.",
     )
     packets: int | None = Field(default=None, ge=1, description="In packets.")
 
 
 LossUnit: TypeAlias = Literal["packets", "cells"]
-"""The unit in which a link with two states loses."""
+"""The unit that a link with two states loses: packets or cells."""
 
 
 class GilbertElliott(Model):
@@ -1045,7 +1061,7 @@ class Loss(Model):
         examples=["512B"],
     )
     cells: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
-        default=None, description="Numbers of the cells that are lost, counted from 0. RM cells count."
+        default=None, description="Numbers of the cells that are lost, counted from 0. RM cells are counted too."
     )
     every: Every | None = Field(default=None, description="Loses every n-th packet or cell.")
     flow: str | None = Field(
@@ -1071,12 +1087,11 @@ class Loss(Model):
     times: int | None = Field(
         default=None,
         ge=1,
-        description=(
-            "With `bytes`: number of transmissions that are lost, with the first one and its retransmissions; 1 "
-            "when absent."
-        ),
+        description="With `bytes`: number of transmissions that are lost, starting with the first. Default: 1.",
     )
-    vc: str | None = Field(default=None, description="The VC whose packets are lost, if the rule names no flow.")
+    vc: str | None = Field(
+        default=None, description="The VC whose packets or cells are lost, if the rule names no flow."
+    )
 
 
 Wire: TypeAlias = Literal["cells", "ethernet"]
@@ -1087,13 +1102,11 @@ class LinkOptions(Model):
     """Options of a link."""
 
     delay: tuple[Delay, ...] = Field(
-        default=(), description="Rules by which the link delivers packets late. Later packets overtake them."
+        default=(), description="Rules by which the link delays packets. Later packets overtake the delayed ones."
     )
     lose: tuple[Loss, ...] = Field(
         default=(),
-        description=(
-            "Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive."
-        ),
+        description="Rules by which the link loses packets or cells. Lost cells still take their time on the link.",
     )
     wire: Wire = Field(
         default="cells",
@@ -1127,7 +1140,7 @@ class MeasureOptions(Model):
         examples=["2s"],
     )
     long_requests: str | None = Field(
-        default=None, description="Requests larger than this are long; 1 MB when absent.", examples=["512B"]
+        default=None, description="Requests above this size are long. Default: 1 MB.", examples=["512B"]
     )
     short_requests: str | None = Field(
         default=None, description="The largest size of a short request; 100 kB when absent.", examples=["512B"]
@@ -1138,7 +1151,7 @@ class MeasureOptions(Model):
 
 
 class Efci(Model):
-    """EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source
+    """EFCI: if more than `threshold` cells wait when a data cell leaves, the port marks the cell, and its source
     reduces its rate.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
@@ -1159,7 +1172,7 @@ class EqualShare(Model):
     """
 
     ert: str = Field(
-        default="1ms", description="ERT: how long a VC remains active after its last cell.", examples=["5us"]
+        default="1ms", description="ERT: how long a VC counts as active after its last cell.", examples=["5us"]
     )
 
 
@@ -1273,32 +1286,30 @@ Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite | Shared
 """Places for waiting cells."""
 
 MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
-"""Selects the time at which packets are marked: on arrival or on departure."""
+"""Selects when packets are marked: on arrival or on departure."""
 
 Counted: TypeAlias = Literal["port", "queue", "memory"]
-"""The queue whose length decides about marks."""
+"""The queue whose length decides whether packets are marked."""
 
 
 class Marking(Model):
-    """Conditions under which a port marks packets. With `k_min` alone, it marks every packet that finds more cells
-    waiting (a step).
+    """Conditions under which a port marks packets. With `k_min` alone, the port marks every packet that finds more
+    than `k_min` cells waiting (a step).
     """
 
-    at: MarkedAt = Field(
-        default="enqueue", description="Selects the time at which packets are marked: on arrival or on departure."
-    )
+    at: MarkedAt = Field(default="enqueue", description="Selects when packets are marked: on arrival or on departure.")
     k_max: Threshold | None = Field(
         default=None,
         description=(
-            "Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability"
-            " rises from 0 to `p_max`. Equal to `k_min` when absent."
+            "Every packet is marked while more than this number of cells wait. Between `k_min` and `k_max`, the "
+            "probability rises from 0 to `p_max`. Default: `k_min`."
         ),
     )
     k_min: Threshold = Field(
-        description="No packet is marked while at most this number of cells wait (K with a step).",
+        description="No packet is marked while at most this number of cells wait. With a step, this is the threshold K.",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
-    of: Counted = Field(default="port", description="Selects the cells whose number is compared with the limits.")
+    of: Counted = Field(default="port", description="Selects which waiting cells are compared with the limits.")
     p_max: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a mark just below `k_max`.")
     weight: float = Field(
         default=1.0,
@@ -1309,7 +1320,7 @@ class Marking(Model):
 
 
 class TailDrop(Model):
-    """Tail drop: a cell that finds no room is lost. It has no parameters.
+    """Tail drop: a cell that finds no room is lost. This policy has no parameters.
 
     Source: ATM Forum 96-1269, section 4 (plain UBR).
     """
@@ -1335,15 +1346,17 @@ class Epd(Model):
 
     threshold: Threshold = Field(
         default=0.8,
-        description="R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer less 200 cells.",
+        description=(
+            "R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer size minus 200 cells."
+        ),
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
 class DoubleEpd(Model):
-    """Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-    `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
+    """Double early packet discard: a tagged frame (CLP = 1) is refused if its first cell finds more than
+    `tagged_threshold` cells waiting, and any other frame if its first cell finds more than `threshold`.
 
     Source: Bonaventure 1997.
     """
@@ -1374,7 +1387,7 @@ class PerVcAccounting(Model):
         ge=0.0,
         description=(
             "k: above the threshold, a VC may start a frame while it holds at most `k` times its share Q / `N_a` "
-            "of the queue."
+            "of the waiting cells."
         ),
     )
     threshold: Threshold = Field(
@@ -1486,8 +1499,8 @@ class VirtualQueuingWeighted(Model):
 
 
 class SelectiveDrop(Model):
-    """Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are
-    the published best values.
+    """Selective Drop: above a threshold, a VC that holds more than its share may not start a frame. The defaults are
+    the best published values.
 
     Source: ATM Forum 96-1269, section 6 and Table 4.
     """
@@ -1497,11 +1510,13 @@ class SelectiveDrop(Model):
         description="R: the threshold up to which every frame is admitted.",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
-    z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above R.")
+    z: float = Field(
+        default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X that is tolerated above R."
+    )
 
 
 class Wba(Model):
-    """Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the
+    """Weighted Buffer Allocation: above a threshold, a VC that holds more than `z` times its weighted share of the
     occupied buffer may not start a frame.
 
     Source: ATM Forum 97-0607.
@@ -1524,8 +1539,8 @@ class Wba(Model):
 
 
 class Fba(Model):
-    """Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that
-    falls from infinity to Z as the buffer fills. The defaults are the published best values.
+    """Fair Buffer Allocation: above a threshold, a VC may start a frame while its load ratio stays below a bound.
+    The bound falls from infinity to Z as the buffer fills. The defaults are the best published values.
 
     Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
     """
@@ -1543,8 +1558,8 @@ class Fba(Model):
 
 
 class WeightedFba(Model):
-    """Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that
-    falls from infinity to Z as the buffer fills.
+    """Weighted FBA: above a threshold, a VC may start a frame while its weighted load ratio stays below a bound. The
+    bound falls from infinity to Z as the buffer fills.
 
     Source: ATM Forum 97-0607.
     """
@@ -1587,8 +1602,8 @@ class SingleDrop(Model):
 
 class Dfba(Model):
     """Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame. Above it, frames
-    are refused with a probability that grows with the VC's waiting cells. Frames are always refused above `z`
-    times the threshold, in a congested buffer, and if they are tagged.
+    are refused with a probability that grows with the VC's waiting cells. Frames are always refused if the VC
+    exceeds `z` times the threshold, if the buffer is congested, or if they are tagged.
 
     Source: ATM Forum 97-0831, section 4.
     """
@@ -1597,7 +1612,7 @@ class Dfba(Model):
         default=None,
         description=(
             "R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a "
-            "frame; the whole buffer when absent."
+            "frame. Default: the whole buffer."
         ),
     )
     thresholds_cells: PerVc = Field(
@@ -1617,9 +1632,9 @@ class Dfba(Model):
 
 
 class Dfba1998(Model):
-    """Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high
-    threshold none. Between them tagged frames are refused, and frames of a VC above its weighted share are
-    refused at random.
+    """Differential Fair Buffer Allocation of 1998. Up to a low threshold, every frame may start. Above a high
+    threshold, no frame may start. Between them, tagged frames are refused, and frames of a VC above its weighted
+    share are refused at random.
 
     Source: ATM Forum 98-0405.
     """
@@ -1629,8 +1644,8 @@ class Dfba1998(Model):
         le=1.0,
         ge=0.0,
         description=(
-            "alpha: the weight of the VC's excess over its share in the drop probability; the rest is the weight "
-            "of the queue."
+            "alpha: the weight, in the drop probability, of the VC's occupancy above its share. The queue has the"
+            " remaining weight."
         ),
     )
     high_threshold: Threshold = Field(
@@ -1659,8 +1674,8 @@ class Dfba1998(Model):
 
 
 class DropFromFront(Model):
-    """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, together with the
-    waiting rest of its frame, except the last cell. It has no parameters.
+    """Drop from front: a cell that finds no room pushes out the waiting cell that would be sent next, together with
+    the waiting rest of its frame except the last cell. It has no parameters.
 
     Source: Lakshman, Neidhardt and Ott 1996.
     """
@@ -1670,11 +1685,12 @@ FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
 WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
-"""Treatment of a cell of an admitted frame that finds no room."""
+"""What happens to a cell of an admitted frame that finds no room."""
 
 
 class Formula(Model):
-    """A policy of your own: a condition for starting a frame, constants, and state that is kept between evaluations.
+    """A user-defined policy: a condition for starting a frame, constants, and state that is kept between
+    evaluations.
 
     Source: the scenario.
     """
@@ -1691,13 +1707,13 @@ class Formula(Model):
         validation_alias="every",
         serialization_alias="every",
         ge=1,
-        description="Number of cells that enter the queue from one `on_cells` update to the next.",
+        description="Number of cells that enter the queue between two `on_cells` updates.",
     )
     on_admission: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a frame is admitted."
     )
     on_cells: dict[str, str] = Field(
-        default_factory=dict, description="New values of state each time `every` more cells have entered the queue."
+        default_factory=dict, description="New values of the state after every `every` cells that enter the queue."
     )
     on_departure: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a cell leaves the queue."
@@ -1716,12 +1732,12 @@ class Formula(Model):
         default_factory=dict, description="State variables of each VC, by name, each with its initial value."
     )
     when_full: WhenFull = Field(
-        default="lose_rest_of_frame", description="Treatment of a cell of an admitted frame that finds no room."
+        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
     )
 
 
 class Python(Model):
-    """A policy of your own as a Python class. Its module is imported in the process that executes the run.
+    """A user-defined policy as a Python class. Its module is imported in the process that executes the run.
 
     Source: the class.
     """
@@ -1734,7 +1750,7 @@ class Python(Model):
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
     when_full: WhenFull | None = Field(
         default=None,
-        description="Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.",
+        description="What happens to a cell of an admitted frame that finds no room. Default: the class decides.",
     )
 
 
@@ -1784,7 +1800,9 @@ Policy: TypeAlias = Annotated[
 
 
 class Fifo(Model):
-    """First in, first out: cells leave in the order in which they entered, whatever their VCs. It has no parameters."""
+    """First in, first out: cells leave in the order in which they entered, whatever their VCs. This scheduler has no
+    parameters.
+    """
 
 
 class StrictPriority(Model):
@@ -1796,7 +1814,7 @@ class StrictPriority(Model):
 
 class GuaranteedRate(Model):
     """Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a
-    share of the link while it has cells waiting. Both groups are first in, first out.
+    given share of the link while it has cells waiting. Both groups are first in, first out.
 
     Source: ATM Forum 97-0424.
     """
@@ -1809,8 +1827,8 @@ class GuaranteedRate(Model):
 
 
 class Wfq(Model):
-    """Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
-    proportion to their weights.
+    """Weighted fair queuing: every VC has its own queue. The queues that have cells waiting share the link in
+    proportion to the weights of their VCs.
 
     Source: Golestani, A self-clocked fair queueing scheme for broadband applications, 1994.
     """
@@ -1899,9 +1917,14 @@ class Port(Model):
     )
     marking: Marking | None = Field(
         default=None,
-        description='When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.',
+        description=(
+            'Conditions under which the port marks packets as a sign of congestion, for TCPs with `ecn = "on"`. '
+            "Default: no marks."
+        ),
     )
-    policy: Policy = Field(description="Policy that admits or refuses frames, and its action at a full buffer.")
+    policy: Policy = Field(
+        description="Policy that admits or refuses frames, and decides what happens when the buffer is full."
+    )
     scheduler: Scheduler = Field(default_factory=Fifo, description="Scheduler that selects the next cell to send.")
 
 
@@ -1913,13 +1936,13 @@ Sizes: TypeAlias = str | tuple[Annotated[tuple[float, float], Field(max_length=2
 
 
 class Requests(Model):
-    """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
+    """Requests that arrive at random times. Each is a separate TCP connection from one host to another."""
 
     destinations: tuple[str, ...] = Field(
-        default=("*",), description="Hosts that receive, by name, range or pattern. All hosts by default."
+        default=("*",), description="Hosts that receive, by name, range or pattern. Default: all hosts."
     )
     handshake: bool = Field(
-        default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
+        default=True, description="True if connections open with a handshake. Otherwise the first data is sent at once."
     )
     load: float = Field(
         description=(
@@ -1931,13 +1954,17 @@ class Requests(Model):
     sizes: Sizes = Field(description="Sizes of the requests: a distribution, or one size.")
     sources: tuple[str, ...] = Field(
         default=("*",),
-        description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All hosts by default.",
+        description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). Default: all hosts.",
+    )
+    stack: Stack | None = Field(
+        default=None,
+        description="Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.",
     )
     tcp: Tcp | None = Field(default=None, description="TCP of these requests; the TCP of all flows when absent.")
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
-"""The treatment of a frame whose first cell finds no room."""
+"""Selects what happens to a frame whose first cell finds no room."""
 
 Pauses: TypeAlias = Literal["counted", "links"]
 """The effect of pauses."""
@@ -1962,8 +1989,8 @@ class StaticThresholds(Model):
     threshold: Threshold | None = Field(
         default=None,
         description=(
-            "T: cells of the pool that a queue without its own threshold may hold; an equal part of the pool by "
-            "default."
+            "T: number of the pool's cells that a queue without its own threshold may hold. Default: an equal "
+            "part of the pool."
         ),
     )
 
@@ -1973,7 +2000,7 @@ ArrivingCell: TypeAlias = Literal["not_counted", "counted"]
 
 
 class DynamicThreshold(Model):
-    """Dynamic Threshold: a queue holds at most alpha times the places that are free.
+    """Dynamic Threshold: a queue holds at most alpha times the number of free places.
 
     Source: Choudhury and Hahne 1998, section III.
     """
@@ -1985,7 +2012,7 @@ class DynamicThreshold(Model):
 
 
 LongestQueueDropVariant: TypeAlias = Literal["tail_lowest", "head_highest"]
-"""Selects which cell of the longest queue is lost, and which queue if several are longest."""
+"""Selects which cell of the longest queue is lost, and which queue if several are equally long."""
 
 
 class LongestQueueDrop(Model):
@@ -1995,7 +2022,8 @@ class LongestQueueDrop(Model):
     """
 
     variant: LongestQueueDropVariant = Field(
-        default="tail_lowest", description="Selects the cell that is lost, and the queue if several are equally long."
+        default="tail_lowest",
+        description="Selects which cell of the longest queue is lost, and which queue if several are equally long.",
     )
 
 
@@ -2006,6 +2034,10 @@ class Harmonic(Model):
     """
 
 
+Length: TypeAlias = Annotated[int, Field(ge=0)] | str
+"""Length of a queue."""
+
+
 class Abm(Model):
     """ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
     rate.
@@ -2014,10 +2046,12 @@ class Abm(Model):
     """
 
     alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues for which no other alpha is set.")
-    congested: int = Field(
-        default=584,
-        ge=1,
-        description="Length at which a queue counts as one congested queue; a shorter queue counts in proportion.",
+    congested: Length = Field(
+        default="28kB",
+        description=(
+            "Length at which a queue counts as one congested queue; a shorter queue counts in proportion. The "
+            "default is that of the authors' code."
+        ),
     )
     interval: str = Field(
         default="80us",
@@ -2027,7 +2061,7 @@ class Abm(Model):
 
 
 class AbmOccamy(Model):
-    """ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in
+    """ABM as simulated for Occamy: queues that hold 0.9 of their threshold count, and counts are updated in
     intervals.
 
     Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
@@ -2048,28 +2082,34 @@ class Occamy(Model):
     """
 
     alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
-    burst: int = Field(default=1, ge=1, description="Number of cells that can be expelled at once after a pause.")
+    burst: int = Field(
+        default=1, ge=1, description="Number of cells that can be expelled at once after a period without expulsions."
+    )
     rate: str | None = Field(
         default=None,
-        description="Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.",
+        description="Rate of the line that the expelled cells would fill. Default: the rate of the fastest port.",
         examples=["155.52Mbps"],
     )
 
 
 class Credence(Model):
-    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
-    would lose.
+    """Credence: uses the thresholds of a virtual Longest Queue Drop, and predictions of the cells that Longest Queue
+    Drop would lose.
 
     Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
     """
 
     flips: float = Field(
-        default=0.0, le=1.0, ge=0.0, description="Probability that a prediction is flipped; 0 for perfect predictions."
+        default=0.0, le=1.0, ge=0.0, description="Probability that a prediction is inverted; 0 for perfect predictions."
     )
 
 
+QueueEnd: TypeAlias = Literal["head", "tail"]
+"""An end of a queue."""
+
+
 class MemoryFormula(Model):
-    """A policy of your own, written as a condition for cells to enter.
+    """A policy of your own: a condition for cells to enter, constants, state, and perhaps a rule for pushing out.
 
     Source: the scenario.
     """
@@ -2080,6 +2120,43 @@ class MemoryFormula(Model):
     constants: dict[str, FormulaStart] = Field(
         default_factory=dict, description="Constants by name: each one is a number or a formula of constants."
     )
+    on_arrival: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a cell arrives, before the decision."
+    )
+    on_departure: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state when a cell has left the shared part, sent or pushed out.",
+    )
+    push_out: str | None = Field(
+        default=None,
+        description=(
+            "If `admit` holds but the pool is full, the queue in which this number is largest and above 0 loses a cell."
+        ),
+    )
+    push_out_end: QueueEnd | None = Field(
+        default=None,
+        description="The cell that the queue loses: the one that arrived last, or the one that would be sent next.",
+    )
+    queue_state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="State variables of each queue, by name, each with its initial value."
+    )
+    state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="State variables of the pool, by name, each with its initial value."
+    )
+
+
+class PythonMemory(Model):
+    """A policy of your own as a Python class. Its module is imported in the process that executes the run.
+
+    Source: the class.
+    """
+
+    class_: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The class: its module, a colon and its name, such as `mine:Mine`.",
+    )
+    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
 
 
 MemoryPolicy: TypeAlias = Annotated[
@@ -2092,7 +2169,8 @@ MemoryPolicy: TypeAlias = Annotated[
     | AbmOccamy
     | Occamy
     | Credence
-    | MemoryFormula,
+    | MemoryFormula
+    | PythonMemory,
     Keyed(
         complete_sharing=CompleteSharing,
         static_thresholds=StaticThresholds,
@@ -2104,6 +2182,7 @@ MemoryPolicy: TypeAlias = Annotated[
         occamy=Occamy,
         credence=Credence,
         formula=MemoryFormula,
+        python=PythonMemory,
     ),
 ]
 """The policy of a pool in a scenario: a table whose only key is the policy's name."""
@@ -2113,14 +2192,14 @@ Side: TypeAlias = Literal["egress", "ingress"]
 
 
 class PoolOptions(Model):
-    """A part of a memory that queues of one side share."""
+    """A part of a memory, shared by queues of one side."""
 
     cells: int | None = Field(
         default=None,
         ge=0,
         description=(
-            "B: cells of the pool's shared part. When absent, all cells of the memory that are not used by "
-            "reserves, headrooms and other pools of its side."
+            "B: cells of the pool's shared part. Default: all cells of the memory that are not used by reserves, "
+            "headrooms and other pools of the same side."
         ),
     )
     headroom_cells: int | None = Field(
@@ -2129,8 +2208,8 @@ class PoolOptions(Model):
         serialization_alias="headroom",
         ge=0,
         description=(
-            "Maximum number of cells in the headrooms of all groups of the pool. Each group has its own headroom "
-            "when absent."
+            "Maximum number of cells in the headrooms of all groups of the pool. Default: each group has its own "
+            "headroom."
         ),
     )
     policy: MemoryPolicy = Field(description="Policy that decides which cells enter the pool's shared part.")
@@ -2138,13 +2217,13 @@ class PoolOptions(Model):
 
 
 PauseAt: TypeAlias = Literal["headroom", "threshold"]
-"""Selects the cell that starts a pause of the link."""
+"""Selects which cell starts a pause of the link."""
 
 
 class QueueOptions(Model):
     """Settings of queues or priority groups."""
 
-    alpha: float | None = Field(default=None, description="Alpha of a queue, if the policy has one.")
+    alpha: float | None = Field(default=None, description="Alpha of this queue, if the pool's policy has an alpha.")
     headroom_cells: int | None = Field(
         default=None,
         validation_alias="headroom",
@@ -2153,7 +2232,8 @@ class QueueOptions(Model):
         description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
     lossless: bool = Field(
-        default=False, description="True if the link that feeds a priority group is paused instead of losing cells."
+        default=False,
+        description="True if a priority group is lossless: the link that feeds it is paused before cells are lost.",
     )
     pause_at: PauseAt | None = Field(default=None, description="Selects the cell that starts a pause of the link.")
     pool: str | None = Field(
@@ -2174,14 +2254,14 @@ class QueueOptions(Model):
         validation_alias="reserve",
         serialization_alias="reserve",
         ge=0,
-        description="Cells of the memory that only the queue uses.",
+        description="Cells of the memory reserved for this queue.",
     )
     threshold_cells: int | None = Field(
         default=None,
         validation_alias="threshold",
         serialization_alias="threshold",
         ge=0,
-        description="The threshold of a queue in cells, if the policy has one.",
+        description="The threshold of this queue in cells, if the pool's policy has thresholds.",
     )
     xon_cells: int | None = Field(
         default=None,
@@ -2197,15 +2277,17 @@ class QueueOptions(Model):
         validation_alias="xon_offset",
         serialization_alias="xon_offset",
         ge=0,
-        description="A pause also ends when the headroom is empty and the group's cells are this far below its threshold.",
+        description="A pause also ends when the headroom is empty and the group is this many cells below its threshold.",
     )
 
 
 class MemoryOptions(Model):
     """A memory that output ports of one switch share."""
 
-    cells: int = Field(ge=1, description="Cells that fit into the memory, reserves and headrooms included.")
-    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no room.")
+    cells: int = Field(ge=1, description="Number of cells that fit into the memory, including reserves and headrooms.")
+    frames: FrameAdmission = Field(
+        default="cells", description="What happens to a frame whose first cell finds no room."
+    )
     pause_response: str | None = Field(
         default=None,
         description=(
@@ -2221,13 +2303,13 @@ class MemoryOptions(Model):
         default=("*",),
         description=(
             "The output ports that share the memory, by name or pattern: the names of the switch's links, such as"
-            " `sw1->*`. All ports by default."
+            " `sw1->*`. Default: all ports."
         ),
     )
     queue: tuple[QueueOptions, ...] = Field(
         default=(),
         description=(
-            "Queues and priority groups with settings of their own. The first entry that matches one applies to it."
+            "Settings of individual queues and priority groups. The first entry that matches a queue applies to it."
         ),
     )
 
@@ -2240,9 +2322,12 @@ class OwnSwitch(Model):
     )
     memory: MemoryOptions | None = Field(
         default=None,
-        description="The memory that the switch's output ports share; each port has a separate buffer when absent.",
+        description="The memory shared by the switch's output ports. Default: each port has a separate buffer.",
     )
 
+
+PacketAdmission: TypeAlias = Literal["start", "fits", "end"]
+"""When and with which cells the policies of ports and memories decide about a packet."""
 
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
 """Order in which a port sends a cell and admits the arrivals of the same instant."""
@@ -2256,6 +2341,17 @@ class SwitchOptions(Model):
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, OwnSwitch]
+    admission: PacketAdmission | None = Field(
+        default=None,
+        description="When and with which cells policies decide about a packet that delimits itself. When absent, `start`.",
+    )
+    cut_through: bool | None = Field(
+        default=None,
+        description=(
+            "True if a packet that delimits itself may leave a port before its last cell has arrived there. When "
+            "absent, ports store each packet whole and then send it."
+        ),
+    )
     service_order: ServiceOrder = Field(
         default="after_arrivals",
         description="Order in which a port sends a cell and admits the arrivals of the same instant.",
@@ -2359,23 +2455,23 @@ class Chain(Model):
 
     access_delay: str | None = Field(
         default=None,
-        description="Propagation delay of every link between a host and its switch, one way; `link_delay` when absent.",
+        description="Propagation delay of every link between a host and its switch, one way. Default: `link_delay`.",
         examples=["5us"],
     )
     access_rate: str | None = Field(
         default=None,
-        description="Rate of every link between a host and its switch; `link_rate` when absent.",
+        description="Rate of every link between a host and its switch. Default: `link_rate`.",
         examples=["155.52Mbps"],
     )
     cross: int = Field(
         le=100000,
         ge=0,
         description=(
-            "c: number of connections, on each of these links, that cross only this link; they enter at one "
-            "switch and leave at the next."
+            "c: number of connections on each of these links that cross only this link. They enter at one switch "
+            "and leave at the next."
         ),
     )
-    hops: int = Field(le=10000, ge=1, description="m: number of links between switches, one after another.")
+    hops: int = Field(le=10000, ge=1, description="m: number of links between switches in the row.")
     link_delay: str = Field(description="Propagation delay of every link between switches, one way.", examples=["5us"])
     link_rate: str = Field(
         default="155.52Mbps", description="Rate of every link between switches.", examples=["155.52Mbps"]
@@ -2451,16 +2547,15 @@ class LeafSpine(Model):
     uplink_delay: str | None = Field(
         default=None,
         description=(
-            "Propagation delay of every link between a leaf switch and a spine switch, one way; `host_delay` when"
-            " absent."
+            "Propagation delay of every link between a leaf switch and a spine switch, one way. Default: `host_delay`."
         ),
         examples=["5us"],
     )
     uplink_rate: str | None = Field(
         default=None,
         description=(
-            "Rate of every link between a leaf switch and a spine switch; when absent, it follows from "
-            "`oversubscription` or equals `host_rate`."
+            "Rate of every link between a leaf switch and a spine switch. Default: computed from "
+            "`oversubscription`, or `host_rate`."
         ),
         examples=["155.52Mbps"],
     )
@@ -2473,12 +2568,12 @@ class Flow(Model):
         validation_alias="from", serialization_alias="from", description="Host that sends the flow's data."
     )
     name: str | None = Field(
-        default=None, description="Name in results; `tcp1`, `tcp2` and so on by position when absent."
+        default=None, description="Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by position."
     )
     path: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "Nodes that the flow's data crosses, including both ends; a path with the fewest links when absent. "
+            "Nodes that the flow's data crosses, including both ends. Default: a path with the fewest links. "
             "Acknowledgements return the same way."
         ),
     )
@@ -2487,25 +2582,25 @@ class Flow(Model):
     vc: str | None = Field(
         default=None,
         description=(
-            "VC that the flow's data uses; a separate VC with the flow's name when absent. All flows of a VC must"
-            " end at the same host. Flows from the same host share the VC. Flows from different hosts merge where"
-            " their paths meet, without interleaving frames."
+            "VC that the flow's data uses. Default: a separate VC with the flow's name. All flows of a VC must "
+            "end at the same host. Flows from the same host share the VC. Flows from different hosts merge where "
+            "their paths meet, without interleaving frames."
         ),
     )
 
 
 class Link(Model):
-    """A link between two nodes, with the same properties in both directions unless specified otherwise."""
+    """A link between two nodes. Both directions have the same properties unless specified otherwise."""
 
     between: tuple[str, str] = Field(description="The two nodes.")
     delay: str = Field(description="Propagation delay of the link, in each direction.", examples=["5us"])
     delay_back: str | None = Field(
-        default=None, description="Propagation delay in the other direction; `delay` when absent.", examples=["5us"]
+        default=None, description="Propagation delay in the other direction. Default: `delay`.", examples=["5us"]
     )
     rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
     rate_back: str | None = Field(
         default=None,
-        description="Rate in the other direction, from the second node to the first; `rate` when absent.",
+        description="Rate in the other direction, from the second node to the first. Default: `rate`.",
         examples=["155.52Mbps"],
     )
 
@@ -2518,8 +2613,8 @@ class GeneralNetwork(Model):
     bottleneck: str | None = Field(
         default=None,
         description=(
-            "Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections "
-            "relative to its rate when absent. The table of ports may call this port `bottleneck`."
+            "Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most "
+            "connections relative to its rate. The table of ports may call this port `bottleneck`."
         ),
     )
     edge_devices: tuple[str, ...] = Field(
@@ -2551,6 +2646,9 @@ Topology: TypeAlias = Annotated[
 ]
 """The topology: a table whose only key is the name of its kind."""
 
+Until: TypeAlias = Literal["duration", "finished"]
+"""When a run ends."""
+
 RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 """Format of rates in RM cells (A-29)."""
 
@@ -2558,7 +2656,8 @@ RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 class Abr(Model):
     """The parameters of a VC of the available bit rate service (ABR). Rates include cell headers and RM cells.
 
-    Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names are kept, in lower case.
+    Source: ATM Forum TM 4.0, as summarised in `docs/mechanisms.md` 4.1. Names are those of the source, in lower
+    case.
     """
 
     adtf: str = Field(
@@ -2675,7 +2774,7 @@ class Gfr(Model):
         validation_alias="mbs",
         serialization_alias="mbs",
         ge=1,
-        description="MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.",
+        description="MBS: the longest burst at PCR that is eligible, at least twice `mfs`. Default: twice `mfs`.",
     )
     mcr: str = Field(
         description="MCR: the rate up to which the delivery of whole frames is guaranteed.", examples=["155.52Mbps"]
@@ -2688,12 +2787,14 @@ class Gfr(Model):
     )
     pcr: str | None = Field(
         default=None,
-        description="PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.",
+        description="PCR: the rate that the VC's cells may not exceed. Default: the rate of its first link.",
         examples=["155.52Mbps"],
     )
     tagging: bool = Field(
         default=True,
-        description="True if the network tags ineligible frames (GFR.2), false if it only counts them (GFR.1).",
+        description=(
+            "True if the network tags ineligible frames (GFR.2), false if it only counts ineligible frames (GFR.1)."
+        ),
     )
 
 
@@ -2701,7 +2802,7 @@ class VcOptions(Model):
     """Options of a VC."""
 
     abr: Abr | None = Field(
-        default=None, description="ABR parameters, for rate control in both directions; no rate control when absent."
+        default=None, description="ABR parameters, for rate control in both directions. Default: no rate control."
     )
     class_: Class = Field(
         default="ubr",
@@ -2710,17 +2811,18 @@ class VcOptions(Model):
         description="Service category, used by schedulers by class.",
     )
     gfr: Gfr | None = Field(
-        default=None,
-        description="Guaranteed frame rate, checked where the VC enters the network; none when absent (UBR).",
+        default=None, description="Guaranteed frame rate, checked where the VC enters the network. Default: none (UBR)."
     )
-    priority: int = Field(default=0, le=7, ge=0, description="Priority in memories that ports share.")
-    tagged: bool = Field(default=False, description="True if its source sends all cells tagged (CLP = 1).")
+    priority: int = Field(default=0, le=7, ge=0, description="Priority in memories shared by ports.")
+    tagged: bool = Field(default=False, description="True if the VC's source sends all cells tagged (CLP = 1).")
 
 
 class Scenario(Experiment):
     """An experiment: a network, its traffic, and its buffers."""
 
-    aal5: Aal5Options = Field(default_factory=Aal5Options, description="Options of AAL5, if it frames the packets.")
+    aal5: Aal5Options = Field(
+        default_factory=Aal5Options, description="Options of AAL5, if packets are framed by AAL5."
+    )
     cell: CellOptions = Field(
         default_factory=CellOptions, description="Size of the cells on all links and in all buffers."
     )
@@ -2739,14 +2841,14 @@ class Scenario(Experiment):
     framing: Framing | None = Field(
         default=None,
         description=(
-            "How packets are recognised in their cells. When absent, `aal5` for cells of 53 bytes, and `packets` "
-            "for other cells."
+            "How receivers recognise packets in a sequence of cells. Default: `aal5` for cells of 53 bytes, and "
+            "`packets` for other cells."
         ),
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
         default_factory=dict,
-        description="Queries that several hosts answer at the same time; a table for each named group.",
+        description="Queries that several hosts answer at the same time. Each named group is a table.",
     )
     link: dict[str, LinkOptions] = Field(
         default_factory=dict,
@@ -2764,23 +2866,26 @@ class Scenario(Experiment):
     requests: dict[str, Requests] = Field(
         default_factory=dict,
         description=(
-            "Connections that open at random times, send a number of bytes and close; a table for each named group."
+            "Connections that open at random times, send a number of bytes and close. Each named group is a table."
         ),
     )
-    seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
+    seed: int = Field(default=1, ge=0, description="Seed for all random choices. The same seed gives the same run.")
     stack: Stack | None = Field(
         default=None,
         description=(
-            "Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their "
-            "own and requests use that TCP."
+            "Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and "
+            "groups of requests with a TCP of their own use that TCP."
         ),
     )
     switch: SwitchOptions = Field(
         default_factory=lambda: SwitchOptions.model_validate({}),
-        description="Options of all switches, and memories that ports of a switch share.",
+        description="Options of all switches, and memories shared by ports of a switch.",
     )
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
+    until: Until = Field(
+        default="duration", description="End of the run. With `finished`, the duration is only a bound."
+    )
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(

@@ -235,8 +235,8 @@ def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
 def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int], first: int = 1) -> list[tuple[int, int]]:
     """Returns the runs as pairs of configuration and seed, in the order in which they start.
 
-    Runs are ordered by seed, so that stopping early leaves complete tables. Within a seed the longest runs come first,
-    so that no thread is left alone with a long run at the end.
+    Runs are ordered by seed, so that stopping early leaves complete tables. For each seed, the longest runs come first,
+    so that at the end no single thread is left with a long run.
     """
     counts: Counter[int] = Counter()
     for number in numbers:
@@ -316,7 +316,7 @@ def _scored(
     measures: Mapping[int, tuple[str, ...]],
     records: Sequence[RunRecord],
 ) -> dict[str, Any]:
-    """Returns the numbers that have a value for at least one seed as `scored`, and the others as `unfinished`.
+    """Returns the numbers that have a value for at least one seed as `scored`, and all others as `unfinished`.
 
     Warns of runs in which a measure is undefined.
     """
@@ -327,8 +327,8 @@ def _scored(
         names = measures[record.point]
         for text, value, why in zip(names, record.values, record.problems or [None] * len(names), strict=True):
             if value is None:
-                # The measure divides by zero, like fairness in a run without delivered data, or a percentile has too
-                # few values.
+                # Either the measure divides by zero, like fairness in a run without delivered data, or a percentile has
+                # too few values.
                 undefined[text] += 1
                 if why is not None:
                     reasons.setdefault(text, f" ({why})")

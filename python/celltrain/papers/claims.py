@@ -5,8 +5,8 @@ means over the seeds; it is open as long as one of its rows has too few finished
 one, and to the printed numbers, because a text may claim more than its own tables show. A claim of a study has a
 `reason`, the theory behind it, and a quotation only if some text makes the same claim.
 
-A test examines rows. A *selection* names them: a table, and values of keys (a list matches any of its members). The
-forms:
+A test examines rows. A *selection* names them by a table and values of keys (a list matches any of its members). The
+forms of tests are:
 
 `greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`,
                also in at least this share of the rows of `a` and `b` that match in their other keys.
@@ -27,8 +27,8 @@ forms:
 
 A claim with a failing test fails; otherwise it is undecided if one of its tests is.
 
-If a threshold stands for a word of the paper, a test may have a `neighbour`: limits in place of its own. The claim then
-has a second verdict, with these limits, which never replaces the first.
+If a threshold stands for a word of the paper, a test may also have a `neighbour`, which contains other limits. With
+these limits, the claim has a second verdict, which never replaces the first.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from celltrain.running.statistics import rank_correlation
 
 #: A test: an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: Result of a test: True if it passes, None if the seeds do not decide, and the figures as evidence.
+#: Result of a test: True if it passes, and None if the seeds cannot decide, with the figures as evidence.
 Verdict = tuple[bool | None, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim and the verdict on it.
+    """A claim and its verdict.
 
     Attributes:
         holds: None if the seeds do not decide, and if the claim is open.
@@ -85,7 +85,7 @@ class Claim:
     seeds: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the claim as `celltrain reproduce --json` prints it."""
+        """Returns the claim in the form in which `celltrain reproduce --json` prints it."""
         return asdict(self)
 
 
@@ -335,7 +335,7 @@ def verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
 
 
 def _neighbours(tests: Sequence[Entry]) -> list[Entry]:
-    """Returns the tests with their neighbouring limits; none if no test has any."""
+    """Returns the tests with the limits of their neighbours; none if no test has a neighbour."""
     has_any = any("neighbour" in test for test in tests)
     return [{**test, **test.get("neighbour", {})} for test in tests] if has_any else []
 
@@ -393,7 +393,7 @@ def _groups(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
 
 
 def _seeds(points: Sequence[Point]) -> list[Mapping[int, float]]:
-    """Returns the values of each point by seed; a point without seeds has one value."""
+    """Returns the values of each point by seed. A point without seeds has one value."""
     return [point.by_seed or {0: point.value} for point in points]
 
 
@@ -426,7 +426,7 @@ def _sign(entry: Entry) -> int:
 
 
 def _ordinal(value: Value) -> float:
-    """Returns a key's value as a number, without its unit: all values of a key have the same unit."""
+    """Returns a key's value as a number without its unit. All values of a key have the same unit."""
     if isinstance(value, str):
         digits = re.match(r"[0-9.]+", value)
         if digits is None:

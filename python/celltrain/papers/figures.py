@@ -1,4 +1,4 @@
-"""The figures of a paper, drawn from our runs, and printed values against the range of the seeds.
+"""The figures of a paper, drawn from simulated runs. They also show printed values against the range of the seeds.
 
 A paper's `paper.toml` lists its figures. Every figure is written as PNG, SVG and PDF; the same numbers give the same
 SVG.
@@ -51,8 +51,8 @@ def write(
 ) -> list[Path]:
     """Draws every figure whose numbers were run; returns the files.
 
-    A figure with runs of its own is left out if no number of its network was run. If it shows one scenario as the paper
-    has it, it is also left out if the settings were changed.
+    A figure that needs additional runs is left out if no number of its network was run. If it shows a scenario exactly
+    as in the paper, it is also left out if the settings were changed.
 
     Args:
         paper: The paper or study.
@@ -102,7 +102,7 @@ class Source:
     def grid(
         self, rows: int, columns: int, width: float, height: float, title: str | None = None, **options: Any
     ) -> tuple[Figure, NDArray[Any]]:
-        """Creates a figure with a title and a grid of axes. In a narrow figure, all axes are below each other."""
+        """Creates a figure with a title and a grid of axes. In a narrow figure, all axes are in one column."""
         from matplotlib.figure import Figure
 
         shape = (rows, columns)
@@ -166,7 +166,7 @@ class Source:
             axes.yaxis.set_major_formatter("{x:g}")
 
     def label(self, axis: str) -> str:
-        """Returns an axis label: the figure's own, or the quantity or the key with its unit."""
+        """Returns an axis label: the label that the figure sets, or the quantity or key with its unit."""
         name = self.spec["quantity"] if axis == "y" and "quantity" in self.spec else self.spec[axis]
         about = self.paper.quantities.get(name) or self.paper.keys[name]
         return str(self.spec.get(f"{axis}_label") or words.label(about.name, about.unit))
@@ -187,7 +187,7 @@ class Source:
 
 
 def over_time(source: Source) -> Figure:
-    """Draws congestion windows or goodputs over time, one panel per scenario, from separate runs.
+    """Draws congestion windows or goodputs over time from separate runs, with one panel per scenario.
 
     There is a line for each of the `flows`, or for each VC of the `groups`, a table that maps labels to names as in a
     measure. A goodput is the mean in each `step`; a dotted line shows the group's max-min fair goodput.
@@ -303,7 +303,7 @@ def scatter(source: Source) -> Figure | None:
 def ranges(source: Source) -> Figure | None:
     """Draws printed values over the range of the seeds, with one panel per value of `rows` and of `columns`.
 
-    A study has no printed values. Without `rows` there is one row; without `columns`, one column.
+    A study has no printed values. Without `rows` there is a single row, and without `columns` a single column.
     """
     spec = source.spec
     members = source.members([spec["table"]], spec["quantity"], {})
@@ -416,7 +416,10 @@ def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside low
 
 
 def _places(axes: Axes, places: Sequence[Any], scale: str) -> None:
-    """Sets the ticks of the x axis: words evenly, numbers to scale; drops ticks too close to the one before."""
+    """Sets the ticks of the x axis: words at equal distances, numbers to scale.
+
+    Omits ticks too close to the previous one.
+    """
     ticks = list(places)
     if not _has_words(places):
         axes.set_xscale(scale)

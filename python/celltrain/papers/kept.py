@@ -1,4 +1,4 @@
-"""The finished runs of a reproduction in a file, so that an interrupted one can be continued."""
+"""The finished runs of a reproduction in a file, so that an interrupted reproduction can be continued."""
 
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kept:
-    """Finished runs by key. The key includes the scenario, the seed and the version, so that no other run is used."""
+    """Finished runs by key.
+
+    The key includes the scenario, the seed and the version, so the file never supplies a different run.
+    """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
-        """Reads the file if `resume` is true; raises `PaperError` if that is impossible."""
+        """If `resume` is true, reads the file; raises `PaperError` if that is impossible."""
         self.path = path
         self._runs: dict[str, dict[str, Any]] = {}
         if not resume:

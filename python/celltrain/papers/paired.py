@@ -1,7 +1,7 @@
 """Ratios of measured values, paired by seed.
 
 Runs of different policies with the same seed have the same requests, so most of the variation between seeds cancels in
-their ratio.
+the ratio of their values.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
     """
     common = sorted(set.intersection(*(set(row) for row in (*a, *b))))
     if not common:
-        raise PaperError("rows of a ratio have no seed in common")
+        raise PaperError("the rows of a ratio have no seed in common")
     if min(row[seed] for row in (*a, *b) for seed in common) <= 0:
         raise PaperError("a ratio needs positive values")
     logs = [np.mean([[math.log(row[seed]) for seed in common] for row in side], axis=0) for side in (a, b)]
@@ -61,7 +61,7 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A ratio of a row of an experiment to the row that its `against` selects.
+    """A ratio between a row of an experiment and the row that its `against` selects.
 
     Attributes:
         row: Values of the keys, without that of `across` if the ratio is for all its values together.

@@ -91,7 +91,7 @@ class Quantity(Entry):
 
 
 class Effect(Entry):
-    """The effect of a key, or of one of its values, on the scenario.
+    """The effect that a key, or one of its values, has on the scenario.
 
     Attributes:
         settings: Values by dotted path.
@@ -120,7 +120,7 @@ class Key(Effect):
     cases: Sequence[Case] = ()
 
     def effects(self, keys: Row) -> list[Effect]:
-        """Returns the effects of the key, of its value, and of the cases that match the other keys."""
+        """Returns the effects of the key, of its value, and of the cases in which the other keys match."""
         cases = [case for case in self.cases if matches(keys, case.where)]
         return [self, self.values.get(str(keys[self.name]), Effect()), *cases]
 
@@ -169,7 +169,7 @@ class Description(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A printed number, or one of an experiment, and the configuration that should reproduce it.
+    """A printed number, or a number of an experiment, and the configuration that should reproduce it.
 
     Attributes:
         row: Values of the key columns, and of the key in the column heading if there is one.
@@ -208,7 +208,7 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of the paper, or an experiment: rows for claims for which the paper prints no table.
+    """A table of the paper, or an experiment: rows for claims about which the paper prints no table.
 
     Attributes:
         across: Key of an experiment whose values are the columns of the table on its page.
@@ -226,13 +226,13 @@ class Table:
 
     @property
     def heading(self) -> str:
-        """The title, with the table's number unless it is the name of a section."""
+        """The title, with the table's number unless the number is the name of a section."""
         return f"Table {self.number}: {self.title}" if self.number.isdigit() else self.title
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A scenario that one or more numbers need. Each scenario is listed once."""
+    """A scenario that one or more numbers need. The list contains each scenario once."""
 
     network: str | None
     scenario: dict[str, Any]
@@ -370,7 +370,7 @@ def load(
 
 
 def describe(paper_id: str, kind: Kind) -> Description:
-    """Returns what a shipped paper, or a study, says of itself, without expanding its tables."""
+    """Returns the description of a shipped paper or study, without expanding its tables."""
     return _Expansion(f"{kind.folder}/{paper_id}", kind, {}, _core.data).source
 
 
@@ -405,7 +405,7 @@ def _has_names(template: Any, names: Mapping[str, Value]) -> bool:
 
 
 class _Rule(Entry):
-    """Rule for scoring the numbers that `where` matches; the last matching rule applies."""
+    """Rule for scoring the numbers that `where` matches. The last matching rule applies."""
 
     where: dict[str, Any] = Field(default_factory=dict)
     tolerance: int | float | None = None
@@ -422,13 +422,13 @@ class _Rule(Entry):
         return self
 
     def tolerance_of(self, published: float | None, unit_of_last_digit: float) -> float:
-        """Returns the stated tolerance; if there is none, a unit of the last printed digit."""
+        """Returns the stated tolerance. If none is stated, returns one unit of the last printed digit."""
         if self.relative_tolerance is not None and published is not None:
             return self.relative_tolerance * abs(published)
         return unit_of_last_digit if self.tolerance is None else self.tolerance
 
     def allowed(self, decimals: int) -> str:
-        """Returns the stated tolerance as text; empty if there is none or it is zero."""
+        """Returns the stated tolerance as text; empty if it is zero or not stated."""
         if self.relative_tolerance:
             return f"{100 * self.relative_tolerance:.3g} %"
         if not self.tolerance:
@@ -609,7 +609,7 @@ class _Expansion:
         return [effect for name in keys for effect in self.source.keys[name].effects(keys)]
 
     def names(self, keys: Row) -> Row:
-        """Returns the keys, and the names derived from them, except names that need a missing key."""
+        """Returns the keys and the names derived from them, without names that need a missing key."""
         templates = {name: template for effect in self.effects(keys) for name, template in effect.names.items()}
         names: Row = dict(keys)
         while ready := {n: t for n, t in templates.items() if n not in names and _has_names(t, names)}:
@@ -641,7 +641,7 @@ class _Expansion:
 
 
 def _end_measuring_in_time(scenario: dict[str, Any]) -> None:
-    """If a run is shortened to less than its measured time, measures up to the end of the run."""
+    """If a run is shortened to less than its measured time, measurement lasts until the end of the run."""
     measure = scenario.get("measure", {})
     try:
         ends_late = "to" in measure and seconds(str(measure["to"])) > seconds(str(scenario["duration"]))

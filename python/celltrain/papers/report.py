@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 USUAL_SEEDS = 30
 #: Maximum number of tolerances listed in the sentence about all numbers.
 MOST_TOLERANCES = 4
-#: Columns that are meaningless with few seeds.
+#: Columns that mean little with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
 #: The columns of the table of shares, and of the table of errors.
 SHARES = ("table", "network", "quantity", "inside", "in seeds' range", "near mean", "10 %", *OF_SEEDS)
@@ -44,7 +44,7 @@ ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reproduction(Carded):
-    """Tables of a paper or a study, run again: every number with its ensemble, every claim with its verdict.
+    """Tables of a paper or a study, run again: every number with its ensemble, and every claim with its verdict.
 
     Attributes:
         seeds: Requested seeds, by network (under "" if the paper has none).
@@ -86,7 +86,7 @@ class Reproduction(Carded):
 
     @property
     def claims(self) -> list[Claim]:
-        """The verdicts on all claims whose rows were all requested; open ones have too few finished seeds."""
+        """The verdicts on all claims whose rows were all requested. A claim is open if too few seeds have finished."""
         return self._judged[0]
 
     @property
@@ -102,7 +102,7 @@ class Reproduction(Carded):
 
     @property
     def ratios(self) -> list[dict[str, Any]]:
-        """Ratios of the rows of each experiment to the row that its `against` selects, paired by seed."""
+        """Ratios between the rows of each experiment and the row that its `against` selects, paired by seed."""
         return [one.to_dict() for table in self.paper.tables for one in against(table, self.scored)]
 
     @cached_property
@@ -116,7 +116,7 @@ class Reproduction(Carded):
         return self.finished_of(max(self.seeds, key=lambda network: self.seeds[network]))
 
     def finished_of(self, network: str) -> str:
-        """Returns the finished seeds of the numbers of a network in words."""
+        """Counts of the numbers that agree with the paper, in total and by table, network and quantity."""
         requested = self.seeds[network]
         done = [len(s.seeds) for s in self.scored if (s.number.network or "", s.requested) == (network, requested)]
         done += [0 for number in self.unfinished if (number.network or "") == network]
@@ -155,7 +155,7 @@ class Reproduction(Carded):
         return numbers_table(self).to_pandas()
 
     def compare(self, *, console: Console | None = None) -> None:
-        """Prints each table with the printed values and ours, then the summary and the claims."""
+        """Prints each table with printed and simulated values, then the summary and the claims."""
         from rich.console import Console
 
         console = console or Console()
@@ -190,13 +190,13 @@ class Reproduction(Carded):
                 drawn = figures.write(self.paper, self.scored, path, width=width, style=style)
             written += drawn
             if find_spec("jinja2"):
-                # Write the page last: if there is a page, the folder is complete.
+                # Write the page last, so that a folder with a page is complete.
                 written.append(path / f"{self.paper.kind.command}.html")
                 replace(written[-1], page(self, [file for file in drawn if file.suffix == ".svg"]))
         return written
 
     def html(self) -> str:
-        """Returns everything but the figures as one self-contained page."""
+        """Returns everything except the figures as one self-contained page."""
         return page(self)
 
     def _card(self) -> Card:
@@ -242,7 +242,10 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
-    """Yields the lines and tables of a reproduction; if `brief`, counts, and numbers and claims that do not agree."""
+    """Yields the lines and tables of a reproduction.
+
+    If `brief`, yields only counts, and numbers and claims that do not agree.
+    """
     yield from _head(reproduction)
     summary = reproduction.summary
     for table in reproduction.paper.tables:
@@ -351,7 +354,7 @@ def _word_columns(keys: Sequence[str], members: Sequence[Scored]) -> list[int]:
 
 
 def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
-    """Returns sentences that count the published values that agree, by verdict."""
+    """Returns sentences that count the published values that agree, for each verdict."""
     verdicts, scored, once, undecided = (summary[key] for key in ("verdicts", "scored", "once", "undecided"))
     open_text = f"{undecided} published values have too few finished runs for a verdict."
     if not scored:
@@ -389,7 +392,7 @@ RULES = {
 
 
 def rule(numbers: Sequence[Scored]) -> str:
-    """Returns the rule by which the scored numbers agree, in words that follow "are"."""
+    """Returns the rule by which the scored numbers agree, as a phrase that follows "are"."""
     judged = {one.number.judged_by for one in numbers if one.number.scored}
     return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
 
@@ -414,7 +417,7 @@ def footnotes(members: Sequence[Scored]) -> list[str]:
 
 
 def footnote(scored: Scored) -> str:
-    """Returns the note on a number, with the tolerance that decides whether it agrees; empty without either."""
+    """Returns the note on a number, with the tolerance that decides whether it agrees; empty if it has neither."""
     number = scored.number
     if not number.scored or not number.allowed or "allowed" in number.note:
         return number.note
@@ -423,7 +426,7 @@ def footnote(scored: Scored) -> str:
 
 
 def few_seeds(members: Sequence[Scored]) -> bool:
-    """Returns whether any scored random number has too few seeds for PIT tests."""
+    """Returns whether some scored random number has too few seeds for a PIT test."""
     draws = [scored for scored in members if scored.number.scored and not scored.number.point]
     return any(len(scored.seeds) < FEWEST_SEEDS for scored in draws)
 
@@ -436,7 +439,7 @@ def mean_and_range(scored: Scored) -> tuple[str, str]:
 
 
 def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields the counts of numbers that agree, by verdict, and their errors: per table, network and quantity."""
+    """For each table, network and quantity, yields the errors, and the counts of numbers that agree, by verdict."""
     summary, paper = reproduction.summary, reproduction.paper
     few = few_seeds(reproduction.scored)
     shares = [
@@ -513,9 +516,9 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
+    """Yields every claim: whether it holds in the runs, for how many single seeds, and for the printed numbers."""
     held, decided, still_open = reproduction.held
-    # A study has no text to quote.
+    # A study has no text that could be quoted.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     result = f"{held} of {decided} claims {text}hold"
     if still_open:
@@ -554,7 +557,7 @@ def _figure(value: float | None, digits: int) -> str:
 
 
 def numbers_table(reproduction: Reproduction) -> pa.Table:
-    """Returns a row for each number: its row in the paper's table, the printed value, and the values of the seeds.
+    """Returns a row for each number: its row in the paper's table, the printed value, and the values of all seeds.
 
     The unit of the values is in the column `unit`.
     """
@@ -581,7 +584,10 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str) -> pa.Table:
-    """Makes a table with a column for each key, unless a key, such as the network, has a column with the same name."""
+    """Makes a table with a column for each key.
+
+    If a key, such as the network, has the name of another column, it gets no second column.
+    """
     paper, used = reproduction.paper, {key for scored in reproduction.scored for key in scored.number.row}
     columns = {one["name"]: Column(**one) for one in _tables()[name]}
     of_rows = {
@@ -604,7 +610,7 @@ def _tables() -> dict[str, Any]:
 
 
 def _type(values: Iterable[object]) -> str:
-    """Returns the type of a key's column: string if any value is a word, such as a total among VCs."""
+    """Returns the type of a key's column: string if some value is a word, such as a total among VCs."""
     types = set(map(type, values))
     return "int64" if types == {int} else "float64" if types <= {int, float} else "string"
 

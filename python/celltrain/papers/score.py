@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from celltrain.papers.paper import Number, grouped
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
-#: Sums such as 0.49 + 0.01 are inexact in binary, and comparisons must not depend on this.
+#: Sums such as 0.49 + 0.01 are inexact in binary, but comparisons must not depend on this.
 SLACK = 1e-9
 #: The middle nine tenths of the range of probability-integral values.
 MIDDLE = (0.05, 0.95)
@@ -86,8 +86,8 @@ class Scored:
     def inside_range(self) -> bool | None:
         """True if the printed value lies between the lowest and the highest seed, within a unit of its last digit.
 
-        A number that is judged by the range or has one theoretical value uses its tolerance instead of that unit. None
-        without a printed value, and with too few finished seeds.
+        A number that is judged by the range, or has one theoretical value, uses its tolerance in place of that unit.
+        None without a printed value, or with too few finished seeds.
         """
         number, printed = self.number, self.number.published
         if printed is None or not self.enough:
@@ -123,7 +123,7 @@ class Scored:
         return rank_among_seeds(printed, self.values, number.rounding) if printed is not None and self.enough else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the number as `celltrain reproduce --json` prints it."""
+        """Returns the number in the form in which `celltrain reproduce --json` prints it."""
         number = self.number
         quantity = {"quantity": number.quantity.name, "unit": number.quantity.unit}
         return {
@@ -170,7 +170,7 @@ def summary(scored: Sequence[Scored], unfinished: Sequence[Number] = ()) -> dict
 
 
 def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """Returns the summary of numbers of one quantity. Only scored numbers with a verdict count."""
+    """Returns the summary of the numbers of one quantity. Only scored numbers with a verdict are counted."""
     counted = decided(group)
     errors = [abs(s.printed - s.mean) for s in counted]
     relative = [error / abs(s.printed) for s, error in zip(counted, errors, strict=True) if s.printed]
@@ -190,7 +190,7 @@ def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
 
 
 def decided(group: Sequence[Scored]) -> list[Scored]:
-    """Returns the numbers that count: scored ones with enough finished seeds."""
+    """Returns the numbers that are counted: scored numbers with enough finished seeds."""
     return [s for s in group if s.number.scored and s.enough]
 
 
@@ -225,7 +225,7 @@ def in_the_middle(pit: float) -> bool:
 
 
 def share_in_the_middle(seeds: int) -> float:
-    """Returns the probability that a draw is in the middle: its `seeds` + 1 possible values are equally likely."""
+    """Returns the probability that a draw is in the middle part. Its `seeds` + 1 possible ranks are equally likely."""
     values = (np.arange(seeds + 1) + 0.5) / (seeds + 1)
     return float(np.mean((values >= MIDDLE[0]) & (values <= MIDDLE[1])))
 
@@ -234,8 +234,8 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
     """Returns the p-value of a KS distance, from the seeds themselves; None with fewer than ten common seeds.
 
     Each seed in turn takes the place of the paper: its values, rounded like printed ones, are ranked among the values
-    of the other seeds. The result is the share of seeds, including the paper as one, whose distance is at least that of
-    the paper. Numbers from the same run stay together, so the result is valid for dependent numbers, too.
+    of the other seeds. The result is the fraction of seeds, including the paper, whose distance is at least that of the
+    paper. Numbers of a run stay together, so the result is also valid for dependent numbers.
     """
     common = set.intersection(*(set(s.seeds) for s in draws))
     if len(common) < FEWEST_SEEDS:
@@ -254,7 +254,7 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
-    """Returns the mean distance of a seed from the mean of the other seeds, over all numbers and seeds."""
+    """Returns the mean distance of a seed from the mean of all other seeds, over all numbers and seeds."""
     misses = []
     for values in numbers:
         array = np.asarray(values, dtype=np.float64)

@@ -38,9 +38,9 @@ FIRST_RUNS, MOST_RUNS = 4, 1024
 #: Chunks in flight per thread, so that no thread has to wait for work; and their minimum in total, so that an adaptive
 #: cluster scales up.
 AHEAD, AT_LEAST = 3, 8
-#: Seconds between checks for finished chunks, and between counts of the threads.
+#: Seconds between two checks for finished chunks, and between two counts of the threads.
 POLL, COUNT = 0.02, 1.0
-#: Seconds without workers before a message reports it.
+#: Number of seconds without workers after which a message reports this.
 SILENCE = 5.0
 #: Maximum seconds for fetching the rows of a chunk: while working, and after Ctrl-C.
 FETCH, LAST_FETCH = 10.0, 2.0
@@ -67,7 +67,7 @@ class Cluster:
         self._address = str(client.scheduler.address)
         self._task = _task()
         self._in_flight: dict[Future[Any], _Parcel] = {}
-        #: Chunks to submit again: dropped by the cluster, or single runs from a chunk that killed its workers.
+        #: Chunks to submit again: chunks that the cluster dropped, or single runs of a chunk that killed its workers.
         self._waiting: deque[_Parcel] = deque()
         self._threads = 0
         self._run_seconds: float | None = None
@@ -99,7 +99,7 @@ class Cluster:
                         return
                     time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
-            # Rows that the cluster has already finished are stored, too.
+            # Rows that the cluster has already finished are also stored.
             self._interrupts = []
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
@@ -128,7 +128,7 @@ class Cluster:
         if now - self._counted < COUNT:
             return True
         self._counted = now
-        # If the connection is failing, its status will show this at the next check.
+        # If the connection is failing, the next check will see this in its status.
         with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
@@ -140,7 +140,7 @@ class Cluster:
 
     def _submit(self, chunks: Iterator[Chunk]) -> bool:
         """Submits the next chunk; returns whether there was one."""
-        # Suspect runs go one at a time, to find the one that kills workers.
+        # Suspect runs are submitted one at a time, to find the run that kills workers.
         suspects = any(parcel.alone for parcel in self._in_flight.values())
         parcel = next((parcel for parcel in self._waiting if not (parcel.alone and suspects)), None)
         if parcel is not None:
@@ -152,14 +152,14 @@ class Cluster:
         try:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
-            # If the scheduler was lost, report that instead.
+            # If the scheduler was lost, report that error instead.
             self._is_connected()
             raise
         self._in_flight[future] = parcel
         return True
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
-        """Handles chunks that have ended; returns whether there were any."""
+        """Handles chunks that have ended; returns whether any had."""
         ended = {future: future.status for future in self._in_flight if future.status not in ("pending", "lost")}
         handled = 0
         # If a worker is lost with a result, Dask computes the result again.
@@ -171,7 +171,7 @@ class Cluster:
                 if status in ("finished", "error"):
                     answer = future.result(timeout=fetch) if status == "finished" else future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # The result was lost while it was fetched, which the next check will detect.
+                # The result was lost while it was fetched. The next check will detect this.
                 continue
             # The chunk stays in flight until its rows are passed on, because Ctrl-C may interrupt in between.
             parcel = self._in_flight[future]
@@ -236,7 +236,7 @@ class _Parcel:
 
 
 def _packed(what: Chunk) -> bytes:
-    # The scenarios of a plan are very similar, so they compress well.
+    # The scenarios of a plan are very similar, so they compress well together.
     return zlib.compress(pickle.dumps(what), 1)
 
 
@@ -291,7 +291,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         timeout: Seconds to wait for the scheduler, also if it is lost later.
     """
     distributed = needed("distributed", "a cluster needs Dask's distributed: pip install celltrain[cluster]")
-    # Errors are reported once, here; Dask would log them many times.
+    # This code reports each error once; Dask would log it many times.
     logging.disable()
     try:
         problem = asyncio.run(_missing(address, timeout))
@@ -329,21 +329,24 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
                 problem = "does not exist: start the scheduler with dask scheduler --scheduler-file, in the same folder"
         if not problem.startswith("does not exist"):
             problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
-        # A partly written file may still be completed; anything but a regular file is an error at once.
+        # A partly written file may still be completed. Anything but a regular file is an error at once.
         if final or time.monotonic() > deadline:
             raise ClusterError.of_option("--scheduler-file", shown(path), problem)
         time.sleep(0.05)
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns why no scheduler answers there, or None if one does. A `Client` would wait forever for other servers."""
+    """Returns the reason why no scheduler answers at the address.
+
+    None if one does. A `Client` would wait forever for other servers.
+    """
     from distributed.core import rpc
     from distributed.security import Security
 
     try:
         arguments = Security().get_connection_args("client")
         async with rpc(address, connection_args=arguments, timeout=timeout) as remote:
-            # The connection has its own time limit and a better message.
+            # The connection has a separate time limit and a better message.
             found = await asyncio.wait_for(remote.identity(), timeout + 0.5)
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"

@@ -1,7 +1,7 @@
 """Runs a scenario in real time between Linux network namespaces, in which any program can be started.
 
-The kernel cleans up. Each host is a process whose death ends all programs in the host, and which ends as soon as its
-input is closed. So nothing is left when this process is killed.
+The kernel cleans up. Each host is a process. When it dies, all programs in the host end. It ends as soon as its input
+is closed, so nothing is left if this process is killed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 #: Programs that an emulation needs, with their Debian packages.
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 TUN = "/dev/net/tun"
-#: Flags for a device without Ethernet or other extra headers (linux/if_tun.h).
+#: Flags of a device without Ethernet or other additional headers (linux/if_tun.h).
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 #: Name of the TUN device in every host.
 DEVICE = b"atm0"
@@ -45,7 +45,8 @@ DEVICE = b"atm0"
 GAP_SECONDS = 0.1
 #: Time that a program may take to end after the emulation, in tenths of a second.
 GRACE = 5
-#: Sets up a host: names of the hosts, loopback device, no IPv6. The host ends when its standard input does.
+#: Sets up a host: the names of the hosts, the loopback device, no IPv6. The host ends when its standard input is
+#: closed.
 SETUP = """
 mount -t tmpfs tmpfs /tmp && printf %s "$1" > /tmp/hosts && mount --bind /tmp/hosts /etc/hosts &&
 umount --lazy /tmp && ip link set lo up &&
@@ -56,7 +57,7 @@ END = f"""
 kill -TERM -1 2> /dev/null
 for _ in $(seq {GRACE}); do kill -0 -1 2> /dev/null || exit 0; sleep 0.1; done
 """
-#: If the lateness of packets exceeds this fraction of the shortest round trip, the result is doubtful.
+#: If the lateness of packets exceeds this fraction of the shortest round trip, results are doubtful.
 MOST_LATENESS = 0.1
 
 
@@ -71,7 +72,7 @@ class Program:
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     """The program's process, once it has started."""
     exit_code: int | None = None
-    """Exit code of the program; None if it did not start, or was ended with the emulation."""
+    """Exit code of the program; None if it did not start, or if it was ended with the emulation."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the program as in the answer in JSON."""
@@ -104,7 +105,7 @@ class Emulated:
     """The programs, with their exit codes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the answer in JSON. An emulation has no fingerprint, as it cannot be repeated exactly."""
+        """Returns the answer as JSON. An emulation has no fingerprint, because it cannot be repeated exactly."""
         answer = self.result.to_dict()
         del answer["fingerprint"]
         return answer | {"emulation": {**self.report, "programs": [one.to_dict() for one in self.programs]}}
@@ -166,7 +167,7 @@ def emulate(
 
 
 def unsuited() -> list[Fault]:
-    """Returns the reasons why this machine or process cannot emulate."""
+    """Returns the reasons why this machine or this process cannot emulate."""
     if sys.platform != "linux":
         return [Fault.saying("emulate needs Linux: its hosts are network namespaces")]
     faults = []
@@ -268,7 +269,10 @@ def _unready(host: Host, problem: str) -> InputError:
 def _continuation(
     hosts: Mapping[str, Host], programs: Sequence[Program], is_over: Callable[[], bool], output: IO[Any] | None
 ) -> Callable[[], bool]:
-    """Returns the function that starts programs one after another. It returns whether the emulation goes on."""
+    """Returns the function that starts programs one after another.
+
+    That function returns whether the emulation continues.
+    """
     waiting = list(programs)
     started = time.monotonic() - GAP_SECONDS
 
@@ -291,14 +295,14 @@ def _continuation(
 
 
 def _end(hosts: Sequence[Host]) -> None:
-    """Ends the programs of these hosts, so that they can write what they have not yet written."""
+    """Ends the programs of these hosts, so that they can write their remaining output."""
     enders = [subprocess.Popen(host.command(["sh", "-c", END]), stdin=subprocess.DEVNULL) for host in hosts]
     for ender in enders:
         ender.wait()
 
 
 def _wait(programs: Sequence[Program]) -> None:
-    """Waits for programs that received a signal to end."""
+    """Waits until programs that received a signal have ended."""
     for program in programs:
         if program.process is not None:
             program.process.wait()

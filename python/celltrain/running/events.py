@@ -33,7 +33,7 @@ Take = Callable[[str, list[Values]], None]
 
 
 class Events:
-    """The events of a run to record, and the folder for them.
+    """The events of a run to record, and the folder in which to store them.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -107,7 +107,9 @@ class Events:
 
     @contextmanager
     def taking(self, run: Mapping[str, str]) -> Iterator[Take]:
-        """Yields a function that writes the blocks of a run. The files get their names at the end, also after Ctrl-C.
+        """Yields a function that writes the blocks of a run.
+
+        The files get their final names at the end, even after Ctrl-C.
 
         Args:
             run: Facts about the run for the metadata of the tables, such as its seed.
@@ -129,7 +131,7 @@ class Events:
         self.rows = writer.rows
 
     def _refuse_others(self) -> None:
-        """Refuses a folder that already contains events: readers could not tell two runs apart."""
+        """Refuses a folder that already contains events, because readers could not distinguish two runs."""
         existing = [path for kind in EVENTS if _exists(path := self.folder / f"{kind}.parquet")]
         if existing:
             problem = "already exists; name another folder, or delete it"
@@ -194,7 +196,7 @@ class _Writer:
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
-        # pyarrow calls Python from C++, so a process that exits in the meantime would abort.
+        # pyarrow calls Python from C++, so if the process exits in the meantime, it aborts.
         self._awaited = _core.AwaitedAtExit()
         self._writers = {kind: _table_writer(kind, file, run) for kind, file in files.items()}
 
@@ -211,7 +213,7 @@ class _Writer:
         with self._awaited, ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
-                # pyarrow before 16 cannot store facts that are known only at the end.
+                # pyarrow before 16 cannot store metadata that is known only at the end.
                 if self.metadata and hasattr(writer, "add_key_value_metadata"):
                     writer.add_key_value_metadata(dict(self.metadata))
 
@@ -373,7 +375,7 @@ class Capture:
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
-        #: After a run, the number of packets or cells in each file. Handshakes at its beginning do not count.
+        #: After a run, the number of packets or cells in each file, without the handshakes at its beginning.
         self.packets: dict[Path, int] = {}
 
     def __repr__(self) -> str:
@@ -385,7 +387,10 @@ class Capture:
         return self.kind.endswith("cells")
 
     def by_file(self) -> list[Capture]:
-        """Returns the captures of single files. Programs take arrivals at the other end for retransmissions."""
+        """Returns the captures of single files.
+
+        In a common file, programs would take arrivals at the other end for retransmissions.
+        """
         if self.of_cells or self.at != "both":
             return [self]
         chosen: Any = {"kind": self.kind, "vcs": self.vcs, "flows": self.flows, "window": self.window}
@@ -414,7 +419,10 @@ class Capture:
 
     @contextmanager
     def taking(self) -> Iterator[Callable[[bytes], object]]:
-        """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
+        """Yields a function that writes bytes to the file.
+
+        The file gets its final name at the end, even after Ctrl-C.
+        """
         if _exists(self.path):
             raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
         with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:

@@ -29,11 +29,11 @@ from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Seconds between checks for a cancelled call, and in a child process between checks that its parent is alive.
+#: Seconds between checks for a cancelled call. In a child process, seconds between checks that its parent is alive.
 POLL, WATCH = 0.05, 0.5
 #: A run that reserves more than this share of the free memory gets its own process.
 SHARE = 0.25
-#: Share of the free memory for all such runs together, and so the maximum for one run.
+#: Share of the free memory for all such runs together, which is also the maximum for a single run.
 TOGETHER = 0.75
 #: Maximum number of characters reported from a process's error output.
 COMPLAINT = 300
@@ -97,7 +97,7 @@ def _waited(upcoming: Future[Chunk | None]) -> Chunk | None:
 
 
 def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
-    """Runs a chunk to its end. A failed run becomes a row with its error, and the other runs continue."""
+    """Runs a chunk to its end. A failed run becomes a row with its error, and all other runs continue."""
     records: list[RunRecord] = []
     run_records(chunk, threads, records.append)
     return Rows.of(*records)
@@ -149,7 +149,7 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Runs the one run that standard input describes; exits early if the parent process ends."""
+    """Runs the single run that standard input describes. Exits early if the parent process ends."""
     answers = os.fdopen(os.dup(1), "wb")
     # Other output must not be mixed with the record.
     os.dup2(2, 1)
@@ -308,7 +308,7 @@ def recorded(series: Mapping[str, Any]) -> bytes:
 
 
 def _in_words(text: str) -> str:
-    """Returns the core's error as text; refused scenarios arrive as JSON with their faults."""
+    """Returns the core's error as text. For a refused scenario, the core returns JSON with the faults."""
     try:
         faults = json.loads(text)["faults"]
     except (ValueError, TypeError, KeyError):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ENGINES = ("fast", "reference")
 #: Maximum number of ports that a message lists, and that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
-#: Largest expected number of requests of which a run keeps rows without being asked for them.
+#: Largest expected number of requests for which a run keeps rows by default.
 MOST_ROWS = 1_000_000
 
 
@@ -139,7 +139,7 @@ def run(
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
-            # The capture's own errors already name its files, so the captures are opened first.
+            # Errors of a capture name its own files, so captures are opened first.
             if capture is not None:
                 captures = [(one.for_core(), files.enter_context(one.taking())) for one in capture.by_file()]
                 outputs |= {"captures": captures, "on_captured": capture.count}
@@ -214,7 +214,7 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
 
 
 def _overlap(events: Events, capture: Capture) -> bool:
-    """Returns whether the capture is the events folder, a folder above it, or one of its files."""
+    """Returns whether the capture would be the events folder, a folder above it, or a file in it."""
     folder, *files = (Path(os.path.normpath(path.absolute())) for path in (events.folder, *capture.paths))
     return not {folder, *folder.parents, *(folder / path.name for path in events.paths)}.isdisjoint(files)
 
@@ -260,7 +260,7 @@ class RunResult(Carded):
     duration_s: float
     """Simulated seconds."""
     efficiency: float
-    """Sum of the goodputs of the flows through the bottleneck, each as a share of its maximum at that port."""
+    """Sum of the goodputs of the flows through the bottleneck, each as a fraction of its maximum at that port."""
     fairness: float | None
     """Jain's index of the goodputs of UBR flows: 1 when all are equal, k/n when k of n flows share equally.
 
@@ -269,7 +269,7 @@ class RunResult(Carded):
     fairness_max_min: float | None
     """Jain's index of the goodputs relative to the max-min fair goodputs (column `max_min_mbps` of `flows`).
 
-    It equals `fairness` if all flows have the same share. None if these flows delivered nothing.
+    It equals `fairness` if all flows have the same fair share. None if these flows delivered nothing.
     """
     goodput_mbps: float
     """Sum of the goodputs of all flows, in megabits per second."""
@@ -294,7 +294,7 @@ class RunResult(Carded):
     series: tables.Series
     """The recorded series by name, each a table with a row for every sample and port or flow."""
     events: EventLog
-    """The recorded events by kind; each table is read from its file on first use."""
+    """The recorded events by kind. Each table is read from its file on first use."""
     _answer: dict[str, Any]
     _records: dict[str, Any]
 
@@ -338,7 +338,7 @@ class RunResult(Carded):
 
     @cached_property
     def contracts(self) -> pa.Table:
-        """The VCs with a contract, one row each: verdicts on frames at the network's edge, and losses."""
+        """The VCs with a contract, one row each: what happened to their frames at the network's edge, and losses."""
         return self._table("contracts")
 
     @cached_property
@@ -348,20 +348,20 @@ class RunResult(Carded):
 
     @cached_property
     def memories(self) -> pa.Table:
-        """The memories that ports share, one row each."""
+        """The memories shared by ports, one row each."""
         return self._table("memories")
 
     @cached_property
     def queues(self) -> pa.Table:
         """The queues and priority groups of these memories, one row each.
 
-        If delays are measured, also the queues among which a scheduler or a shaped port chooses.
+        If delays are measured, also the queues between which a scheduler or a shaped port selects.
         """
         return self._table("queues")
 
     @cached_property
     def requests(self) -> pa.Table:
-        """The requests that opened in the measured time, one row each, by group in the order of opening.
+        """The requests that opened in the measured time, one row each, sorted by group and then by time of opening.
 
         Raises `NotTracedError` if the run kept no rows: see `celltrain.run`.
 
@@ -456,7 +456,7 @@ class RunResult(Carded):
             contents["requests"] = self.requests
         if self._answer["requests"]:
             contents["request_groups"] = self.request_groups
-        # Write `result.json` last: a folder that contains it is complete.
+        # Write `result.json` last, so that a folder that contains it is complete.
         written = [target / "result.json"]
         with writing(folder):
             target.mkdir(parents=True, exist_ok=True)
@@ -477,12 +477,15 @@ class RunResult(Carded):
             ]
             for one in answer["flows"]
         ]
-        # Ports with most losses first; a mesh has thousands of ports.
+        # Ports with most losses come first. A mesh has thousands of ports.
         ports = sorted(answer["ports"], key=lambda one: [-one[name] for name in columns])
         rows = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
         heads = ["port", "lost cells", "discarded cells", "largest queue (cells)"]
         groups = [
-            [one["name"], f"{one['opened']:,}", f"{one['completed']:,}", f"{one['timeouts']:,}"]
+            [
+                one["name"],
+                *("" if one[name] is None else f"{one[name]:,}" for name in ("opened", "completed", "timeouts")),
+            ]
             for one in answer["requests"]
         ]
         figures = (
@@ -528,7 +531,7 @@ def balance(answer: Mapping[str, Any]) -> str:
         for name in ("offered", "delivered", "lost", "discarded", "in_flight")
     )
     if answer["measured_to_s"] < answer["duration_s"]:
-        # If measurement ends before the run, the number of cells in flight at its end is unknown.
+        # If measurement ends before the run does, the number of cells in flight at its end is unknown.
         return ", ".join([offered, *parts])
     # Every run asserts that all cells are accounted for, so the remaining cells were in flight when measurement began.
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]

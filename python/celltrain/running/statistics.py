@@ -62,7 +62,7 @@ class Means(Intervals):
     n: Ints
     """Number of values in each group; for means of means, the number of independent values."""
     sd: Floats
-    """Standard deviation, n - 1 in the denominator; NaN below two values."""
+    """Standard deviation, with n - 1 in the denominator; NaN for fewer than two values."""
 
     def of(self, groups: Ints) -> Means:
         """Selects groups by their indices."""
@@ -82,7 +82,7 @@ def student(freedom: Floats | Ints | float) -> Floats:
 
 #: The upper 2.5 % quantile of the normal distribution.
 _NORMAL = 1.959963984540054
-#: Above this limit, the expansion in 1 / freedom is exact to the last digit; below it, `math.lgamma` is exact.
+#: Above this limit, the expansion in 1 / freedom is exact to the last digit. Below it, `math.lgamma` is exact.
 _MANY = 1000.0
 
 
@@ -153,7 +153,7 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
     n = np.bincount(groups, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(groups, values, minlength=count) / n
-        # Subtract the mean first: squares of large numbers that differ little would cancel.
+        # Subtract the mean first, because squares of large numbers that differ little would cancel.
         squares = np.bincount(groups, (values - mean[groups]) ** 2, minlength=count)
         # A group of equal values has zero spread, even if its mean was rounded.
         first = np.zeros(count)
@@ -189,9 +189,9 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
         values: The value measured in each run.
         count: Number of levels.
 
-    The interval reflects only the seeds: values of the other axes are given by the plan, not random. Runs with the same
-    seed may share random choices. So if all points of a level have the same seeds, each seed's mean over the points is
-    one value. Otherwise seeds count as independent (Satterthwaite's degrees of freedom).
+    The interval reflects only the variation between seeds, because the plan sets the values of the other axes. Runs
+    with the same seed may share random choices. So if all points of a level have the same seeds, each seed's mean over
+    the points is one value. Otherwise seeds count as independent (Satterthwaite's degrees of freedom).
     """
     n, centre, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
     order = np.argsort(levels, kind="stable")
@@ -227,7 +227,9 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the points on the Pareto front: no other point is as good in both and better in one.
+    """Marks the points on the Pareto front.
+
+    A point is on it if no other point is as good in both measures and better in one.
 
     Larger is better. A point with NaN is never on the front.
     """
@@ -235,20 +237,21 @@ def pareto_front(x: Floats, y: Floats) -> Flags:
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
         return front
-    # Sorted by falling x, then falling y: a point is on the front if its y exceeds all before it.
+    # Points are sorted by falling x, then by falling y. A point is on the front if its y exceeds the y of all earlier
+    # points.
     order = good[np.lexsort((-y[good], -x[good]))]
     highest = np.maximum.accumulate(np.concatenate(([-np.inf], y[order][:-1])))
     rises = y[order] > highest
-    # Duplicates of a point on the front are on it, too.
+    # Duplicates of a point on the front are also on the front.
     of = np.maximum.accumulate(np.where(rises, np.arange(len(order)), 0))
     front[order] = (x[order] == x[order[of]]) & (y[order] == y[order[of]])
     return front
 
 
 def behind(x: Means, y: Means) -> Flags:
-    """Marks points beaten beyond their intervals: both lower ends of another point exceed their upper ends.
+    """Marks points that another point clearly beats: both of its intervals lie above theirs.
 
-    Points that are neither on the front nor behind it cannot be distinguished from it. False without intervals.
+    A point that is neither on the front nor clearly behind it may belong to it. False without intervals.
     """
     beaten = np.zeros(len(x.mean), dtype=np.bool_)
     best = pareto_front(x.low, y.low)
@@ -256,7 +259,7 @@ def behind(x: Means, y: Means) -> Flags:
         return beaten
     order = np.argsort(x.low[best])
     low_x, low_y = x.low[best][order], y.low[best][order]
-    # Find the points of the front further right in x; the first of them has the highest y.
+    # Find the points of the front with larger x. The first of them has the highest y.
     right = np.searchsorted(low_x, x.high, side="right")
     highest = np.append(np.maximum.accumulate(low_y[::-1])[::-1], -np.inf)
     with np.errstate(invalid="ignore"):
@@ -333,9 +336,9 @@ def _one_sided(n: int, distance: float) -> float:
 
 #: Number of observations that MSER-5 averages first (m in the source).
 GROUPED = 5
-#: Number of batches in a run: 10 to 30 are usual; the means of more batches would be correlated.
+#: Number of batches in a run. 10 to 30 are usual; with more batches, their means would be correlated.
 BATCHES = 20
-#: Correlation of adjacent batches above which they are too short: two standard errors for 20 independent ones.
+#: Correlation of adjacent batches above which batches are too short: two standard errors for 20 independent batches.
 MOST_CORRELATED = 2 / math.sqrt(BATCHES)
 #: Smallest number of observations.
 FEWEST_SAMPLES = 100
@@ -348,13 +351,15 @@ class Steady:
     from_s: float | None
     """Warm-up to exclude, in seconds, by MSER-5; None if the run has not settled in its first half."""
     mean: float
-    """The mean from then on (of the whole run if it has not settled), in the unit of the observations."""
+    """The mean after the warm-up, in the unit of the observations. If the run has not settled, the mean of the whole
+    run."""
     half: float
     """Half the width of the mean's 95 % interval, by batch means and Student's distribution; NaN if there is none."""
     batches: int
     """Number of batches of equal length."""
     correlation: float
-    """Correlation of adjacent batch means. Far above 0, batches are too short and the interval is too narrow."""
+    """Correlation of adjacent batch means. If it is far above 0, batches are too short and the interval is too
+    narrow."""
 
     @property
     def doubtful(self) -> bool:
@@ -401,7 +406,7 @@ def mser(values: Floats) -> int | None:
 def batch_means(values: Floats) -> tuple[float, float, float]:
     """Returns the mean, half its 95 % interval by the means of 20 equal batches, and adjacent batches' correlation.
 
-    Observations left over are dropped at the beginning, which is nearest to the warm-up.
+    Observations left over are dropped at the beginning, where the warm-up is.
     """
     length = len(values) // BATCHES
     if length == 0:
@@ -415,7 +420,10 @@ def batch_means(values: Floats) -> tuple[float, float, float]:
 
 
 def steady(times_s: Floats, values: Floats) -> Steady:
-    """Finds when observations have settled, and the mean from then on. Each covers the time up to its timestamp."""
+    """Finds when observations have settled, and the mean from then on.
+
+    Each observation covers the time up to its timestamp.
+    """
     discarded = mser(values)
     mean, half, correlation = batch_means(values[discarded or 0 :])
     from_s = None if discarded is None else float(times_s[discarded - 1]) if discarded else 0.0

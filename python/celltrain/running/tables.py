@@ -28,7 +28,7 @@ TIME = Column(
 PORT = Column("port", "name", "", "the output port, named after its link")
 FLOW = Column("flow", "name", "", "the connection")
 QUEUE = Column("queue", "name", "", "the queue: the memory, the link and the priority")
-#: Columns with the names of a series, by the list that has these names; the others are series of connections.
+#: Columns with the names of a series, by the list that contains these names. Other series are series of connections.
 _NAMING = {"ports": PORT, "memory_queues": QUEUE}
 
 
@@ -43,26 +43,36 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
 #: Columns of the records of requests. Columns of the kind `name` contain indices into a list of names.
 REQUESTS = (
     Column("group", "name", "", "the group"),
-    Column("number", "int64", "1", "number of the request within its group, from 0"),
-    Column("query", "int64", "1", "number of the answered query, from 0; null unless the group is an incast"),
+    Column("number", "int64", "1", "number of the request within its group; the first is 0"),
+    Column(
+        "query",
+        "int64",
+        "1",
+        "number of the query that is answered, from 0; null unless the group is an incast",
+    ),
     Column("from", "name", "", "sending host"),
     Column("to", "name", "", "receiving host"),
     Column("data_vc", "name", "", "the VC of the request's data"),
     Column("ack_vc", "name", "", "the VC of the request's acknowledgements"),
     Column("bytes", "int64", "B", "bytes requested"),
     Column("opened_s", "float64", "s", "time at which the request's connection opened"),
-    Column("completed_s", "float64", "s", "time at which the receiver had the last byte; null if incomplete"),
+    Column(
+        "completed_s",
+        "float64",
+        "s",
+        "arrival time of the last byte; null if the request is incomplete",
+    ),
     Column("slowdown", "float64", "1", "completion time relative to the same request alone on its path"),
     Column("segments_sent", "int64", "segments", "data segments sent, retransmissions included"),
-    Column("retransmitted_segments", "int64", "segments", "data segments retransmitted"),
-    Column("timeouts", "int64", "1", "expiries of the request's retransmission timer"),
+    Column("retransmitted_segments", "int64", "segments", "data segments retransmitted; null without TCP or UDP"),
+    Column("timeouts", "int64", "1", "expiries of the request's retransmission timer; null with a real stack"),
 )
 #: List that contains the names, for each column of names.
 _NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "ack_vc": "vcs"}
 
 
 def requests(records: Mapping[str, Any]) -> pa.Table:
-    """Makes a table of the records of requests; without records, an empty one."""
+    """Makes a table of the records of requests. Without records, the table is empty."""
     import numpy as np
     import pyarrow as pa
 
@@ -76,8 +86,8 @@ def requests(records: Mapping[str, Any]) -> pa.Table:
             names = pa.array(records[_NAMES[column.name]], pa.string())
             arrays.append(pa.DictionaryArray.from_arrays(values, names))
         else:
-            # A query below 0 and a NaN time represent missing values.
-            is_missing = values < 0 if column.name == "query" else np.isnan(values)
+            # Counts below 0 and NaN times represent missing values.
+            is_missing = values < 0 if column.kind == "int64" else np.isnan(values)
             arrays.append(pa.array(values, mask=is_missing))
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -156,7 +166,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._names(name).get(FLOW, [])
 
     def _names(self, name: str) -> dict[Measure, list[str]]:
-        """Returns, for each naming column, the name of each series."""
+        """For each column of names, returns the name of each series."""
         over = SERIES[name].over
         if over == "occupancy_columns":
             ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
@@ -176,7 +186,8 @@ def encoded(table: pa.Table) -> bytes:
     return content
 
 
-# All CSV output is written here. Texts and column names are escaped, so that no spreadsheet runs them as formulas.
+# All CSV output is written by this module. Texts and column names are escaped, so that no spreadsheet runs them as
+# formulas.
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
@@ -186,7 +197,7 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def as_csv(rows: pa.Table | Iterable[Mapping[str, Any]]) -> str:
-    """Returns a table, or rows, as CSV; nested values of rows have a column such as `cells.lost`.
+    """Returns a table, or rows, as CSV. A nested value of a row has a column such as `cells.lost`.
 
     >>> print(as_csv([{"flow": "=1+1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
     flow,cells.lost

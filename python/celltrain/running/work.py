@@ -27,7 +27,7 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One run to do.
+    """One run that a worker should do.
 
     Attributes:
         run_key: Key of the run.
@@ -131,7 +131,7 @@ class Rows:
 
 @runtime_checkable
 class Worker(Protocol):
-    """Anything that runs chunks: threads on this machine, or other machines.
+    """Anything that runs chunks: threads of this machine, or other machines.
 
     Attributes:
         chunk_runs: Number of runs that the worker wants in a chunk.

@@ -1,4 +1,4 @@
-//! Runs a scenario with the measure from the page, and prints its line.
+//! Runs a scenario with the measure from the page, and prints the line with this measure.
 
 use std::sync::atomic::AtomicBool;
 

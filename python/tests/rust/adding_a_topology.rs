@@ -4,7 +4,7 @@ use celltrain_core::engine::Engine;
 use celltrain_scenario::{build, read_toml};
 
 #[test]
-fn the_scenario_on_the_page_about_adding_a_topology_is_valid_and_runs() {
+fn the_scenario_in_the_tutorial_for_adding_a_topology_is_valid_and_runs() {
     let text = std::fs::read_to_string("../../scenarios/ring-selective-drop.toml").unwrap();
     let read = |text: &str| read_toml(text, "ring.toml");
     let reading = read(&text);

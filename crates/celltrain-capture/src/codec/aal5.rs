@@ -50,8 +50,9 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// standard leaves its coding open, but the CRC covers them.
 ///
 /// # Errors
-/// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is always reported
-/// as damaged, no matter what its trailer contains.
+///
+/// If the size, CRC, abort, length or CPI is wrong. The checks run in that order, so a damaged frame is always
+/// reported as damaged, whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole = || {
         ParseError(format!(
@@ -121,8 +122,8 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 
 /// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
 ///
-/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame are taken as a
-/// continuation. A single report then covers the loss of both frames, because the CRC or the length is wrong.
+/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame count as a
+/// continuation. One report then covers the loss of both frames, because the CRC or the length is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     held: Vec<u8>,
@@ -216,9 +217,10 @@ mod tests {
         }
 
         #[test]
-        fn a_trailer_with_a_correct_crc_never_makes_the_frame_parser_panic(
+        fn bytes_after_a_correct_crc_never_make_the_frame_parser_panic(
             cells in 1_usize..5,
-            // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
+            // Half of the trailers have bytes with small values, because random bytes rarely form a CPI of 0 and a
+            // plausible length.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_accepted_whatever_bytes_its_padding_has() {
+    fn a_frame_is_accepted_whatever_the_bytes_of_its_padding_are() {
         let mut pdu = encode(&[1, 2, 3], 0);
         pdu[3..40].fill(0xcc);
         let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
@@ -397,13 +399,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "an AAL5 frame carries at least one byte")]
-    fn an_empty_payload_is_not_encoded_as_an_abort_frame() {
+    fn an_empty_payload_is_not_encoded_as_a_frame_that_aborts_a_packet() {
         let _ = encode(&[], 0);
     }
 
     #[test]
     #[should_panic(expected = "at most 65535 bytes, not 65536")]
-    fn a_payload_longer_than_the_length_field_can_state_is_refused() {
+    fn a_payload_too_long_for_the_length_field_of_the_trailer_is_refused() {
         let _ = encode(&vec![0; 65_536], 0);
     }
 

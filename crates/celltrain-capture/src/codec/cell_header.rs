@@ -86,7 +86,8 @@ impl CellHeader {
     /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
     ///
     /// # Errors
-    /// If there are not exactly five bytes, or the fifth does not match the first four.
+    ///
+    /// If there are not exactly five bytes, or the fifth byte is not the HEC of the first four.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let &[a, b, c, d, carried] = bytes else {
             return refuse!("a cell header has {HEADER_BYTES} bytes, not {}", bytes.len());
@@ -171,7 +172,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn the_header_checksum_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
+        fn the_header_checksum_is_the_remainder_of_a_long_division_plus_a_constant(header in any_header()) {
             prop_assert!(hec_is_right(&header.encode()));
         }
     }
@@ -203,7 +204,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cell_header_tells_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
+    fn a_cell_header_distinguishes_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());

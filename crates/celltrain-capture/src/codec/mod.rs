@@ -31,11 +31,11 @@
 //! ```
 //!
 //! If the format cannot express the input (a field is too wide or a payload too long), encoding panics with a message,
-//! because this is the caller's mistake. Parsing never panics, because bytes from a wire are untrusted.
+//! because the caller made a mistake. Parsing never panics, because bytes from a network are untrusted.
 //!
 //! Source: RFC 2225 and RFC 2684 §5.1 (IPv4 over AAL5 with LLC/SNAP); each module lists its own sources.
 //!
-//! Differences from the source: each module lists its own.
+//! Each module lists its differences from its source.
 
 use std::error::Error;
 use std::fmt;

@@ -61,7 +61,7 @@ impl RmCell {
         }
     }
 
-    /// Returns the cell's content as ABR sources and switches use it.
+    /// Returns the cell's content in the form that ABR sources and switches use.
     pub fn content(&self) -> abr::RmCell {
         abr::RmCell {
             backward: self.dir,

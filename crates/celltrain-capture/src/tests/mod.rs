@@ -116,7 +116,7 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
-    // The SYN that the sender sends.
+    // The SYN from the sender.
     assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 
@@ -170,7 +170,7 @@ fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
 fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
+    // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("every packet has a comment");
@@ -250,7 +250,7 @@ fn no_captured_packet_has_a_time_before_its_connection_opens() {
 fn packets_are_captured_only_at_the_chosen_end_of_a_connection() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
-    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured writes nothing");
+    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured gives no packets");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
 }
@@ -266,14 +266,14 @@ fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
     let packets = written(capture);
     let segments: Vec<_> = packets.iter().map(|packet| transport(&packet.bytes)).collect();
     assert_eq!(segments[..2].iter().map(|segment| big32(segment, 4)).collect::<Vec<_>>(), [u32::MAX, 8]);
-    assert_eq!(big32(segments[1], 8), 1, "data acknowledges the receiver's SYN");
+    assert_eq!(big32(segments[1], 8), 1, "segments with data acknowledge the receiver's SYN");
     assert_eq!((big32(segments[2], 4), big32(segments[2], 8)), (1, 0));
     let edges: Vec<_> = (0..4).map(|edge| big32(segments[2], 24 + 4 * edge)).collect();
     assert_eq!(edges, [u32::MAX, 511, 1, 2]);
 }
 
 #[test]
-fn sack_blocks_in_a_tcp_header_follow_two_no_operation_options() {
+fn sack_blocks_in_a_tcp_header_are_preceded_by_two_bytes_without_operation() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))
@@ -299,7 +299,7 @@ fn a_captured_frame_has_as_many_cells_as_the_simulated_frame() {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
         let [tcp, udp] = [connection(), packets()].map(|all| capture(CaptureKind::Aal5, encapsulation, all));
         let cells = |capture: &Capture<Vec<u8>>, frame| {
-            let frame = capture.pdu(&frame).expect("the frame fits into AAL5");
+            let frame = capture.pdu(&frame).expect("the frame is short enough for AAL5");
             assert!(crc32_is_right(&frame), "CRC-32");
             u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits in 32 bits")
         };
@@ -368,7 +368,7 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
     let mut frames = Vec::new();
     for number in 0..50 {
         let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
-        let pdu = capture.pdu(&frame).expect("the frame fits into AAL5");
+        let pdu = capture.pdu(&frame).expect("the frame is short enough for AAL5");
         for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits in 32 bits") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
@@ -376,7 +376,7 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
             // A cell of another VC is interleaved.
             capture
                 .cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) })
-                .expect("an end that is not captured writes nothing");
+                .expect("an end that is not captured gives no packets");
         }
         frames.push(pdu);
     }
@@ -419,7 +419,7 @@ fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
     let bytes = &packets[0].bytes;
     assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
     assert_eq!(big32(bytes, 0), 3 << 20 | 0x63 << 4 | 0b1101, "VPI, VCI, payload type 110, CLP");
-    // Protocol 1; DIR and CI; ER is 2^10 and CCR is 2^9, both with the nonzero bit set.
+    // The expected fields are protocol 1; DIR and CI; ER is 2^10 and CCR is 2^9, both with the nonzero bit set.
     assert_eq!(bytes[5..11], [1, 0b1010_0000, 0x54, 0, 0x52, 0]);
 }
 
@@ -572,7 +572,7 @@ proptest! {
         prop_assert_eq!(offset(read.acknowledgment_number), near);
         let mut read_blocks = SackBlocks::NONE;
         for option in read.options_iterator() {
-            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("the TCP option is well-formed") {
+            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("every TCP option is well-formed") {
                 for (left, right) in [first].into_iter().chain(others.into_iter().flatten()) {
                     read_blocks.push(offset(left), offset(right));
                 }

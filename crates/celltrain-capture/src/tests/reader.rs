@@ -11,7 +11,7 @@ pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Options in the order of the file, each with its code and its value.
+/// Options in file order, as pairs of code and value.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(pub(super) Vec<(u16, Vec<u8>)>);
 
@@ -76,7 +76,7 @@ fn options(mut bytes: &[u8]) -> Options {
         let code = u16::from_le_bytes([bytes[0], bytes[1]]);
         let length = usize::from(u16::from_le_bytes([bytes[2], bytes[3]]));
         if code == 0 {
-            assert_eq!((length, bytes.len()), (0, 4), "the option that ends the list is empty and comes last");
+            assert_eq!((length, bytes.len()), (0, 4), "the last option of a list is the empty end-of-options");
             return Options(options);
         }
         options.push((code, bytes[4..4 + length].to_vec()));
@@ -96,7 +96,7 @@ pub(super) fn big32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// RFC 1071: bytes that include their own checksum sum to all ones.
+/// RFC 1071: if bytes include their own checksum, their sum is all ones.
 pub(super) fn sums_up(parts: &[&[u8]]) -> bool {
     let mut sum = 0_u64;
     for part in parts {
@@ -123,8 +123,8 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     segment
 }
 
-/// Returns the remainder after long division by a polynomial of `bits` bits (without the leading one). It is zero if
-/// the bytes end with their check.
+/// Returns the remainder after long division by a polynomial of `bits` bits (without the leading bit). The remainder is
+/// zero if the bytes end with the matching check bits.
 pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) -> u64 {
     let mut register = preset;
     for byte in bytes {

@@ -21,12 +21,12 @@ fn lossy(policy: &str) -> String {
     )
 }
 
-/// Returns the scenario of `lossy` with a port that also refuses frames.
+/// Returns the scenario of `lossy`, changed so that its port also refuses whole frames.
 fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
 
-/// A scenario with merging VCs, whose cells wait until their frame is whole.
+/// A scenario in which VCs merge, so cells wait until their frame is complete.
 const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
                        [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
                        [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
@@ -61,7 +61,7 @@ fn seen_by(
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
     let watch = Watch::new(choice, network, destination).expect("the network has all captured flows and ports");
     let mut probe = AndAll { watch, events: Vec::new() };
-    engine.run(network, &mut probe, |_| true).expect("no test cancels a run");
+    engine.run(network, &mut probe, |_| true).expect("this test never cancels a run");
     probe.watch.finish().expect("writing to memory cannot fail");
     probe.events
 }
@@ -94,7 +94,7 @@ fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
 }
 
 #[test]
-fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_frames() {
+fn captured_cells_are_exactly_the_cells_that_arrived_or_left_even_if_their_frame_was_damaged() {
     for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
         let network = network(&text);
         let names = ports(&network);
@@ -120,7 +120,7 @@ fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_fr
     }
 }
 
-/// Checks the frames whose last cell leaves the last port of a VC: the delivered frames have the right CRC-32.
+/// Checks the frames that are delivered completely: their CRC-32 must be right.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links
@@ -143,7 +143,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // Some frames have left the last port but are still on the last link.
+    // Some frames have left the last port but not yet arrived at the host.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -155,10 +155,10 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Returns the payloads of all cells of a circuit that arrived at a port or left it, according to `flags`. The first
+    // Returns the payloads of all cells of a VC that arrived at a port or left it, according to `flags`. The first
     // source's links carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
-        let interface = names.iter().position(|name| *name == port).expect("the capture has the port");
+        let interface = names.iter().position(|name| *name == port).expect("the capture contains the port");
         let here = |packet: &&super::reader::Packet| {
             packet.interface as usize == interface && packet.flags == flags && header(&packet.bytes).0 == circuit
         };
@@ -169,7 +169,10 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some cells are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "cells leave in the order of their arrival");
+    assert!(
+        behind.iter().all(|cell| all.any(|other| other == cell)),
+        "cells leave the port in the order of their arrival"
+    );
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
@@ -239,7 +242,7 @@ fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comm
 }
 
 #[test]
-fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
+fn an_arriving_cell_that_the_port_drops_is_labelled_as_dropped_in_the_capture() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -253,7 +256,7 @@ fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
 }
 
 #[test]
-fn a_cell_that_a_link_loses_is_captured_before_the_link_but_not_behind_the_link() {
+fn a_cell_lost_on_a_link_is_captured_before_the_link_and_not_after_it() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]
@@ -342,7 +345,7 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("the network has all captured flows and ports");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("the error comes from the writer");
+    watch.finish().expect("the error is the one that the writer returned");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }
@@ -362,7 +365,7 @@ fn incast(more: &str) -> Network {
 /// A TCP packet: its time, flags, payload bytes and comment.
 type Packet = (u64, u8, usize, Option<String>);
 
-/// Returns the TCP packets of each connection, which its lower and its higher port identify.
+/// Returns the TCP packets of each connection, keyed by the lower and the higher port number.
 fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
@@ -406,7 +409,7 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
         };
         assert_eq!(file.packets.len(), count(if at == "sender" { of_sender } else { of_receiver }));
         let connections = by_connection(&file);
-        // There are seven queries with three answers each; the receiver does not see lost SYNs.
+        // The scenario has seven queries with three answers each. The receiver does not see lost SYNs.
         assert!(if at == "sender" { connections.len() == 21 } else { connections.len() > 12 }, "{}", connections.len());
         assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
         let hosts = file.interfaces.len();
@@ -494,4 +497,44 @@ fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
     let said = refused(&queries, "ip", [None, Some("host2->host1"), None]);
     assert!(said.starts_with("the capture would be empty: the chosen VCs carry requests"), "{said}");
     assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose from"));
+}
+
+#[test]
+fn a_capture_whose_window_is_empty_is_an_error_that_states_when_the_run_has_packets_there() {
+    let network = network(&lossy("ppd").replace("30ms\"\n", "6ms\"\n[flow.tcp1]\nstart = \"2ms\"\n"));
+    let ended = |(kind, at): (&str, &str), window: &str, engine: Engine| {
+        let flows = Some(vec!["tcp1".to_owned()]);
+        let choice = CaptureChoice::new(network.duration, (kind, Some(at)), [None, None, flows], Some(window))
+            .expect("the choice is valid");
+        let (mut sink, stopped) = (|_: &[u8]| true, false.into());
+        let tells_fates = engine == Engine::Reference;
+        let into = Destination { sink: &mut sink, about: About::default(), tells_fates, stopped: &stopped };
+        let mut watch = Watch::new(&choice, &network, into).expect("the choice is valid");
+        engine.run(&network, &mut watch, |_| true).expect("no test cancels a run");
+        watch.finish().expect("the traffic can be represented").packets()
+    };
+    for (kind, at, what) in [
+        ("ip", "sender", "packets at senders"),
+        ("aal5", "receiver", "packets at receivers"),
+        ("ip", "both", "packets at hosts"),
+        ("cells", "out", "cells at the chosen ports"),
+        ("wireshark_cells", "in", "cells at the chosen ports"),
+    ] {
+        // Only the reference engine reports cells.
+        let engines: &[_] =
+            if kind.ends_with("cells") { &[Engine::Reference] } else { &[Engine::Reference, Engine::Fast] };
+        for &engine in engines {
+            let problem = ended((kind, at), "1ms:2ms", engine).expect_err("the flow starts later");
+            let begin = format!("the capture would be empty: its window has no chosen {what}; the run has them from ");
+            let rest = problem.strip_prefix(&begin).unwrap_or_else(|| panic!("{problem}"));
+            let (first, last) = rest.split_once(" to ").expect("the error has two times");
+            let [first, last] = [first, last].map(|time| time.strip_suffix('s').unwrap().parse::<f64>().unwrap());
+            assert!((0.002..0.0022).contains(&first) && (first..=0.006).contains(&last), "{kind} {at}: {problem}");
+            // The error's times are those of a window with the first and the last of them.
+            let window = format!("{first}s:{:.9}s", first + 1e-6);
+            assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
+            let window = format!("{last}s:{:.9}s", (last + 1e-6).min(0.006));
+            assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
+        }
+    }
 }

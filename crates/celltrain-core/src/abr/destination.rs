@@ -1,23 +1,23 @@
-//! The destination of one ABR VC, which returns forward RM cells as backward RM cells.
+//! The destination of an ABR VC. It returns forward RM cells to the source as backward RM cells.
 //!
 //! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
 //! Choices that the rules leave open: a destination is never congested itself (rule 2b) and creates no backward RM
 //! cells of its own (rule 5). A backward RM cell still waiting when the next is turned around is overwritten (rule 3,
-//! in [`Source::turn_around`](super::Source::turn_around)), so no cell follows a newer one (rule 4). An out-of-rate
-//! forward cell is returned out of rate (rule 6 allows both).
+//! in [`Source::turn_around`](super::Source::turn_around)), so RM cells never return out of order (rule 4). An
+//! out-of-rate forward cell is returned out of rate (rule 6 allows both).
 
 use super::RmCell;
 
 /// The destination of one ABR VC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
-    /// EFCI bit of the last data cell; cleared once an RM cell has reported it.
+    /// EFCI bit of the last data cell, cleared when an RM cell has carried it to the source.
     efci: bool,
 }
 
 impl Destination {
-    /// Creates a destination that has not received any cell.
+    /// Creates a destination before any cell has arrived.
     pub fn new() -> Self {
         Self::default()
     }

@@ -60,6 +60,6 @@ pub enum Rule {
     CongestionIndication,
     /// Rule 8: a backward RM cell returned with neither CI nor NI, so ACR rises by RIF.
     Increase,
-    /// Rule 9: a backward RM cell returned with an ER below the rate of rule 8.
+    /// Rule 9: a backward RM cell returned with an ER below the rate that rule 8 gives.
     ExplicitRate,
 }

@@ -12,7 +12,7 @@ use crate::units::{BitRate, CELL_BITS, Duration};
 
 /// The parameters of a VC of the available bit rate service (ABR). Rates include cell headers and RM cells.
 ///
-/// Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names are kept, in lower case.
+/// Source: ATM Forum TM 4.0, as summarised in `docs/mechanisms.md` 4.1. Names are those of the source, in lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abr")]
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_invalid_abr_parameter_is_refused_with_its_key_and_extreme_valid_ones_are_accepted() {
+    fn each_invalid_abr_parameter_is_refused_with_its_key_and_extreme_valid_parameters_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abr_default_out_of_range_is_reported_as_a_default() {
+    fn a_default_of_an_abr_parameter_that_is_out_of_range_is_reported_as_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));

@@ -7,8 +7,8 @@ pub struct Rate(u16);
 
 impl Rate {
     /// Returns the largest rate of the format that is at most `cells_per_second`. From 1 cell a second to 2^32 the
-    /// difference is less than 1/512; a rate below 1 becomes zero. Rounding up would let a cell promise a rate that was
-    /// never granted.
+    /// difference is less than 1/512; a rate below 1 becomes zero. The rate is never rounded up, because a cell must
+    /// not promise more than was granted.
     ///
     /// # Panics
     /// If the rate is negative or not a number.

@@ -23,8 +23,8 @@
 //! instant are handled before cells that start at that instant.
 //!
 //! A script must list every cell sent. Each script runs three times: with data cells sent one by one; with trains sent
-//! ahead, whose unsent cells are taken back when an event occurs; and through a [`ShapedPort`], which also checks cell
-//! headers.
+//! ahead of time, whose cells are taken back if an event occurs before they start; and through a [`ShapedPort`], which
+//! also checks cell headers.
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};
@@ -49,7 +49,7 @@ struct Sent {
     at: Time,
     kind: String,
     content: Option<RmCell>,
-    /// The cell, if a port sent one.
+    /// The cell that the port sent, if any.
     cell: Option<Cell>,
 }
 
@@ -125,7 +125,7 @@ impl script::Player for Player {
 }
 
 impl Player {
-    /// Adds data to send. A port receives it as a packet, whose cells carry EFCI if `marked`.
+    /// Adds data to send. A port receives the data as a packet, whose cells carry EFCI if `marked`.
     fn data_comes(&mut self, cells: u64, marked: bool) {
         let cells = u32::try_from(cells).expect("the number of cells in a script fits in 32 bits");
         match &mut self.end {
@@ -200,7 +200,7 @@ impl Player {
         Ok(())
     }
 
-    /// Returns the source of a script that is played without a port.
+    /// Returns the source of a script that runs without a port.
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
@@ -272,7 +272,7 @@ impl Player {
             return if words.is_empty() { Ok(()) } else { Err("a data cell has no rates".into()) };
         };
         let mut expected = self.rm_cell(&words)?;
-        // Rates that the script line omits may have any value.
+        // If the script line omits a rate, the rate may have any value.
         for (name, rate, sent) in [
             ("er", &mut expected.er, content.er),
             ("ccr", &mut expected.ccr, content.ccr),
@@ -357,7 +357,7 @@ fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
 }
 
 #[test]
-fn every_abr_test_script_gives_the_events_that_the_script_expects() {
+fn every_abr_test_script_gives_its_expected_events() {
     for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
         play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }

@@ -1,4 +1,5 @@
-//! The source of one ABR VC. It keeps ACR, and decides when the next in-rate cell starts and of which kind it is.
+//! The source of one ABR VC. It maintains ACR, and decides when the next in-rate cell starts and which kind of cell it
+//! is.
 //!
 //! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them. Each rule is cited
 //! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
@@ -18,7 +19,7 @@ use crate::units::{BitRate, Clock, Duration, Span, Time};
 pub enum Kind {
     /// An RM cell to the destination.
     ForwardRm,
-    /// An RM cell of the other direction that this end returns.
+    /// An RM cell from the other direction, which this end returns to its source.
     BackwardRm,
     /// A cell of a data frame. By rule 12, it leaves with EFCI = 0.
     Data,
@@ -68,7 +69,7 @@ pub struct Source {
     forward_at: Option<Time>,
     /// In-rate cells started since the last in-rate forward RM cell.
     cells: u32,
-    /// True if a backward RM cell has started since the last in-rate forward RM cell.
+    /// True if a backward RM cell was sent after the last in-rate forward RM cell.
     backward_sent: bool,
     waiting: Option<RmCell>,
     /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 arrived.
@@ -88,7 +89,7 @@ struct Pace {
     next: Time,
 }
 
-/// The latest data cells, which were sent at equal intervals and can still be taken back.
+/// The latest data cells, sent at equal intervals, which can still be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Train {
     first: Time,
@@ -265,8 +266,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// Undoes `sent_data` for the last `cells` data cells, which have not started and will not start as planned. They
-    /// must be an interval apart; since they were sent, no RM cell may have been sent and ACR must not have changed.
+    /// Undoes `sent_data` for the last `cells` data cells, because they will not start as planned. The cells must be an
+    /// interval apart. Since `sent_data`, no RM cell may have been sent and ACR must not have changed.
     pub fn unsend_data(&mut self, cells: u32) {
         assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
         self.train.cells -= cells;
@@ -300,7 +301,7 @@ impl Source {
         self.train = Train::default();
     }
 
-    /// Returns the ACR that results from this backward RM cell.
+    /// Returns the new ACR after this backward RM cell.
     pub fn acr_after(&self, rm: &RmCell) -> f64 {
         let Rates { pcr, mcr, .. } = self.rates;
         // Rule 8.
@@ -317,7 +318,7 @@ impl Source {
         acr.max(mcr)
     }
 
-    /// Returns the rule by which this backward RM cell changes ACR to `acr`.
+    /// Returns the rule by which this backward RM cell sets ACR to `acr`.
     fn rule_of(&self, rm: &RmCell, acr: f64) -> Rule {
         let by_er = acr == self.rate_format.through_cell(rm.er).max(self.rates.mcr);
         match rm {
@@ -384,7 +385,7 @@ impl Source {
     fn prepare_forward_rm(&mut self, now: Time) {
         reached!(RmDueByTime if self.forward_at.is_some() && self.cells + 1 < self.nrm);
         let mut acr = self.acr;
-        // Rule 5. If no forward RM cell has been sent before, no time has elapsed.
+        // Rule 5 uses the time since the last forward RM cell, which is zero if none has been sent.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
             reached!(AcrResetWhenIdle);
             acr = self.rates.icr;

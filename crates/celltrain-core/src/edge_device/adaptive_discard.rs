@@ -47,12 +47,12 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluatedAt {
-    /// At every arrival and every change of ACR. In both cases, a queue at MQS loses a packet.
+    /// Evaluates at every arrival and every change of ACR. In both cases, a queue at MQS loses a packet.
     #[default]
     ArrivalsAndRates,
-    /// At every arrival and every change of ACR, but only arrivals remove a packet from a full queue.
+    /// Evaluates at every arrival and every change of ACR, but only an arrival removes a packet from a full queue.
     FullAtArrivals,
-    /// At arrivals only. After a fall of ACR, the next arrival drops the packet.
+    /// Evaluates at arrivals only. After a fall of ACR, the next arrival drops the packet.
     Arrivals,
 }
 
@@ -64,7 +64,7 @@ pub struct AdaptiveDiscard {
     vcs: TiVec<Label, Vc>,
 }
 
-/// State of one VC; also used if VCs share one memory.
+/// State of one VC, with its own memory or a shared one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaState {
     /// Congestion Phase.
@@ -216,7 +216,7 @@ impl Thresholds {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vc {
     pub(super) state: AdaState,
-    /// MQS: the maximum number of packets that fit if all are as long as the VC's longest packet.
+    /// MQS: the number of packets that fit if every packet is as long as the VC's longest.
     mqs: u32,
     /// `P_CTR` before the latest packet was served, to undo it.
     p_ctr_before: u32,
@@ -230,7 +230,7 @@ impl Default for Vc {
 }
 
 impl Vc {
-    /// Drops a packet from the front if possible. If so, the phase is 1 afterwards.
+    /// Drops a packet from the front if possible, and then sets the phase to 1.
     pub(super) fn drop_front(&mut self, packets: &mut Packets, vc: Label, cause: Cause) {
         if packets.drop_front(vc, cause) {
             reached!(AdaDropsAtRateFall if cause == Cause::RateFell);
@@ -241,7 +241,7 @@ impl Vc {
         }
     }
 
-    /// In phase 0, raises `LD_ACR` if ACR has risen above it.
+    /// In phase 0, raises `LD_ACR` to ACR if ACR is larger.
     pub(super) fn follow_up(&mut self, acr: f64) {
         self.state.ld_acr = self.state.ld_acr.max(acr);
     }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_decrease_drops_one_packet_and_then_none_until_the_backlog_is_served_and_the_queue_is_low() {
+    fn after_a_rate_decrease_one_packet_is_dropped_and_no_further_packet_until_the_queue_has_become_short() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);

@@ -51,7 +51,7 @@ impl Bench {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
 
-    /// Applies an operation. Returns the cells that leave for good.
+    /// Applies an operation. Returns the cells that leave and are not put back.
     pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
         match operation {
             Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
@@ -67,7 +67,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // Put back one cell, then the others together.
+                // Put back one cell, and then all others together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);
@@ -386,7 +386,7 @@ proptest! {
                     other => other,
                 };
                 prop_assert_eq!(bench.apply(operation), oracle.apply(operation, config.memory), "{} at {}", name, step);
-                // `port_state` asserts that every cell is accounted for.
+                // `port_state` asserts that the counters account for every cell.
                 let state = bench.buffer.packets.port_state();
                 prop_assert_eq!(state.max_queue as usize, oracle.max_queue, "{} at {}", name, step);
                 for (vc, oracle) in Label::counting().zip(&oracle.vcs) {
@@ -463,7 +463,7 @@ fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_v
 }
 
 #[test]
-fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_device() {
+fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of_an_edge_device() {
     type Change = fn(&mut Bench);
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
@@ -481,21 +481,21 @@ fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_de
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // One of the last two cells taken has been put back, so only one more can be put back. Earlier cells were taken
-        // before the change.
+        // One of the last two cells taken has been put back, so only one more can follow. Earlier cells were taken
+        // before the rate changed.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early can be put back"), "{what}");
     }
 }
 
 #[test]
-fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support() {
+fn a_discard_algorithm_that_does_not_support_the_kind_of_memory_is_refused() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(
         made_for[..4],
         [None, None, Some(PerVc), Some(Shared)],
-        "each adaptive algorithm works with one kind of buffer"
+        "each adaptive algorithm works with exactly one kind of buffer"
     );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {
@@ -509,11 +509,11 @@ fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support
 }
 
 #[test]
-fn thresholds_of_discard_algorithms_are_checked_against_the_number_of_packets_that_fit() {
+fn thresholds_of_discard_algorithms_may_not_exceed_the_number_of_packets_that_fit() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31
-        // cells holds none, which is a different fault.
+        // cells holds none, which gives a different error.
         let low = format!("discard.{name}.low_threshold");
         for (buffer, refused) in [(192, None), (191, Some(&low)), (32, Some(&low)), (31, Some(&"buffer".into()))] {
             let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };

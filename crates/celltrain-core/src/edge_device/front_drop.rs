@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn front_drop_refuses_a_packet_that_cannot_fit_and_then_drops_no_other_packet() {
+    fn if_a_packet_cannot_fit_even_in_an_empty_queue_front_drop_drops_no_other_packet_for_it() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer(0, 15);
         bench.offer(0, 5);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_memory_front_drop_removes_packets_of_the_own_queue_before_those_of_the_longest_queue() {
+    fn in_a_shared_memory_front_drop_removes_packets_of_the_same_vc_before_those_of_the_longest_queue() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);

@@ -62,7 +62,7 @@ impl Default for DiscardConfig {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Edge")]
 pub struct EdgeConfig {
-    /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
+    /// EB: buffer size in cells, for each VC or for all VCs together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
     /// Selects a separate buffer for each VC, or one buffer that all VCs share.
@@ -108,7 +108,7 @@ impl EdgeConfig {
             let problem = format!("does not go with `{name}`, which needs memory = \"{}\"", memory.name());
             faults.push(Fault::new("memory", format!("\"{}\"", self.memory.name()), problem));
         }
-        // A buffer too small for any packet is already reported, so thresholds are not checked against it.
+        // A buffer that holds no packet has its own error, so the thresholds are not checked against it.
         let mqs = self.buffer.map(|buffer| buffer / longest_packet_cells).filter(|&mqs| mqs > 0);
         let inner = self.discard.check(mqs).into_iter();
         faults.extend(inner.map(|fault| Fault { key: format!("discard.{name}.{}", fault.key), ..fault }));
@@ -132,8 +132,8 @@ pub trait Discard: Send {
         let _ = vc;
     }
 
-    /// Undoes the latest `on_served`, because the packet's last cell is put back. There has been no other call for `vc`
-    /// since.
+    /// Undoes the latest `on_served`, because the packet's last cell is put back. No other call for `vc` may have
+    /// happened since.
     fn on_put_back(&mut self, vc: Label) {
         let _ = vc;
     }
@@ -202,7 +202,7 @@ impl EdgeBuffer {
         self.packets.outcomes = Some(Vec::new());
     }
 
-    /// Returns the outcomes of packets since the last call; empty if they are not recorded.
+    /// Returns the outcomes of packets since the previous call; empty if outcomes are not recorded.
     pub fn take_outcomes(&mut self) -> Vec<PacketOutcome> {
         self.packets.outcomes.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -219,7 +219,7 @@ impl EdgeBuffer {
         &self.packets
     }
 
-    /// Removes the next cells of a VC for transmission: at least one, and at most the cells left in its front packet.
+    /// Removes the next cells of a VC for transmission: at least one cell, and at most the rest of its front packet.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) -> Run {
         let run = self.packets.take(label, cells);

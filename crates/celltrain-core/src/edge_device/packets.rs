@@ -37,9 +37,9 @@ pub struct PacketOutcome {
     pub label: Label,
     /// The packet.
     pub packet: Packet,
-    /// Waiting cells of all packets except this one.
+    /// Waiting cells of all packets except the arriving one.
     pub occupancy: u32,
-    /// Number of these waiting cells that belong to the packet's VC.
+    /// Number of those cells that belong to the packet's VC.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -56,7 +56,7 @@ pub enum PacketStep {
     Refused,
     /// The packet is dropped to make room for another.
     DroppedForRoom,
-    /// The packet is dropped because its VC's rate fell.
+    /// The packet was dropped because its VC's rate fell.
     DroppedByRate,
 }
 
@@ -114,7 +114,7 @@ impl Packets {
         }
     }
 
-    /// Returns EB, the size of the buffer in cells, for each VC or for all together; `u32::MAX` if infinite.
+    /// Returns EB, the buffer size in cells, for each VC or for all VCs together; `u32::MAX` if infinite.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -146,7 +146,8 @@ impl Packets {
         u64::from(queue.cells) + u64::from(queue.taken)
     }
 
-    /// Returns the number of cells in all VCs' packets. Packets under way count as a whole, so this may exceed EB.
+    /// Returns the number of cells of all VCs' packets. The cells of a packet under way all count, so the result may
+    /// exceed EB.
     pub fn all_whole_cells(&self) -> u64 {
         self.whole_cells
     }
@@ -171,7 +172,7 @@ impl Packets {
         cells <= self.capacity - self.occupied(vc)
     }
 
-    /// Returns whether the packet would fit if all droppable packets were dropped.
+    /// Returns whether the packet would fit after all droppable packets were dropped.
     pub fn can_fit(&self, vc: Label, cells: u32) -> bool {
         let under_way = |queue: &Queue| queue.packets.front().map_or(0, |front| u64::from(queue.left(front)));
         let stays: u64 = match self.memory {
@@ -187,7 +188,7 @@ impl Packets {
         queue.packets.len() > queue.first_droppable()
     }
 
-    /// Drops a VC's first packet that is not under way. Returns whether there was one.
+    /// Drops a VC's first packet that is not under way. Returns false if there is none.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
         let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
@@ -230,7 +231,7 @@ impl Packets {
             queue.counters.cut_frames += 1;
             return;
         }
-        // Between arrivals the queue can only shrink, and cells taken early have been put back.
+        // Between arrivals the queue never grows, and cells taken early have been put back.
         self.tracker.fall(self.occupancy);
         queue.packets.push_back(packet);
         queue.cells += packet.cells;
@@ -254,7 +255,7 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    /// Returns a VC's packet that is under way or next, and the number of its cells still waiting.
+    /// Returns a VC's packet that is under way or next, and the number of its waiting cells.
     #[inline]
     pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
@@ -307,7 +308,7 @@ impl Packets {
         self.queue(vc).counters
     }
 
-    /// Returns the maximum number of waiting cells of all VCs together so far.
+    /// Returns the largest number of waiting cells of all VCs together so far.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
@@ -345,8 +346,7 @@ impl Packets {
         state
     }
 
-    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or the cells of all VCs if the
-    /// buffer is shared.
+    /// Returns the number of waiting cells that share a VC's buffer: its own cells, or the cells of all VCs.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,
@@ -365,7 +365,8 @@ impl Queue {
         usize::from(self.taken > 0)
     }
 
-    /// Returns the number of waiting cells of the first packet if that packet cannot be dropped, otherwise 0.
+    /// Returns the number of waiting cells of the first packet, if that packet is under way and cannot be dropped;
+    /// otherwise 0.
     fn left(&self, front: &Packet) -> u32 {
         if self.taken > 0 { front.cells - self.taken } else { 0 }
     }

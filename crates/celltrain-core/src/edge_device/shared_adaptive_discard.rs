@@ -119,8 +119,8 @@ impl SharedAdaptiveDiscard {
     }
 }
 
-/// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`: of the VCs with a
-/// droppable packet, the one that most exceeds its share. In a tie, `vc` is preferred, otherwise the first VC.
+/// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. Of the VCs with a
+/// droppable packet, this is the VC that most exceeds its share. In a tie, `vc` comes first, then the lowest label.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "no overflow: the number of waiting cells plus 32 bits fits in 64 bits"
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_vc_furthest_above_its_share_of_the_memory_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
-        // In the end the shares are 60, 30 and 10 cells.
+        // At the end, the VCs hold 60, 30 and 10 cells, as their shares say.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
             for _ in 0..packets {
                 bench.offer_at(vc, 10, acr);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_active_vc_uses_the_whole_memory_and_gives_space_back_to_other_vcs() {
+    fn a_single_active_vc_uses_the_whole_memory_and_gives_up_space_when_other_vcs_become_active() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn with_shared_adaptive_discard_a_single_vc_behaves_as_in_a_private_buffer(
+        fn with_shared_adaptive_discard_a_single_vc_is_treated_as_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),
@@ -247,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
+        fn a_vc_that_uses_less_than_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

@@ -17,7 +17,7 @@ use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// Connections whose clocks tick at the same instants.
+/// Connections whose timers tick at the same instants.
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
@@ -78,7 +78,7 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
-/// The largest drift is one part in this number, as of a real clock.
+/// The largest drift of a clock is one part in this number, as of a real clock.
 const DRIFT: u64 = 10_000;
 
 /// Placeholder for a host without a clock.
@@ -88,7 +88,7 @@ impl GroupClocks {
     /// Returns the indices of the clocks of a connection between two hosts.
     pub(super) fn of(&self, [from, to]: [NodeIndex; 2]) -> impl Iterator<Item = usize> + use<> {
         let ends = [self.senders.get(from), self.receivers.get(to)].map(Option::<&u32>::copied);
-        ends.into_iter().flatten().map(|clock| clock as usize)
+        ends.into_iter().flatten().filter(|&clock| clock != NONE).map(|clock| clock as usize)
     }
 }
 
@@ -125,7 +125,8 @@ impl HostClocks {
             senders: ti_vec![NONE; network.nodes.len()],
             receivers: ti_vec![NONE; if is_delayed { network.nodes.len() } else { 0 }],
         };
-        for pair in group.pairs() {
+        // Ends outside the simulation have clocks of their own.
+        for pair in group.pairs().filter(|_| !group.outside) {
             let Pair { from, to, .. } = network.requests.pairs[pair];
             let tick = tick(options, network.seed, clock);
             let ends = [
@@ -167,8 +168,8 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
 
 /// Returns the time from one tick of a retransmission clock to the next.
 ///
-/// A common shift of all ticks would only move a run in time: whatever the ticks start keeps its distance to later
-/// ticks.
+/// A common shift of all ticks would only shift the whole run in time, because every event that a tick starts keeps its
+/// distance from later ticks.
 fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
     let period = clock.span(options.resolution());
     match options.tick_phase {

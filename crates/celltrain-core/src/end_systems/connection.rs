@@ -27,7 +27,7 @@ pub struct Connection {
     /// Selects the segments to be damaged in transit, if any.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// Time of the next segment that pacing allows, if [`EndSystems`](super::EndSystems) has scheduled it.
+    /// Time of the next segment that pacing allows, if it is scheduled in [`EndSystems`](super::EndSystems).
     pub(super) departure: Option<Time>,
     /// Time at which the last byte was acknowledged.
     pub(super) ended: Option<Time>,
@@ -37,15 +37,15 @@ pub struct Connection {
     pub(super) bursts: Option<Box<Bursts>>,
     /// The packet source, if the flow does not use TCP.
     pub(super) packets: Option<Box<Packets>>,
-    /// Counters that end systems outside the simulation report, if such systems are the flow's ends.
+    /// Counters reported by end systems outside the simulation, if the flow has such ends.
     pub(super) outside: Option<Box<OutsideCounters>>,
     pub(super) fingerprint: Fingerprint,
-    /// Observations at the two ends that are not yet in the fingerprint. Used only if different partitions simulate the
-    /// two ends.
+    /// Observations at the two ends that are not yet in the fingerprint. Used only if the two ends are in different
+    /// partitions.
     pub(super) sights: Option<Box<Sights>>,
 }
 
-/// An observation at one end of a connection, which enters the fingerprint.
+/// An observation at one end of a connection, for the fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) time: Time,
@@ -82,7 +82,7 @@ pub(super) struct Bursts {
     /// Size of each burst.
     pub(super) bytes: u64,
     pub(super) pauses: Pauses,
-    /// Start of the next burst; set when the previous burst has been acknowledged.
+    /// Start of the next burst; set once the previous burst is acknowledged.
     pub(super) next: Option<Time>,
 }
 
@@ -200,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Returns the counters of the connection's packets, if it does not use TCP.
+    /// Returns the packet counters of the connection, if it does not use TCP.
     pub fn packets(&self) -> Option<PacketCounters> {
         self.packets.as_ref().map(|packets| packets.counters)
     }

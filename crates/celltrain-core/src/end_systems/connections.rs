@@ -1,7 +1,7 @@
 //! All connections. The connections of flows exist from the start, and the connections of requests while they are open.
 //!
-//! Connections have running numbers: first the flows, by index, then the requests in the order of opening. A number is
-//! never used twice, so late frames and timers of a closed connection cannot affect another one.
+//! Connections have running numbers: first the flows, by index, then the requests in the order of opening. No number is
+//! used twice, so late frames and timers of a closed connection cannot affect another connection.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -22,7 +22,7 @@ pub(super) struct OpenRequest {
     pub(super) group: GroupIndex,
     /// Record of the request. The counters of segments are filled in when the request closes.
     pub(super) record: RequestRecord,
-    /// Number of delivered bytes that have already been counted.
+    /// Number of delivered bytes counted so far.
     pub(super) delivered: u64,
 }
 

@@ -1,5 +1,4 @@
-//! Events that end systems report to an observer. If the observer's `OBSERVES` is false, every function here does
-//! nothing.
+//! Events that end systems report to an observer. If the observer's `OBSERVES` is false, these functions do nothing.
 
 use super::connection::Packets;
 use super::connections::Connections;
@@ -26,7 +25,7 @@ pub(super) struct Before {
     repeated: u64,
 }
 
-/// A flow and the number of one of its frames within the VC.
+/// A flow, and the number of one of its frames.
 type FrameOf = (FlowIndex, FrameNumber);
 
 /// Takes a snapshot of a connection if the observer wants events.
@@ -146,8 +145,8 @@ impl EndSystems {
         }
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns a snapshot that includes only the
-    /// effects of the tick.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns the state of the timers directly
+    /// after the tick.
     #[inline]
     pub(super) fn emit_expired(
         &self,
@@ -170,7 +169,7 @@ impl EndSystems {
         Some(before)
     }
 
-    /// Reports timers that started, stopped or changed their number of ticks left.
+    /// Reports timers that started, stopped or have a different number of ticks left.
     #[inline]
     pub(super) fn emit_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, observer: &mut impl Observer) {
         let Some(before) = before else { return };

@@ -23,7 +23,7 @@ pub(crate) struct EndMessages {
     frames: Vec<(VcIndex, Frame<Body>)>,
     /// The SACK blocks of the acknowledgements among these frames, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
-    /// Frames sent earlier that a switch has marked and that are delivered in the other partition.
+    /// Frames that a switch has marked after they were sent, for delivery in the other partition.
     marks: Vec<(VcIndex, FrameNumber)>,
     /// Observations at receiving ends, in order and without gaps for each flow.
     sights: Vec<(FlowIndex, Sight)>,
@@ -54,7 +54,7 @@ impl EndSystems {
         messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
-    /// Adds the SACK blocks of acknowledgements, needed only at their destination, to the messages.
+    /// Adds the SACK blocks of acknowledgements to the messages. Only the acknowledgement's destination needs them.
     pub(crate) fn add_blocks(&mut self, vc: VcIndex, messages: &mut EndMessages) {
         if let Some(blocks) = self.vcs.blocks(vc) {
             messages.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
@@ -77,7 +77,7 @@ impl EndSystems {
         self.vcs.get_mut(vc).log.forget_before(next);
     }
 
-    /// Returns whether a connection has observations that have not been sent to the partition of its sending end.
+    /// Returns whether some observations of a connection still have to be sent to the partition of its sending end.
     pub(crate) fn has_sights_of(&self, flow: FlowIndex) -> bool {
         self.connections[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
@@ -88,8 +88,8 @@ impl EndSystems {
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 
-    /// Receives the messages. `data_goes_first` states for each flow whether its receiving end precedes its sending end
-    /// at the same instant.
+    /// Receives the messages. `data_goes_first` states for each flow which of its two ends is handled first at the same
+    /// instant.
     pub(crate) fn receive(&mut self, messages: &mut EndMessages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         for (vc, frame) in messages.frames.drain(..) {
             self.vcs.get_mut(vc).log.push(frame);
@@ -121,7 +121,7 @@ impl EndSystems {
         }
         self.timeouts.add_partition(&others.timeouts);
         for vc in self.vcs.keys() {
-            // Each of these cells was counted in exactly one partition.
+            // Exactly one partition counted each of these cells.
             let counted = others.vc_counters(vc);
             self.vcs.get_mut(vc).offered += counted.offered;
             self.collections[vc].damaged += counted.damaged;
@@ -129,7 +129,7 @@ impl EndSystems {
         }
     }
 
-    /// Folds the remaining observations of all connections, after all messages have been exchanged.
+    /// Adds the remaining observations of all connections to the fingerprint, after all messages have been exchanged.
     pub(crate) fn fold_all_sights(&mut self) {
         for connection in self.connections.flows.iter_mut().filter(|connection| connection.sights.is_some()) {
             connection.fold_sights(std::iter::empty(), true);

@@ -1,5 +1,5 @@
-//! The time that hosts take to process outgoing packets. A host processes one packet after another, so that none
-//! overtakes another.
+//! The time that hosts take to process outgoing packets. A host processes packets in order, so no packet overtakes
+//! another.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -161,7 +161,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(21))]
 
         #[test]
-        fn a_host_keeps_packets_in_order_and_spends_the_processing_time_on_each_packet(
+        fn a_host_keeps_packets_in_order_and_processes_each_for_the_configured_time(
             arrivals in prop::collection::vec((0u64..40, 0u32..4), 0..80), longest in 1u64..50,
         ) {
             let mut processing = taking(longest, ProcessingTimes::Uniform);

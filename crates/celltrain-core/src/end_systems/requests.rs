@@ -8,7 +8,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::clocks::{GroupClocks, HostClock, HostClocks};
 use super::connection::{Connection, Seen};
 use super::connections::{Connections, OpenRequest};
-use super::{Body, Departure, EndSystems, emit, leave};
+use super::{Body, Departure, EndSystems, OpenedOutside, emit, leave};
 use crate::aal5::Frame;
 use crate::cell::FrameNumber;
 use crate::coverage::reached;
@@ -29,6 +29,8 @@ pub(super) struct Requests {
     next: Option<Time>,
     crosses_bottleneck: TiVec<VcIndex, bool>,
     drops_closed: bool,
+    /// Connections with ends outside the simulation that have opened and that the caller has not retrieved.
+    opened: Vec<OpenedOutside>,
     /// Fingerprint of all closed requests.
     fingerprint: Fingerprint,
 }
@@ -37,6 +39,7 @@ struct Group {
     name: String,
     tcp: TcpConfig,
     opening: requests::Opening,
+    outside: bool,
     /// Number of hosts that answer a query; 0 if the group is not an incast.
     senders: u32,
     schedule: Schedule,
@@ -63,6 +66,7 @@ impl Requests {
                 name: group.name.clone(),
                 tcp: group.tcp.clone(),
                 opening: group.opening,
+                outside: group.outside,
                 senders: match group.arrivals {
                     Arrivals::Poisson { .. } => 0,
                     Arrivals::Incast { senders, .. } => senders,
@@ -84,6 +88,7 @@ impl Requests {
             next: None,
             crosses_bottleneck: network.vcs.iter().map(|vc| vc.path.contains(&network.bottleneck)).collect(),
             drops_closed: network.requests.drops_closed,
+            opened: Vec::new(),
             fingerprint: Fingerprint::default(),
         };
         requests.schedule();
@@ -93,6 +98,14 @@ impl Requests {
     /// Returns the time of the next request or query, if there is one.
     pub(super) fn next(&self) -> Option<Time> {
         self.next
+    }
+
+    pub(super) fn has_opened(&self) -> bool {
+        !self.opened.is_empty()
+    }
+
+    pub(super) fn take_opened(&mut self) -> Vec<OpenedOutside> {
+        std::mem::take(&mut self.opened)
     }
 
     fn schedule(&mut self) {
@@ -112,7 +125,7 @@ impl Requests {
         None
     }
 
-    /// Returns the results so far. `open` contains the connections that are still open.
+    /// Returns the results so far. `open` contains the connections that have not closed.
     fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
         let result = |group: &Group| GroupResult {
             name: group.name.clone(),
@@ -168,7 +181,7 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        let Requests { clock, pairs, groups, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
+        let Requests { clock, pairs, groups, opened, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
         let group = &mut groups[number_of_group];
         let Opening { pair, bytes, query } = opening;
         let number = group.opened;
@@ -177,7 +190,8 @@ impl EndSystems {
         let [there, back] = [&ends.vcs, &pairs[ends.back].vcs];
         let paths = paths(group.path_key, number, [there.len(), back.len()]);
         let vcs = [there[paths[0]], back[paths[1]]];
-        let connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now);
+        let mut connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now);
+        connection.outside = group.outside.then(Box::default);
         let record = RequestRecord::new(now, number, opening, paths);
         let flow = self.connections.open(OpenRequest { connection, group: number_of_group, record, delivered: 0 });
         for clock in group.clocks.of([ends.from, ends.to]) {
@@ -185,6 +199,10 @@ impl EndSystems {
         }
         let step = RequestStep::Opened { group: number_of_group, number, pair, vcs, bytes, query };
         emit::request(flow, step, now, observer);
+        if group.outside {
+            opened.push(OpenedOutside { flow, group: number_of_group, number, vcs, bytes });
+            return;
+        }
         let before = emit::before(&self.connections, flow, observer);
         match group.opening {
             requests::Opening::Handshake => {
@@ -223,7 +241,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // Discard blocks here, because a VC may carry only data (without blocks) for a long time.
+            // Discard blocks here, because a VC may carry only data, which has no blocks, for a long time.
             blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {
@@ -276,14 +294,17 @@ impl EndSystems {
         self.emit_timers(flow, before, now, observer);
     }
 
-    /// Counts the bytes of a segment that are new to the receiver of a request. The segment may complete the request.
+    /// Counts the bytes that are new to the receiver of a request. They may complete the request.
     pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         let request = self.connections.request_mut(flow).expect(
             "a request exists after the arrival of its first \
             segment",
         );
         let connection = &request.connection;
-        let delivered = connection.receiver.delivered();
+        let delivered = match &connection.outside {
+            None => connection.receiver.delivered(),
+            Some(outside) => outside.delivered_bytes,
+        };
         let bytes = delivered - std::mem::replace(&mut request.delivered, delivered);
         let Requests { groups, crosses_bottleneck, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
         let group = &mut groups[request.group];
@@ -320,6 +341,15 @@ impl EndSystems {
         emit::request(flow, RequestStep::Closed, now, observer);
     }
 
+    /// Returns whether all requests and queries that opened up to an instant are complete.
+    pub(crate) fn has_completed(&self, until: Time) -> bool {
+        let mut open = self.connections.requests().map(|(_, request)| &request.record);
+        let groups = self.requests.iter().flat_map(|requests| &requests.groups);
+        let mut queries = groups.flat_map(|group| &group.queries);
+        open.all(|record| record.opened > until || record.completed().is_some())
+            && queries.all(|query| query.asked > until || query.completed().is_some())
+    }
+
     /// Returns the results of requests so far, by group.
     pub fn request_results(&self) -> TiVec<GroupIndex, GroupResult> {
         let open = self.connections.requests().map(|(_, request)| request);
@@ -338,9 +368,14 @@ fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
 impl OpenRequest {
     /// Returns the request's record with its sender's current counters.
     fn record(&self) -> RequestRecord {
-        let sent = self.connection.sender.counters();
         let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let mut record = self.record;
+        if let Some(outside) = &self.connection.outside {
+            record.segments_sent = short(outside.segments_sent);
+            record.retransmitted_segments = short(outside.retransmitted_segments);
+            return record;
+        }
+        let sent = self.connection.sender.counters();
         record.segments_sent = short(sent.segments_sent);
         record.retransmitted_segments = short(sent.retransmitted_segments);
         record.timeouts = short(sent.timeouts);
@@ -348,7 +383,7 @@ impl OpenRequest {
     }
 
     fn fold_into(&self, fingerprint: &mut Fingerprint, flow: FlowIndex) {
-        let Connection { sender, receiver, fingerprint: of_connection, .. } = &self.connection;
+        let Connection { sender, receiver, outside, fingerprint: of_connection, .. } = &self.connection;
         fingerprint.fold_all([
             u64::from(flow.number()),
             of_connection.value(),
@@ -357,10 +392,13 @@ impl OpenRequest {
             sender.cwnd().to_bits(),
         ]);
         fingerprint.fold_all(self.record().numbers());
+        if let Some(outside) = outside {
+            outside.fold_into(fingerprint);
+        }
     }
 }
 
-/// Returns, by VC, whether acknowledgements of requests on it carry SACK blocks.
+/// For each VC, returns whether it carries acknowledgements of requests with SACK blocks.
 pub(super) fn exchange_blocks(network: &Network, exchanges: &mut TiVec<VcIndex, bool>) {
     let requests = &network.requests;
     for group in requests.groups.iter().filter(|group| group.tcp.selective()) {

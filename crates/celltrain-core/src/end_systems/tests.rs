@@ -66,7 +66,7 @@ fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
 }
 
 #[test]
-fn drifting_ticks_are_faster_by_the_same_small_share_in_all_connections_of_a_run() {
+fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small_fraction() {
     let drifting = |granularity| TcpOptions { tick_phase: TickPhase::Drifting, ..ticking(granularity) };
     let mut network = network(&[drifting(100), drifting(50), drifting(100), ticking(100)]);
     let clock = network.clock();
@@ -76,14 +76,14 @@ fn drifting_ticks_are_faster_by_the_same_small_share_in_all_connections_of_a_run
         network.seed = seed;
         let clocks = HostClocks::of_flows(&network, clock).all;
         let flows: Vec<_> = clocks.iter().map(|host| host.flows.len()).collect();
-        assert_eq!(flows, [2, 1, 1], "connections that drift share a clock");
+        assert_eq!(flows, [2, 1, 1], "connections share a clock even with clock drift");
         let early = |host: usize, period, ticks: u64| {
             (ticks + 1) * tick(period).0 - (clocks[host].ticks.after(ticks) - Time::default()).0
         };
         let drift = early(0, 100, 0);
         assert!(drift <= tick(100).0 / 10_000, "{drift}");
-        assert_eq!((early(0, 100, 9), early(2, 100, 9)), (10 * drift, 0), "each tick is earlier");
-        assert!(early(1, 50, 0).abs_diff(drift / 2) <= 1, "the drift is a share");
+        assert_eq!((early(0, 100, 9), early(2, 100, 9)), (10 * drift, 0), "each tick comes earlier than without drift");
+        assert!(early(1, 50, 0).abs_diff(drift / 2) <= 1, "the drift is the same fraction of every tick");
         seen.push(drift);
     }
     seen.sort_unstable();
@@ -102,7 +102,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     assert_eq!(out.len(), 1);
     assert_eq!(out[0].cells, network.aal5.segment_cells(512));
     out.clear();
-    // The receiver has the first segment, but its application has not read it.
+    // The first segment has arrived, but the application has not read it.
     let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
     ends.deliver(departure.vc, departure.last.frame, Time::default(), &mut Nothing, &mut out);
@@ -153,7 +153,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
     let flow = FlowIndex::new(0);
     ends.start(flow, &mut Nothing, &mut out);
     let mut ticks = 0;
-    // Each round trip of 10 ms would have 10,000 ticks, and the eleventh segment is lost.
+    // Each round trip of 10 ms would have 10,000 ticks. The eleventh segment is lost.
     for round in 1..=10 {
         let now = Time::default() + clock.span(Duration::from_milliseconds(10 * round));
         while ends.next_tick().is_some_and(|tick| tick < now) {
@@ -164,7 +164,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
         let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, ack), None);
         out.clear();
         ends.deliver(departure.vc, departure.last.frame, now, &mut Nothing, &mut out);
-        assert!(!out.is_empty(), "the window is open");
+        assert!(!out.is_empty(), "the receive window is open");
     }
     out.clear();
     while out.is_empty() {

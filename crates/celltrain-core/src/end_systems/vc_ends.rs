@@ -14,7 +14,7 @@ pub(super) struct Vcs {
     /// SACK blocks of acknowledgements in transit, by VC and parallel to the frames. Empty if no ends exchange SACK
     /// blocks.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// All VCs merged into each first branch; empty for a VC that merges with no other. The list is empty if no VCs
+    /// All VCs that merge into each first branch; empty for a VC that does not merge. The whole list is empty if no VCs
     /// merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
     /// Frames that links delay, by VC. Empty if no link delays frames.
@@ -24,16 +24,16 @@ pub(super) struct Vcs {
 /// A delayed frame, which later frames may overtake.
 struct DelayedFrame {
     number: FrameNumber,
-    /// The first frame sent after this frame's release, which cannot overtake it; `None` before the release.
+    /// The first frame sent after this frame's release, which does not overtake it; `None` before the release.
     followed_by: Option<FrameNumber>,
 }
 
-/// The first link of a VC and its frames in transit. The size is one cache line, because this record is read whenever a
-/// frame is sent or arrives.
+/// The first link of a VC and its frames in transit. The record fits one cache line, because every frame that is sent
+/// or arrives reads it.
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
-    /// A last cell on that link, with any frame number.
+    /// A last cell on that link. Its frame number is arbitrary.
     last: Cell,
     /// The VC's branch number in a merge.
     branch: u8,
@@ -147,8 +147,8 @@ impl Vcs {
         self.delayed[sender].iter_mut().find(is_released).expect("the frame was delayed").followed_by = Some(next);
     }
 
-    /// Returns the oldest frame of a VC that may still arrive when the frame `number` is delivered: that frame, unless a
-    /// delayed one is older.
+    /// When frame `number` is delivered, returns the oldest frame of the VC that may still arrive: that frame, or an
+    /// older delayed frame.
     #[inline]
     pub(super) fn oldest_after(&mut self, sender: VcIndex, number: FrameNumber) -> FrameNumber {
         if self.delayed.is_empty() { number } else { self.oldest_delayed(sender, number) }

@@ -1,20 +1,21 @@
-//! A run with end systems outside the simulation, which react while it runs.
+//! A run with end systems outside the simulation, which react during the run.
 
 use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::FrameNumber;
-use crate::end_systems::{Delivered, OutsideCounters};
+use crate::end_systems::{Delivered, OpenedOutside, OutsideCounters};
 use crate::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 use crate::units::{Clock, Span, Time};
 
-/// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
+/// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
+/// end systems ([`Engine::run_hosted`]).
 ///
-/// Such an end system acts last in an instant: when the simulation stops, all other events of the instant have
-/// happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not
-/// arrived is lost.
+/// These end systems act last in an instant: when the simulation stops, all other events of the instant have happened.
+/// Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not arrived
+/// is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
@@ -25,7 +26,7 @@ pub struct HostedSimulation<'s, 'a, P = Nothing> {
 }
 
 impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
-    /// Creates a run that `hosts` may step up to `end`.
+    /// Creates a run that the function `hosts` may advance up to `end`.
     pub(super) fn new(
         simulation: Simulation<'a, P>,
         end: Time,
@@ -47,7 +48,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.now()
     }
 
-    /// Returns the end of the run, or of the part that is observed.
+    /// Returns the end of the run, or the end of the observed part of the run.
     pub fn end(&self) -> Time {
         self.end
     }
@@ -57,14 +58,17 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.clock()
     }
 
-    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. `until` must be
-    /// between the present and the end of the run.
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives or a request with
+    /// ends outside the simulation opens. `until` must be between the present and the end of the run.
     ///
     /// # Errors
     /// Returns an error if the run is interrupted.
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
         assert!((self.now()..=self.end()).contains(&until), "the target time is between now and the end of the run");
-        self.simulation.reach_delivery(until, self.progress, self.token)
+        self.simulation.reach_delivery(until, self.progress, self.token)?;
+        // The simulation may have found that all measured traffic is complete.
+        self.end = self.end.min(self.simulation.end());
+        Ok(())
     }
 
     /// Returns the time of the next event up to the end of the run, if any. Nothing happens before it unless a frame is
@@ -84,12 +88,12 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_at(end);
     }
 
-    /// Returns the number of cells that wait now at the port of a host.
+    /// Returns the number of cells waiting now at the port of a host.
     pub fn waiting(&mut self, port: LinkIndex) -> u32 {
         self.simulation.waiting(port)
     }
 
-    /// Returns the probe, to which end systems may report their own events.
+    /// Returns the probe. End systems may report their own events to the probe.
     pub fn probe(&mut self) -> &mut P {
         self.simulation.probe()
     }
@@ -108,15 +112,35 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_systems().next_number(vc)
     }
 
-    /// Returns the injected frames that have arrived complete since the last call, in order of arrival.
+    /// Returns the injected frames that have arrived complete since the previous call, in order of arrival.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.simulation.take_deliveries()
     }
 
+    /// Returns the requests with ends outside the simulation that have opened since the last call, in the order of
+    /// opening.
+    pub fn take_opened(&mut self) -> Vec<OpenedOutside> {
+        self.simulation.end_systems().take_opened()
+    }
+
+    /// Counts the bytes that the receiver of an open request has received so far. If these are all, the request is
+    /// complete.
+    pub fn progress(&mut self, request: FlowIndex, received: u64) {
+        let now = self.now();
+        let (end_systems, probe) = self.simulation.parts();
+        end_systems.progress_outside(request, received, now, probe);
+    }
+
+    /// Closes the connection of an open request. Its counters are no longer available.
+    pub fn close_request(&mut self, request: FlowIndex) {
+        let now = self.now();
+        let (end_systems, probe) = self.simulation.parts();
+        end_systems.close_outside(request, now, probe);
+    }
+
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
     ///
-    /// # Panics
-    /// Panics if the flow's ends are in the simulation.
+    /// Lets the probe take its last snapshots. Does not compute a result.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
     }

@@ -13,7 +13,7 @@ pub use self::hosted::HostedSimulation;
 pub use self::simulation::{Simulation, SimulationError};
 use crate::cancellation::CancellationToken;
 pub use crate::cancellation::Interrupted;
-pub use crate::end_systems::{Delivered, OutsideCounters};
+pub use crate::end_systems::{Delivered, OpenedOutside, OutsideCounters};
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -23,7 +23,7 @@ use crate::units::{Duration, Span, Time};
 /// The two engines, which give exactly the same results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The fast engine, which processes whole frames wherever cells need no individual treatment.
+    /// The fast engine, which processes whole frames wherever cells need not be treated one by one.
     #[default]
     Fast,
     /// The reference engine: a single event list, with an event for every arrival and departure of a cell.
@@ -157,7 +157,7 @@ impl Engine {
     ) -> Outcome {
         asking(keep_going, |progress, token| {
             let mode = PortMode::default();
-            // The web page runs on one thread, and this code would be 1 % of its size.
+            // The web page uses one thread, and the code for several threads would be 1 % of the page.
             if cfg!(not(target_family = "wasm"))
                 && self == Engine::Fast
                 && let Some(result) = fast::parallel::run(mode, options, network, progress, token)?
@@ -218,14 +218,14 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
 /// The end of an advance of the simulation.
 #[derive(Clone, Copy)]
 struct Advance {
-    /// The last instant that is simulated.
+    /// The last simulated instant.
     until: Time,
-    /// Snapshots are taken only before this instant.
+    /// Snapshots happen only before this instant.
     snapshots_end: Time,
 }
 
 impl Advance {
-    /// Ends at `until`, before a snapshot at that instant.
+    /// Ends at `until`, before a snapshot at that instant is taken.
     fn to(until: Time) -> Self {
         Self { until, snapshots_end: until }
     }
@@ -244,8 +244,7 @@ impl Progress {
     }
 }
 
-/// Runs that cannot be interrupted. They are compiled in this crate, so that calling crates need not compile the
-/// engines again.
+/// Runs that cannot be interrupted. This crate compiles them, so that its callers need not compile the engines again.
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {

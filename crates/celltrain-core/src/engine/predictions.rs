@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::cancellation::Interrupted;
-use crate::index::MemoryIndex;
+use crate::cell::{Cell, FrameNumber};
+use crate::index::{Label, MemoryIndex};
 use crate::memory::{PoolConfig, PoolIndex, QueueEnd, QueueIndex, longest_queue_drop};
 use crate::network::Network;
 
@@ -28,13 +29,16 @@ pub(super) fn predictions(
     Ok(predictions)
 }
 
-/// Records which cells that arrive at a memory are lost.
+/// Records for each cell that arrives at a memory whether the cell is lost.
 #[derive(Default)]
 pub(super) struct LossRecorder {
-    /// True for each arrival whose cell was lost on arrival or removed later.
+    /// For each arrival, true if the cell was lost on arrival or removed later.
     losses: Vec<bool>,
     /// Arrivals of the waiting cells in each egress queue, in order.
     waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
+    /// Arrivals of the cells of each waiting packet, at ports that store whole packets. A queue has one label and packet
+    /// number for each packet, so these name it.
+    packets: BTreeMap<(QueueIndex, Label, FrameNumber), Vec<usize>>,
 }
 
 impl LossRecorder {
@@ -62,6 +66,23 @@ impl LossRecorder {
             QueueEnd::Tail => waiting.pop_back(),
         };
         self.losses[number.expect("the cell was recorded when it entered")] = true;
+    }
+
+    /// Records the arrival of a cell of a packet, at a port that stores whole packets.
+    pub(super) fn arrive_whole(&mut self, queue: Option<QueueIndex>, cell: Cell, enters: bool) {
+        let number = self.losses.len();
+        self.losses.push(queue.is_some() && !enters);
+        if let Some(queue) = queue.filter(|_| enters) {
+            self.packets.entry((queue, cell.label(), cell.frame)).or_default().push(number);
+        }
+    }
+
+    /// Records that a packet leaves, or that its waiting cells are removed.
+    pub(super) fn end_packet(&mut self, queue: Option<QueueIndex>, cell: Cell, is_lost: bool) {
+        let cells = queue.and_then(|queue| self.packets.remove(&(queue, cell.label(), cell.frame)));
+        for number in cells.into_iter().flatten() {
+            self.losses[number] |= is_lost;
+        }
     }
 
     /// Returns for each arrival whether the cell was lost.

@@ -58,7 +58,7 @@ pub(super) struct Engine<'a> {
     memories: SharedMemories<'a>,
     /// The cell that a link is transmitting.
     transmitting: TiVec<LinkIndex, Option<Cell>>,
-    /// Priorities that pause frames have stopped on each link, one bit each.
+    /// For each link, the priorities that pause frames have stopped, one bit each.
     stopped: TiVec<LinkIndex, u8>,
     /// Pause frames as on a wire, if the network has them.
     pause_frames: Option<PauseFrames>,
@@ -75,7 +75,7 @@ pub(super) struct Engine<'a> {
     lines: TiVec<LossyIndex, Option<Box<DelayLine>>>,
     /// Time of each delay line's next event, if the event is in the list.
     line_events: TiVec<LossyIndex, Option<Time>>,
-    /// Losses and delays of each link, if it has any.
+    /// Losses and delays on each link that has any.
     lossy: TiVec<LinkIndex, Option<LossyIndex>>,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
@@ -90,13 +90,13 @@ pub(super) struct Engine<'a> {
 struct Event {
     time: Time,
     what: What,
-    /// The arriving cell; unused for other events.
+    /// The arriving cell. Other events do not use this field.
     cell: Cell,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A cell reaches the end of a link, or the delay line there has an event.
+    /// A cell reaches the end of a link, or the delay line at that end has an event.
     AtEnd(LinkIndex, AtEnd),
     /// A connection starts to send.
     Start(FlowIndex),
@@ -142,7 +142,7 @@ struct Instant {
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
     at_ends: Vec<(VcIndex, FrameNumber)>,
-    /// RM cells that pass a switch, by VC and number, each with the port whose allocator writes into it.
+    /// RM cells that pass a switch, by VC and number. Each has the port whose allocator writes into the cell.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
@@ -177,7 +177,11 @@ impl<'a> Engine<'a> {
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
-            Ok(port.merging(&routing.merging[index]).scheduled(queues).framed(network.aal5.framing))
+            Ok(port
+                .merging(&routing.merging[index])
+                .scheduled(queues)
+                .framed(network.aal5.framing)
+                .storing(network.stores(index)))
         };
         let times = LinkTimes::of(network, clock);
         let tie_breaker = |(index, link): (LinkIndex, &crate::network::Link)| {
@@ -288,7 +292,7 @@ impl<'a> Engine<'a> {
         &mut self.end_systems
     }
 
-    /// Returns the next instant in which something happens, if there is one.
+    /// Returns the next instant at which something happens, or `None` if the run is over.
     pub(super) fn next_instant(&self) -> Option<Time> {
         let event = self.events.peek().map(|event| event.0.time);
         event.into_iter().chain(self.end_systems.next_tick()).chain(self.memories.next_time()).min()
@@ -301,7 +305,7 @@ impl<'a> Engine<'a> {
         self.start_sources(now, probe);
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // The service order applies to ports that receive cells; shaped ports receive packets.
+            // The service order applies to ports that receive cells. Shaped ports receive packets.
             let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now, probe);
@@ -318,8 +322,8 @@ impl<'a> Engine<'a> {
         events
     }
 
-    /// Removes this instant's events from the list. Returns their number. Arrivals are in link order, starts in flow
-    /// order.
+    /// Removes this instant's events from the list. Returns their number. Arrivals are in link order, and starts in
+    /// flow order.
     fn collect(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let before = self.events.len();
         while let Some(event) = self.events.peek().filter(|event| event.0.time == now) {
@@ -434,7 +438,7 @@ impl<'a> Engine<'a> {
         self.now.at_ends = at_ends;
         let mut at_hosts = std::mem::take(&mut self.now.at_hosts);
         for (vc, cell) in at_hosts.drain(..) {
-            // The cell may show that the packet before it has failed, and be the only cell of its own packet.
+            // The cell may show that the previous packet has failed, and may be the only cell of its own packet.
             let mut failed = Vec::new();
             let run = Run { last: cell, cells: 1 };
             let whole = self.end_systems.collect(vc, run, |frame, why| failed.push((frame, why)));
@@ -487,12 +491,21 @@ impl<'a> Engine<'a> {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, transmitting, .. } = self;
         let mut event_sink =
             EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
+        let length = || end_systems.packet_cells(routing.vcs[link][cell.label()], cell.frame);
         if let Some(memory) = memories.of_port(link) {
-            memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            if ports[link].stores().is_some() {
+                memory.store(ports, link, cell, length, now, |event| event_sink.memory(cell, &event));
+            } else {
+                memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            }
             return;
         }
         let port = &mut ports[link];
         let occupancy = port.occupancy();
+        if port.stores().is_some() {
+            port.store_observed(cell, length, now, |event| event_sink.port(link, cell, occupancy, &event));
+            return;
+        }
         port.offer_observed(cell, now, |event| {
             reached!(FrameInServicePushedOut if is_of_frame_in_service(&event, transmitting[link]));
             event_sink.port(link, cell, occupancy, &event);
@@ -584,7 +597,7 @@ impl<'a> Engine<'a> {
         self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
 
-    /// Lets allocators write into the backward RM cells that pass them.
+    /// Lets allocators write into the backward RM cells that pass their ports.
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
             if self.rate_control.goes_backward(vc, number) {
@@ -642,7 +655,7 @@ impl<'a> Engine<'a> {
     fn serve(&mut self, now: Time, probe: &mut impl Probe) {
         let mut to_serve = std::mem::take(&mut self.now.to_serve);
         if !self.network.memories.is_empty() {
-            // Departures from ports of one memory affect each other's thresholds.
+            // Departures from ports of one memory affect the thresholds of the memory's other ports.
             to_serve.sort_unstable();
         }
         for link in to_serve.drain(..) {
@@ -842,7 +855,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Returns whether a cell is pushed out of the frame to which the cell being transmitted belongs.
+/// Returns whether a cell is pushed out of the frame whose cell is being transmitted.
 fn is_of_frame_in_service(event: &PortEvent<'_>, in_service: Option<Cell>) -> bool {
     matches!(*event, PortEvent::PushedOut { cell, .. } if in_service.is_some_and(|sent| is_of_frame(sent, cell)))
 }

@@ -10,11 +10,12 @@ use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe, Queues};
 use crate::units::{Clock, Span, Time};
+use crate::until::Checks;
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
-/// The result is exactly that of [`Engine::run`], no matter which steps are taken. An injected frame joins the queue of
-/// its host's port after all other events of the current instant.
+/// The result is exactly that of [`Engine::run`], whichever steps are taken. An injected frame joins the queue of its
+/// host's port after all other events of the current instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -49,6 +50,8 @@ pub struct Simulation<'a, P = Nothing> {
     /// The ends of the measuring window, and the results at these instants.
     window: [Option<Time>; 2],
     bounds: [Option<RunResult>; 2],
+    /// Instants at which the run may end early.
+    checks: Option<Checks>,
 }
 
 enum Running<'a> {
@@ -64,7 +67,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe's snapshot of an instant includes everything that happens in it.
+    /// Starts a run with a probe. The probe's snapshot of an instant includes all events of that instant.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing cancels this run")
@@ -108,6 +111,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             end: network.end(clock),
             window: network.window(clock),
             bounds: [None, None],
+            checks: Checks::of(network, clock),
         })
     }
 
@@ -138,7 +142,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.advance_unless(until, &CancellationToken::never())
     }
 
-    /// A variant of [`Simulation::advance`] that `token` can cancel.
+    /// Like [`Simulation::advance`], but `token` can cancel it.
     ///
     /// # Errors
     /// The same as for [`Simulation::advance`], and if it is interrupted.
@@ -156,12 +160,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Returns the results as if the run ended now. The run continues unchanged.
     ///
     /// # Errors
-    /// Cannot fail, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
+    ///
+    /// Never fails, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
     pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
         self.snapshot_unless(&CancellationToken::never())
     }
 
-    /// A variant of [`Simulation::snapshot`] that `token` can cancel.
+    /// Like [`Simulation::snapshot`], but `token` can cancel it.
     ///
     /// # Errors
     /// Returns an error if the run is interrupted.
@@ -253,7 +258,31 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
-        self.advance_engine(advance, progress, token)
+        while let Some(check) = self.next_check().filter(|&check| check < advance.until) {
+            self.advance_engine(Advance::to(check), progress, token)?;
+            if self.ends() {
+                return self.advance_engine(Advance { until: check, snapshots_end: check + Span(1) }, progress, token);
+            }
+        }
+        self.advance_engine(Advance { until: advance.until.min(self.end), ..advance }, progress, token)
+    }
+
+    fn next_check(&self) -> Option<Time> {
+        self.checks.as_ref().map(|checks| checks.next)
+    }
+
+    /// Returns whether the run ends now, at a check, because all measured traffic is complete.
+    fn ends(&mut self) -> bool {
+        let end_systems = match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        };
+        let ends = self.checks.as_mut().is_some_and(|checks| checks.ends(self.network, end_systems));
+        if ends {
+            self.end = self.now;
+            self.checks = None;
+        }
+        ends
     }
 
     fn advance_engine(
@@ -287,13 +316,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
-        let horizon = self.window.iter().flatten().copied().fold(self.end, Time::min);
+        while let Some(check) = self.next_check().filter(|&check| check < until) {
+            if self.step_to_delivery(check, check, progress, token)? || self.ends() {
+                return Ok(());
+            }
+        }
+        let horizon = self.window.iter().flatten().copied().chain(self.next_check()).fold(self.end, Time::min);
         self.step_to_delivery(until, horizon, progress, token)?;
         Ok(())
     }
 
-    /// Advances instant by instant to `until`, which is not after the horizon. Returns true if it stopped because a
-    /// frame arrived.
+    /// Advances instant by instant to `until`, which must not be after the horizon. Returns true if it stopped because
+    /// a frame arrived.
     fn step_to_delivery(
         &mut self,
         until: Time,
@@ -357,6 +391,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    /// Returns the end systems and the probe.
+    pub(super) fn parts(&mut self) -> (&mut EndSystems, &mut P) {
+        let end_systems = match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        };
+        (end_systems, &mut self.probe)
+    }
+
     fn measure(&mut self, token: &CancellationToken<'_>) -> Outcome {
         match &mut self.running {
             Running::Fast(engine) => engine.snapshot(token),
@@ -398,7 +441,7 @@ pub enum SimulationError {
         /// The name of the host at which the VC starts.
         source: String,
     },
-    /// The frame is too long for its VC.
+    /// The frame is too long for the VC.
     TooLong {
         /// The VC's name.
         vc: String,

@@ -1,4 +1,4 @@
-//! Tests of both engines on short complete runs.
+//! Tests that run both engines to the end of short runs.
 
 mod delays;
 mod losses;
@@ -42,7 +42,7 @@ fn an_engine_is_found_by_its_name() {
 }
 
 #[test]
-fn the_longest_queues_of_the_lan_without_loss_equal_those_that_paper_96_1269_prints() {
+fn the_longest_queues_of_the_lan_without_loss_equal_the_values_printed_in_paper_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -52,8 +52,8 @@ fn the_longest_queues_of_the_lan_without_loss_equal_those_that_paper_96_1269_pri
 #[test]
 fn a_single_segment_arrives_after_the_sum_of_all_delays_on_its_path() {
     // One segment is sent per round trip. It takes 12 cell times on the first link, one more on each of the two later
-    // hops, and 5 us of delay on each hop. The acknowledgement's cells travel back in the same way, and each host takes
-    // its processing time. In units of 1/97.2 MHz, a cell takes 265 and a delay 486.
+    // hops, and 5 us of delay on each hop. The acknowledgement's cells travel back in the same way. Each host adds its
+    // processing time. In units of 1/97.2 MHz, a cell takes 265 and a delay 486.
     let cases = [(Encapsulation::LlcSnap, 2, 0), (Encapsulation::VcMux, 1, 0), (Encapsulation::LlcSnap, 2, 100)];
     for (encapsulation, ack_cells, processing_us) in cases {
         let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -85,7 +85,7 @@ fn a_host_sends_no_faster_than_its_processing_time_allows() {
 
 #[test]
 fn a_flow_that_starts_late_still_ends_at_the_end_of_the_run() {
-    // The completion time of a file counts from the flow's own start, so both engines must agree on the start.
+    // The completion time of a file is measured from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
         flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
@@ -114,14 +114,14 @@ fn sack_blocks_of_a_receiver_reach_the_sender() {
 
 #[test]
 fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
-    // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
+    // With a round trip of a little over 30 us in slow start, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
     assert_eq!(flow.cwnd_segments, 2.0);
 }
 
 #[test]
-fn with_a_fixed_order_of_simultaneous_cells_one_source_takes_the_whole_link() {
+fn if_simultaneous_cells_arrive_in_a_fixed_order_one_source_takes_the_whole_link() {
     let mut network = lan(5, Some(1000), "2s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
@@ -164,7 +164,7 @@ fn observing_a_run_does_not_change_its_result() {
 
 #[test]
 fn both_engines_agree_if_a_cell_time_is_a_single_time_unit() {
-    // At 42.4 Mb/s there are 100,000 cells a second, and everything else takes a whole number of cell times.
+    // At 42.4 Mb/s the link carries 100,000 cells a second, and all other times are whole numbers of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
         let tcp = TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() });
@@ -179,11 +179,11 @@ fn both_engines_agree_if_a_cell_time_is_a_single_time_unit() {
 }
 
 #[test]
-fn both_engines_agree_for_every_policy_every_scheduler_and_merged_vcs() {
+fn both_engines_agree_for_every_policy_and_scheduler_and_for_vcs_that_merge() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    // Three sources send bursts in packets of 19, 7 and 2 cells, together sometimes more and sometimes less than the
-    // link carries.
+    // Three sources send bursts of packets of 19, 7 and 2 cells. Together they send sometimes more and sometimes less
+    // than the link carries.
     let network = |policy| {
         let mut network = n_source_network(3, "5us", Some(BUFFER), policy, &tcp, "5ms");
         let bursts = [("150Mbps", 860, 70, 90), ("80Mbps", 280, 150, 100), ("50Mbps", 40, 230, 40)];
@@ -247,7 +247,8 @@ fn both_engines_agree_for_every_policy_every_scheduler_and_merged_vcs() {
 
 #[test]
 fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
-    // With zero delay, arrivals and departures occur at multiples of the cell time, so the option decides their order.
+    // With zero delay, arrivals and departures both occur at multiples of the cell time, so the service order decides
+    // which comes first.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let mut network = n_source_network(2, "0s", Some(20), policy, &tcp, "20ms");
@@ -258,8 +259,8 @@ fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
 
 #[test]
 fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
-    // A cell takes a second here, and nothing else needs a finer clock. Regression: the 200 ms timer was rounded to
-    // zero.
+    // A cell takes a second, and no other time in this scenario needs a finer clock. Regression: the 200 ms timer was
+    // rounded to zero.
     let mut network = lan(1, None, "10s");
     for link in &mut network.links {
         link.rate = crate::units::BitRate::from_bits_per_second(424);
@@ -274,7 +275,7 @@ fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
 }
 
 #[test]
-fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
+fn a_run_ends_as_soon_as_its_progress_callback_requests_a_stop() {
     let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
@@ -309,8 +310,8 @@ fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
 }
 
 #[test]
-fn checking_for_cancellation_in_a_large_batch_does_not_change_the_run() {
-    // All cells sent during the link delay of 100 ms reach the port in one batch, which is 60,000 cells.
+fn checks_for_cancellation_within_a_large_batch_do_not_change_the_run() {
+    // All cells sent during the link delay of 100 ms reach the port in one batch of 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
         packet: Bytes { bytes: 60_000 },
@@ -370,7 +371,7 @@ fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
     // The delay of a burst excludes the pauses.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
-    assert_eq!(flow.completion_s, None, "there is always a further event");
+    assert_eq!(flow.completion_s, None, "there is always another event");
 }
 
 #[test]
@@ -445,9 +446,9 @@ fn if_there_are_ubr_flows_fairness_is_computed_over_the_ubr_flows_only() {
     // The index of the two UBR flows is (2 + 1)^2 / (2 (4 + 1)).
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
     near(result.fairness.unwrap(), 0.9);
-    // 1070 packets of 12 cells are sent in a tenth of a second, in which 36,679.245 cells fit.
+    // 1070 packets of 12 cells each are sent in a tenth of a second. In that time the link carries 36,679.245 cells.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
-    // Each flow wants less than its fair share, so each gets all it wants.
+    // Each flow sends less than its fair share, so each flow gets its full rate.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
     near(result.fairness_max_min.unwrap(), jain(&parts).unwrap());
     assert!(result.fairness_max_min.unwrap() > 0.9999, "{:?}", result.fairness_max_min);
@@ -476,7 +477,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
     let segments = &result.flows[FIRST];
     assert_eq!((segments.segments_sent, segments.retransmitted_segments, segments.repeated_segments), (2, 1, 1));
     assert_eq!((segments.timeouts, segments.delivered_bytes), (1, 512));
-    // 512 bytes in 10 s are 409.6 bits a second, and twice that rate is 819.2.
+    // 512 bytes in 10 s are 409.6 bits a second. Twice that rate is 819.2.
     assert_eq!(
         (segments.goodput_mbps, segments.throughput_mbps),
         (512.0 * 8.0 / 10.0 / 1e6, 1024.0 * 8.0 / 10.0 / 1e6)
@@ -493,7 +494,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
 }
 
 #[test]
-fn results_of_a_gfr_contract_count_the_frames_that_reached_its_first_switch() {
+fn results_of_a_gfr_contract_count_the_frames_that_reach_its_first_switch() {
     let mut network = lan(3, None, "1s");
     let packet = Bytes { bytes: 512 };
     for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
@@ -554,7 +555,10 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
     }
     let alone = (14 + 4) * 265 + 6 * 486;
     let delivered = |network: &Network| run(network).flows[FIRST].delivered_bytes / 512;
-    assert!(delivered(&network) < 19_440_000 / (10 * alone), "in a single class, the packet waits behind all others");
+    assert!(
+        delivered(&network) < 19_440_000 / (10 * alone),
+        "with a single class, the packet waits behind all other packets"
+    );
     network.vcs[VcIndex::new(0)].class = Class::Vbr;
     network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
@@ -575,7 +579,8 @@ fn ubr_gets_its_guaranteed_rate_next_to_a_higher_class_that_always_sends() {
     }
 }
 
-/// Runs a network with files of `size` bytes, and checks that the files do not affect the run otherwise.
+/// Runs a network with files of `size` bytes, and checks that dividing the stream into files changes nothing else in
+/// the run.
 fn with_files(network: &Network, size: u64) -> RunResult {
     let without = run(network);
     assert_eq!(without.file_delay, None);
@@ -586,7 +591,7 @@ fn with_files(network: &Network, size: u64) -> RunResult {
     assert_eq!(
         RunResult { file_delay: None, flows, ..result.clone() },
         without,
-        "a measured run equals an unmeasured one"
+        "a run with measurements equals a run without"
     );
     result
 }
@@ -648,14 +653,14 @@ fn a_flow_with_a_single_file_lasts_as_long_as_the_transfer_of_the_file() {
         let all = whole.file_delay.unwrap();
         let of_flows: f64 = whole.flows.iter().map(|flow| flow.file_delay.unwrap().mean_ms.unwrap()).sum();
         assert!((all.mean_ms.unwrap() * 5.0 / of_flows - 1.0).abs() < 1e-12, "{name}");
-        // Three parts of 94 segments are complete; the other 18 segments do not complete a file.
+        // Three parts of 94 segments each are complete. The other 18 segments do not complete a file.
         let parts = with_files(&network, 512 * 94);
         assert_eq!(parts.file_delay.unwrap().files, 5 * 3, "{name}");
     }
 }
 
 #[test]
-fn only_tcp_flows_are_divided_into_files() {
+fn only_data_of_tcp_flows_is_divided_into_files() {
     let mut network = lan(2, Some(100), "200ms");
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     let result = with_files(&network, 10_000);
@@ -672,14 +677,14 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
     let bottleneck = &ports[usize::from(network.bottleneck)];
-    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
+    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "the port leads to three hosts");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "each end of a flow has a port");
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 
-/// With a delay of 50 ms, each partition has enough work before cells from the other one arrive.
+/// With a delay of 50 ms, each partition has enough work before cells from the other partition arrive.
 fn apart(sources: usize, delay: &str) -> Network {
     let tcp = TcpConfig::Sack(TcpOptions::default());
     n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")
@@ -703,7 +708,7 @@ fn a_run_on_two_threads_has_the_fingerprint_of_the_run_on_one_thread() {
         assert_eq!(
             Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
             Ok(2),
-            "the network can be divided at one link"
+            "the network can be divided into two at one link"
         );
         assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
     }

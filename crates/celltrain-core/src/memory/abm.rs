@@ -6,7 +6,7 @@
 //! port's rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested),
 //! at least 1. The share is between 1 / priorities and 1. Differences from the source: in the authors' code, packets of
 //! a flow's first round trip have an alpha of 1024. Here they are not distinguished, but their queue can have its own
-//! alpha. In the authors' code, a queue is congested at 28,000 bytes, which are 584 cells of 48 bytes.
+//! alpha.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ use super::dynamic_threshold::check_alpha;
 use super::interval::IntervalClock;
 use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
 use crate::error::Fault;
-use crate::units::{Duration, Span, Time};
+use crate::length::Length;
+use crate::units::{Bytes, Duration, Span, Time};
 
 /// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain rate.
 ///
@@ -29,9 +30,9 @@ pub struct Config {
     /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
-    /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion.
-    #[schemars(range(min = 1))]
-    pub congested: u32,
+    /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion. The default is that
+    /// of the authors' code.
+    pub congested: Length,
     /// Interval in which drain rates are measured: the base round-trip time.
     #[schemars(example = "80us")]
     pub interval: Duration,
@@ -39,7 +40,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { alpha: 0.5, congested: 584, interval: Duration::from_microseconds(80) }
+        Self {
+            alpha: 0.5,
+            congested: Length::Bytes(Bytes { bytes: 28_000 }),
+            interval: Duration::from_microseconds(80),
+        }
     }
 }
 
@@ -56,9 +61,10 @@ pub struct Abm {
 /// How `n_p`, the number of congested queues of a priority, is counted.
 #[derive(Debug)]
 pub(super) enum Congestion {
-    /// By the present lengths: a queue with this many cells counts as one, and a shorter one in proportion.
+    /// Counts queues by their present lengths: a queue with this many cells counts as one, and a shorter queue as a
+    /// fraction.
     ByLength(f64),
-    /// At the end of each interval, as the number of queues that hold this share of their threshold.
+    /// At the end of each interval, counts the queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
         /// `n_p` by priority.
@@ -75,12 +81,14 @@ impl Configure for Config {
 
     fn check(&self, _cells: u32) -> Vec<Fault> {
         let mut faults = check_alpha(self.alpha);
+        faults.extend(self.congested.check("congested"));
         faults.extend(check_interval(self.interval));
         faults
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> Abm {
-        Abm::new(pool, self.alpha, Congestion::ByLength(f64::from(self.congested.max(1))), self.interval)
+        let congested = self.congested.cells(pool.cell);
+        Abm::new(pool, self.alpha, Congestion::ByLength(f64::from(congested)), self.interval)
     }
 }
 
@@ -112,8 +120,8 @@ impl Abm {
         }
     }
 
-    /// Returns, by priority, the number of queues that hold at least a given share of their threshold, or 1 if there
-    /// are none.
+    /// For each priority, returns the number of queues that hold at least a given share of their threshold, or 1 if no
+    /// queue does.
     fn near_threshold(&self, view: &View<'_>, share: f64) -> [u32; 256] {
         let mut counts = [0; 256];
         for (queue, &cells) in view.queues.iter_enumerated() {
@@ -180,6 +188,7 @@ impl MemoryPolicy for Abm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aal5::CellFormat;
     use crate::memory::QueueInfo;
     use crate::memory::tests::{Pool, fill};
     use crate::rng::Stream;
@@ -187,7 +196,7 @@ mod tests {
 
     #[test]
     fn abm_gives_a_single_congested_queue_the_threshold_of_dynamic_threshold() {
-        let config = Config { alpha: 1.0, congested: 10, ..Config::default() };
+        let config = Config { alpha: 1.0, congested: Length::Cells(10), ..Config::default() };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
         // With two congested queues, q = (99 - 2 q) / 2.
         let held = fill(&mut Pool::new(&config.into(), 99, 4), &[1, 2]);
@@ -199,7 +208,7 @@ mod tests {
     fn abm_ignores_queues_of_other_priorities_and_gives_slow_queues_lower_thresholds() {
         let queues: TiVec<PoolQueue, QueueInfo> =
             [0, 1].map(|priority| QueueInfo { priority, ..QueueInfo::at_port(0) }).into_iter().collect();
-        let config = Config { alpha: 1.0, congested: 1, interval: Duration::from_microseconds(100) };
+        let config = Config { alpha: 1.0, congested: Length::Cells(1), interval: Duration::from_microseconds(100) };
         let mut pool = Pool::with_queues(&config.into(), 100, &queues);
         assert_eq!(fill(&mut pool, &[0]), [50, 0]);
         assert_eq!(pool.threshold(1), 50.0, "the other priority has no congested queue");
@@ -235,7 +244,7 @@ mod tests {
             let queue = |port, priority| QueueInfo { priority, cell_time: Span(7), ..QueueInfo::at_port(port) };
             let infos: TiVec<PoolQueue, QueueInfo> = vec![queue(0, 0), queue(0, 1), queue(1, 0)].into();
             let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
-            let pool = PoolInfo { cells: 40, queues: &infos, clock, rng };
+            let pool = PoolInfo { name: "sw/main", cells: 40, queues: &infos, clock, cell: CellFormat::ATM, rng };
             Self { policy: Abm::new(&pool, 1.5, congestion, interval), queues: vec![0; 3].into(), actions: 0 }
         }
 
@@ -297,7 +306,7 @@ mod tests {
                     sleeps.end_instant(now, true);
                     wakes.end_instant(now, false);
                     assert_eq!(sleeps.thresholds(now), wakes.thresholds(now), "case {case} at {now:?}");
-                    // Another pool's policy removes a cell after the actions of the same instant.
+                    // The policy of another pool removes a cell after this policy has acted in the same instant.
                     if now == later && rng.below(4) == 0 {
                         let queue = PoolQueue::new(rng.below(3));
                         sleeps.change(queue, false, now);

@@ -15,7 +15,7 @@ use super::{Configure, PerQueue, PoolInfo};
 use crate::error::Fault;
 use crate::units::Duration;
 
-/// ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in intervals.
+/// ABM as simulated for Occamy: queues that hold 0.9 of their threshold count, and counts are updated in intervals.
 ///
 /// Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +72,7 @@ mod tests {
     fn abm_occamy_counts_a_congested_queue_from_the_next_update_on() {
         let config = Config { interval: Duration::from_microseconds(10), ..Config::default() };
         let mut pool = Pool::new(&config.into(), 101, 3);
-        // Dynamic Threshold with an alpha of 2 gives 2 x 101 / 5, which is about 40 cells.
+        // Dynamic Threshold with an alpha of 2 gives a queue 2 x 101 / 5, about 40 cells.
         let held = fill(&mut pool, &[0, 1]);
         assert!(held[0].abs_diff(40) <= 2 && held[1].abs_diff(40) <= 2, "{held:?}");
         let before = pool.threshold(2);

@@ -2,7 +2,7 @@
 //!
 //! [`Memory::offer`] finds room for a cell that arrives, and [`Memory::leave`] frees the room. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
-//! group has a cell in its headroom, its next cells go there too until the headroom is empty.
+//! group has a cell in its headroom, its next cells also enter the headroom until it is empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use super::{
     Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
     QueueIndex, QueueInfo, Side, Verdict, View,
 };
+use crate::aal5::CellFormat;
 use crate::coverage::reached;
 use crate::index::{Label, LinkIndex};
 use crate::marking::Counted;
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
-/// The queues that count a cell: one on each side of the memory that has pools.
+/// The queues that count a cell: one on the ingress side and one on the egress side, if that side has pools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellClass {
     /// The queue at the cell's output port.
@@ -52,12 +53,12 @@ impl CellClasses {
 /// The memory's answer to an arriving cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offer {
-    /// There is room for the cell, which has been counted.
+    /// There was room, and the cell has been counted.
     Entered,
     /// There is no room for the cell.
     Refused(Refusal),
-    /// A waiting cell must be removed first. The caller removes it from its port, reports this with [`Memory::leave`],
-    /// and offers the arriving cell again.
+    /// A waiting cell must be removed first. The caller removes it from its port, reports the removal with
+    /// [`Memory::leave`], and offers the arriving cell again.
     PushOut(Removal),
 }
 
@@ -65,12 +66,12 @@ pub enum Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Entered,
-    /// There is no room for a cell of the given queue.
+    /// The given queue has no room for a cell.
     Refused(QueueIndex, Limit),
     PushOut(Removal),
 }
 
-/// The reason why there is no room for a cell of a queue.
+/// The reason why a queue has no room for a cell.
 #[derive(Clone, Copy)]
 enum Obstacle {
     Limit(Limit),
@@ -87,16 +88,16 @@ pub struct Removal {
     pub end: QueueEnd,
 }
 
-/// The limit that kept a cell out, with the numbers at that instant.
+/// The limit that refused a cell, with the numbers at that instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
-    /// The queue that had no room.
+    /// The queue that had no room for the cell.
     pub queue: QueueIndex,
     /// The limit that refused the cell.
     pub limit: Limit,
     /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
-    /// `q_i`: cells that the queue held in the shared part.
+    /// `q_i`: number of the queue's cells in the shared part.
     pub held: u32,
     /// Q: occupied cells of the shared part.
     pub used: u32,
@@ -139,11 +140,11 @@ pub struct PauseChange {
 /// The counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Cells that found room.
+    /// Number of cells that found room.
     pub entered: u64,
-    /// Cells that found no room.
+    /// Number of cells that found no room.
     pub refused: u64,
-    /// Waiting cells that were removed.
+    /// Number of waiting cells that were removed.
     pub pushed_out: u64,
     /// Number of pauses.
     pub pauses: u64,
@@ -173,11 +174,11 @@ pub struct MemoryState {
 pub struct PoolState {
     /// Q: occupied cells of the shared part.
     pub used: u32,
-    /// The largest Q so far.
+    /// The largest Q (cells in the shared part) so far.
     pub max_used: u32,
 }
 
-/// The part of a memory that holds a cell.
+/// The part of a memory that holds a given cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Reserve,
@@ -237,7 +238,12 @@ pub struct Memory {
 
 impl Memory {
     /// Creates an empty memory. `cell_time` gives the transmission time of a cell on a link.
-    pub fn new(config: &MemoryConfig, cell_time: impl Fn(LinkIndex) -> Span, clock: Clock, seed: u64) -> Self {
+    pub fn new(
+        config: &MemoryConfig,
+        cell_time: impl Fn(LinkIndex) -> Span,
+        (clock, cell): (Clock, CellFormat),
+        seed: u64,
+    ) -> Self {
         let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];
         let mut queues = TiVec::with_capacity(config.queues.len());
         for (number, queue) in config.queues.iter_enumerated() {
@@ -270,9 +276,11 @@ impl Memory {
                     threshold: queue.threshold,
                 }
             };
-            let rng = Stream::new(seed, &format!("memory/{}/{}", config.name, pool.name));
+            let name = format!("{}/{}", config.name, pool.name);
+            let rng = Stream::new(seed, &format!("memory/{name}"));
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
-            let policy = pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info, clock, rng: &rng });
+            let policy =
+                pool.policy.build(&PoolInfo { name: &name, cells: pool.cells, queues: &info, clock, cell, rng: &rng });
             Pool {
                 side: pool.side,
                 cells: pool.cells,
@@ -317,8 +325,8 @@ impl Memory {
         self.with_numbers(attempt, now)
     }
 
-    /// Does the same as [`Memory::offer`], for a cell of a packet whose first cell has been admitted. The policy refuses it
-    /// only if the shared part is full.
+    /// Like [`Memory::offer`], for a cell of a packet whose first cell has been admitted. The policy refuses such a
+    /// cell only if the shared part is full.
     pub fn offer_rest(&mut self, class: CellClass, now: Time) -> Offer {
         let attempt = self.try_enter_rest(class, now);
         self.with_numbers(attempt, now)
@@ -335,21 +343,21 @@ impl Memory {
         }
     }
 
-    /// A variant of [`Memory::offer`] that does not report the details of a refusal.
+    /// Like [`Memory::offer`], but without the details of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
         self.enter_as::<false>(class, now)
     }
 
-    /// Does the same as [`Memory::offer_rest`], without the numbers of a refusal.
+    /// Like [`Memory::offer_rest`], but without the numbers of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter_rest(&mut self, class: CellClass, now: Time) -> Attempt {
         self.enter_as::<true>(class, now)
     }
 
-    /// Counts an arriving cell if there is room for it. `REST` says whether its packet has been admitted before.
+    /// Counts an arriving cell if there is room. `REST` is true if the cell's packet has already been admitted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn enter_as<const REST: bool>(&mut self, class: CellClass, now: Time) -> Attempt {
@@ -389,13 +397,89 @@ impl Memory {
         Attempt::Entered
     }
 
+    /// Counts all cells of an arriving packet if there is room for all of them, and asks policies with its length.
+    pub fn offer_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Offer {
+        let attempt = self.try_enter_packet(class, cells, now);
+        self.with_numbers(attempt, now)
+    }
+
+    /// Does the same as [`Memory::offer_packet`], without the numbers of a refusal.
+    pub(crate) fn try_enter_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Attempt {
+        let mut places = [None; 2];
+        for (place, queue) in places.iter_mut().zip([class.ingress, class.egress]) {
+            let Some(queue) = queue else { continue };
+            match self.find_parts(queue, cells, now) {
+                Ok(parts) => *place = Some((queue, parts)),
+                Err(obstacle) => return self.count_out_of_place(queue, obstacle),
+            }
+        }
+        (0..cells).for_each(|_| self.count_in(now));
+        for (queue, (in_reserve, part)) in places.into_iter().flatten() {
+            (0..in_reserve).for_each(|_| self.enter(queue, Part::Reserve, now));
+            (in_reserve..cells).for_each(|_| self.enter(queue, part, now));
+        }
+        Attempt::Entered
+    }
+
+    /// Finds room for the cells of a whole packet: the number of cells that go into the queue's reserve, and the part of the
+    /// memory that has room for the others.
+    fn find_parts(&mut self, number: QueueIndex, cells: u32, now: Time) -> Result<(u32, Part), Obstacle> {
+        let queue = &self.queues[number];
+        let pool = &mut self.pools[queue.pool];
+        let in_reserve = cells.min(queue.reserve - queue.in_reserve);
+        let rest = cells - in_reserve;
+        let fits_memory = cells <= self.cells - self.used;
+        if rest == 0 {
+            return if fits_memory { Ok((in_reserve, Part::Shared)) } else { Err(Obstacle::Limit(Limit::Memory)) };
+        }
+        let fits_pool = rest <= pool.cells - pool.used;
+        let limit = if queue.in_headroom > 0 {
+            Limit::Headroom
+        } else {
+            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+            match pool.policy.admit(&view, queue.place, rest) {
+                Verdict::Admit if fits_pool && fits_memory => return Ok((in_reserve, Part::Shared)),
+                Verdict::Admit if fits_pool => Limit::Memory,
+                Verdict::Admit => Limit::Pool,
+                Verdict::Refuse if !fits_pool => Limit::Pool,
+                Verdict::Refuse => Limit::Policy,
+                Verdict::PushOut(PushOut { queue, end }) => {
+                    return Err(Obstacle::Waiting(Removal { queue: pool.queues[queue], end }));
+                }
+            }
+        };
+        let Some(lossless) = queue.lossless else { return Err(Obstacle::Limit(limit)) };
+        let is_beyond = |most: u32, used: u32| u64::from(used) + u64::from(rest) > u64::from(most);
+        if is_beyond(lossless.headroom, queue.in_headroom)
+            || pool.headroom.is_some_and(|most| is_beyond(most, pool.in_headroom))
+        {
+            return Err(Obstacle::Limit(Limit::Headroom));
+        }
+        if fits_memory { Ok((in_reserve, Part::Headroom)) } else { Err(Obstacle::Limit(Limit::Memory)) }
+    }
+
+    /// Refuses a cell for which a waiting packet should have made room, because every packet of the queue has begun to
+    /// leave.
+    pub(crate) fn refuse(&mut self, removal: Removal, now: Time) -> Refusal {
+        reached!(NoPacketToRemove);
+        self.queues[removal.queue].counters.refused += 1;
+        let queue = removal.queue;
+        let (threshold, held, used) = (self.threshold(queue, now), self.shared(queue), self.used_of(queue));
+        Refusal { queue, limit: Limit::Pool, threshold, held, used }
+    }
+
+    /// Tells the policy of a queue how many cells its latest push-out removed.
+    pub(crate) fn removed(&mut self, queue: QueueIndex, cells: u32) {
+        self.pools[self.queues[queue].pool].policy.removed(cells);
+    }
+
     #[inline]
     fn count_in(&mut self, now: Time) {
         self.used += 1;
         self.occupancy.rise(self.used, now);
     }
 
-    /// Counts a cell that finds no room, unless another cell makes room for it.
+    /// Counts a cell that finds no room, unless another cell is removed to make room.
     #[cold]
     fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
         match obstacle {
@@ -407,9 +491,9 @@ impl Memory {
         }
     }
 
-    /// Finds the part of the memory that has room for a cell of a queue. The rest of an admitted packet (`REST`) finds room
-    /// in the shared part without asking the policy. In a lossless group, the policy still decides whether it goes there or
-    /// into the headroom.
+    /// Finds the part of the memory that has room for a cell of a queue. The rest of an admitted packet (`REST`) enters
+    /// the shared part without a decision of the policy. In a lossless group, the policy still decides between the
+    /// shared part and the headroom.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn find_part<const REST: bool>(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
@@ -425,13 +509,13 @@ impl Memory {
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
         } else {
-            // Borrow the fields separately, because `admit` borrows the policy mutably while it reads the other fields.
+            // Borrow the fields separately, because `admit` borrows the policy mutably and reads the other fields.
             let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
             match pool.policy.admit(&view, queue.place, 1) {
                 Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),
                 Verdict::Admit if pool.used < pool.cells => Limit::Memory,
                 Verdict::Admit => Limit::Pool,
-                // The pool was full, so no policy could have admitted the cell.
+                // The pool was full, so the policy could not have admitted the cell.
                 Verdict::Refuse if pool.used >= pool.cells => Limit::Pool,
                 Verdict::Refuse => Limit::Policy,
                 Verdict::PushOut(PushOut { queue, end }) => {
@@ -512,7 +596,7 @@ impl Memory {
         }
     }
 
-    /// Frees the place of a cell that is sent, or removed after a [`Removal`].
+    /// Frees the place of a cell that is sent or was removed after a [`Removal`].
     ///
     /// # Panics
     /// If a queue of the cell is empty.
@@ -528,7 +612,7 @@ impl Memory {
         }
     }
 
-    /// Frees the place of a cell that is pushed out, and counts it.
+    /// Frees the place of a cell that is pushed out, and counts the removal.
     pub fn push_out(&mut self, class: CellClass, now: Time) {
         for queue in [class.ingress, class.egress].into_iter().flatten() {
             self.queues[queue].counters.pushed_out += 1;
@@ -593,7 +677,7 @@ impl Memory {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 
-    /// Lets each policy act that is due to act. After service at an instant, the caller repeats this call until it
+    /// Lets each policy act, if it is due to act. After service at an instant, the caller repeats this call until it
     /// returns `None`, and removes each returned cell as after [`Offer::PushOut`].
     pub fn on_time(&mut self, now: Time) -> Option<Removal> {
         for pool in &mut self.pools {
@@ -611,13 +695,13 @@ impl Memory {
         None
     }
 
-    /// Returns the next change of a pause that the caller has not retrieved, in order.
+    /// Returns the next change of a pause that the caller has not retrieved. Changes are in time order.
     pub fn next_pause_change(&mut self) -> Option<PauseChange> {
         self.pause_changes.pop_front()
     }
 
-    /// Returns X for policies of ports that see the memory: Q of the first pool on the egress side, or of the first
-    /// pool if that side has none.
+    /// Returns X for port policies that see the whole memory: Q of the first pool on the egress side, or of the first
+    /// pool if there is none on the egress side.
     pub fn seen_by_policies(&self) -> u32 {
         let egress = self.pools.iter().find(|pool| pool.side == Side::Egress);
         egress.or(self.pools.first()).map_or(0, |pool| pool.used)
@@ -675,19 +759,19 @@ impl Memory {
         self.queues[queue].in_headroom
     }
 
-    /// Returns the number of cells that a queue may currently hold in the shared part, if its policy has such a
+    /// Returns the maximum number of cells that a queue may now hold in the shared part, if its policy has such a
     /// threshold.
     pub fn threshold(&self, queue: QueueIndex, now: Time) -> Option<f64> {
         let Queue { pool, place, .. } = self.queues[queue];
         self.pools[pool].policy.threshold(&self.pools[pool].view(now), place)
     }
 
-    /// Returns the rule of the policy that decides about a queue, in words.
+    /// Describes the rule by which the policy decides about a queue.
     pub fn rule(&self, queue: QueueIndex) -> &'static str {
         self.pools[self.queues[queue].pool].policy.rule()
     }
 
-    /// Returns whether the link that feeds a group must stop.
+    /// Returns whether the link that feeds a group must stop sending.
     pub fn is_paused(&self, queue: QueueIndex) -> bool {
         self.queues[queue].paused
     }

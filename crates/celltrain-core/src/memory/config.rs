@@ -1,8 +1,8 @@
-//! The description of a memory, as engines receive it.
+//! The description of a memory that engines receive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{MemoryPolicyConfig, PauseResponse, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
@@ -14,13 +14,13 @@ pub struct MemoryConfig {
     pub name: String,
     /// Number of cells that fit into the memory.
     pub cells: u32,
-    /// The output ports whose waiting cells it holds, all at one switch.
+    /// The output ports whose waiting cells the memory holds, all at one switch.
     pub ports: Vec<LinkIndex>,
-    /// Pools of the memory, at least one.
+    /// Pools of the memory. There is at least one.
     pub pools: TiVec<PoolIndex, PoolConfig>,
     /// Queues and priority groups of the memory. If a side has a pool, every cell that crosses the memory has a queue there.
     pub queues: TiVec<QueueIndex, QueueConfig>,
-    /// Determines the treatment of a frame whose first cell finds no room.
+    /// Determines what happens to a frame whose first cell finds no room.
     pub frames: FrameAdmission,
     /// Selects the buffer that the policies of the ports see.
     pub policies_see: PolicyScope,
@@ -29,6 +29,28 @@ pub struct MemoryConfig {
     /// The time after which a port obeys a pause frame, where packets delimit themselves; `None` for the
     /// [limit](PauseResponse::limit) of the standard.
     pub pause_response: Option<PauseResponse>,
+}
+
+impl MemoryConfig {
+    /// Returns the memory that holds the cells of a single port, which admits a cell while one of its `cells` places is
+    /// free (`None`: infinite).
+    pub(crate) fn of_port(link: LinkIndex, cells: Option<u32>) -> Self {
+        let cells = cells.unwrap_or(u32::MAX);
+        let (name, headroom, pool) = (String::new(), None, PoolIndex::default());
+        let policy = super::complete_sharing::Config::default().into();
+        let (priority, reserve, alpha, threshold, lossless) = Default::default();
+        Self {
+            name: String::new(),
+            cells,
+            ports: vec![link],
+            pools: ti_vec![PoolConfig { name, side: Side::Egress, cells, headroom, policy }],
+            queues: ti_vec![QueueConfig { link, priority, pool, reserve, alpha, threshold, lossless }],
+            frames: FrameAdmission::Cells,
+            policies_see: PolicyScope::Port,
+            pauses: Pauses::Counted,
+            pause_response: None,
+        }
+    }
 }
 
 /// The effect of pauses.
@@ -44,7 +66,7 @@ pub enum Pauses {
     Links,
 }
 
-/// A part of a memory that queues of one side share. Its cells do not include their reserves and headrooms.
+/// A part of a memory shared by queues on one side. Its cells exclude the queues' reserves and headrooms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolConfig {
     /// The pool's name in scenarios and results.
@@ -53,7 +75,8 @@ pub struct PoolConfig {
     pub side: Side,
     /// B: cells of the pool's shared part.
     pub cells: u32,
-    /// The most cells that the headrooms of the pool's queues take together; `None` if each queue has its own headroom.
+    /// Maximum number of cells in all headrooms of the pool's queues together; `None` if each queue has its own
+    /// headroom.
     pub headroom: Option<u32>,
     /// Policy that decides which cells enter the pool's shared part.
     pub policy: MemoryPolicyConfig,
@@ -79,45 +102,45 @@ pub struct QueueConfig {
     pub priority: u8,
     /// Pool of the queue, on the same side as the queue.
     pub pool: PoolIndex,
-    /// Cells of the memory that only this queue uses.
+    /// Cells of the memory reserved for this queue.
     pub reserve: u32,
     /// The queue's own alpha; if `None`, the alpha of the policy is used.
     pub alpha: Option<f64>,
     /// The queue's own threshold in cells; if `None`, the threshold of the policy is used.
     pub threshold: Option<u32>,
-    /// Headroom and pauses of the queue, if it is a lossless priority group.
+    /// Headroom and pauses, if the queue is a lossless priority group.
     pub lossless: Option<Lossless>,
 }
 
 /// The headroom of a lossless priority group, and the conditions for pausing the link that feeds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lossless {
-    /// Cells that are still admitted after the threshold is reached.
+    /// Number of cells still admitted after the threshold is reached.
     pub headroom: u32,
     /// The pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
     pub xon: u32,
-    /// The pause also ends when the headroom is empty and the group's cells are this far below its threshold.
+    /// The pause also ends when the headroom is empty and the group is this many cells below its threshold.
     pub xon_offset: Option<u32>,
-    /// Selects the cell that starts a pause of the link.
+    /// Selects which cell starts a pause of the link.
     pub pause_at: PauseAt,
 }
 
-/// Selects the cell that starts a pause of the link.
+/// Selects which cell starts a pause of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseAt {
     /// The first cell in the headroom.
     #[default]
     Headroom,
-    /// The last cell before the headroom; the next cell would find no room in the shared part.
+    /// The last cell before the headroom. The next cell would find no room in the shared part.
     Threshold,
 }
 
-/// The treatment of a frame whose first cell finds no room.
+/// Selects what happens to a frame whose first cell finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAdmission {
-    /// The port's policy decides which cells are lost.
+    /// The port's policy decides which cells of the frame are lost.
     #[default]
     Cells,
     /// The frame is refused whole, as by early packet discard.
@@ -128,7 +151,7 @@ pub enum FrameAdmission {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyScope {
-    /// The cells of its port. K is the shared part of the pool of the arriving cell.
+    /// The cells of the port itself. K is the shared part of the pool that the arriving cell would enter.
     #[default]
     Port,
     /// The pool of the arriving cell: X is Q, K is B, and `N_a` counts the VCs with a cell in the memory.

@@ -1,5 +1,5 @@
-//! Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
-//! lose.
+//! Credence: uses the thresholds of a virtual Longest Queue Drop, and predictions of the cells that Longest Queue Drop
+//! would lose.
 //!
 //! Source: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions", NSDI
 //! 2024, Algorithm 1. A virtual queue for each queue follows Longest Queue Drop: it grows at arrivals, shrinks at
@@ -20,15 +20,15 @@ use crate::coverage::reached;
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
-/// lose.
+/// Credence: uses the thresholds of a virtual Longest Queue Drop, and predictions of the cells that Longest Queue Drop
+/// would lose.
 ///
 /// Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Credence")]
 pub struct Config {
-    /// Probability that a prediction is flipped; 0 for perfect predictions.
+    /// Probability that a prediction is inverted; 0 for perfect predictions.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub flips: f64,
 }
@@ -40,7 +40,7 @@ pub struct Credence {
     thresholds: TiVec<PoolQueue, u32>,
     flips: f64,
     rng: Stream,
-    /// True for each arrival that Longest Queue Drop would lose.
+    /// For each arrival, true if Longest Queue Drop would lose the cell.
     drops: Arc<[bool]>,
     arrivals: usize,
     /// The prediction about the arriving cell.
@@ -79,7 +79,7 @@ impl Credence {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();
             if sum >= most {
-                // If several queues are longest, takes the first of them.
+                // If several queues are longest, selects the first of them.
                 let longest = self.thresholds.keys().rev().max_by_key(|&other| self.thresholds[other]);
                 let Some(longest) = longest.filter(|&longest| self.thresholds[longest] > 0) else { return };
                 self.thresholds[longest] -= 1;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_predicted_drops_credence_lets_a_lone_queue_take_the_whole_shared_memory() {
+    fn if_no_drop_is_predicted_credence_lets_a_single_queue_take_the_whole_shared_memory() {
         assert_eq!(fill(&mut pool(0.0, &[]), &[0]), [12, 0, 0]);
     }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn credence_inverts_the_configured_share_of_its_predictions() {
+    fn credence_inverts_the_configured_fraction_of_its_predictions() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -1,4 +1,4 @@
-//! The drain rates of queues, measured in intervals, for both implementations of ABM.
+//! The drain rates of queues, measured in intervals. Both implementations of ABM use them.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -6,14 +6,14 @@ use super::{PoolInfo, PoolQueue};
 use crate::coverage::reached;
 use crate::units::Span;
 
-/// Each queue's drain rate in the last interval, as a share of its port's rate.
+/// Each queue's drain rate in the last interval, as a fraction of its port's rate.
 #[derive(Debug)]
 pub(super) struct DrainRates {
     /// Number of cells that left each queue since the last interval ended.
     left: TiVec<PoolQueue, u64>,
     /// Number of cells that each port can send in an interval.
     most: TiVec<PoolQueue, f64>,
-    /// The smallest share of each queue: 1 divided by its port's number of priorities.
+    /// The smallest fraction for each queue: 1 divided by its port's number of priorities.
     least: TiVec<PoolQueue, f64>,
     shares: TiVec<PoolQueue, f64>,
 }

@@ -1,4 +1,4 @@
-//! Dynamic Threshold: a queue holds at most alpha times the places that are free.
+//! Dynamic Threshold: a queue holds at most alpha times the number of free places.
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998, section III. Symbols: B cells in the shared part, Q of them taken, `q_i` by
@@ -12,7 +12,7 @@ use typed_index_collections::TiVec;
 use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, Verdict, View, whole_cells};
 use crate::error::Fault;
 
-/// Dynamic Threshold: a queue holds at most alpha times the places that are free.
+/// Dynamic Threshold: a queue holds at most alpha times the number of free places.
 ///
 /// Source: Choudhury and Hahne 1998, section III.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,8 +30,8 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivingCell {
-    /// The arriving cell does not count: a cell enters if `q_i` + 1 <= alpha (B - Q). A queue alone stops at alpha (B +
-    /// 1) / (1 + alpha), rounded down.
+    /// The arriving cell is not counted: a cell enters if `q_i` + 1 <= alpha (B - Q). A single active queue stops at
+    /// alpha (B + 1) / (1 + alpha), rounded down.
     #[default]
     NotCounted,
     /// The arriving cell counts: a cell enters if `q_i` + 1 <= alpha (B - Q - 1). A queue alone stops at alpha B / (1 +
@@ -123,7 +123,7 @@ mod tests {
             for saturated in 1..=8 {
                 for cells in [100, 997, 12_000] {
                     let [s, b] = [saturated, cells].map(f64::from);
-                    // In each queue's turn, the latest cells of the other queues already count in Q.
+                    // When a queue has its turn, Q already counts the latest cells of the other queues.
                     let fixed_point = alpha * b / (1.0 + alpha * s);
                     for held in settled(alpha, ArrivingCell::Counted, cells, saturated) {
                         let error = f64::from(held) - fixed_point;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_as_documented() {
+    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_down() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);

@@ -70,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn under_harmonic_queues_that_grow_together_limit_each_other_only_when_long() {
-        // Equally long queues all have rank 1, so the first queue to exceed the limit of a lower rank stays the
+    fn under_harmonic_queues_that_grow_together_limit_each_other_only_when_they_are_long() {
+        // Queues of equal length all have rank 1, so the first queue that exceeds the limit of a lower rank remains the
         // longest.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);
         assert!(held.iter().sum::<u32>() <= 66);

@@ -1,15 +1,16 @@
-//! The clock of a policy that acts at every multiple of an interval, and skips multiples at which nothing can change.
+//! The clock of a policy that acts at the multiples of an interval. It skips multiples at which nothing can change.
 
 use crate::units::{Span, Time};
 
-/// A clock that is due at the multiples of an interval.
+/// A clock that is due at every multiple of an interval.
 ///
 /// A sleeping clock causes no events, however short its interval is. If neither the queues nor the policy have changed
-/// since the last action, another action has no effect. The policy then makes the clock sleep until the queues change.
+/// since the last action, another action would have no effect. So the policy lets the clock sleep until the queues
+/// change.
 #[derive(Debug)]
 pub(super) struct IntervalClock {
     interval: Span,
-    /// The first multiple of the interval that is not in the past.
+    /// The first multiple of the interval that is now or in the future.
     next: Time,
     sleeps: bool,
 }
@@ -31,7 +32,7 @@ impl IntervalClock {
         self.sleeps = !changed;
     }
 
-    /// Records a change at `now`, which makes the next action effective again.
+    /// Records a change at `now`, after which the next action can have an effect again.
     #[inline]
     pub(super) fn wake(&mut self, now: Time) {
         if self.sleeps {
@@ -40,14 +41,14 @@ impl IntervalClock {
         }
     }
 
-    /// Records that actions at `now` are complete. Later changes at `now` wait for the next multiple.
+    /// Records that all actions at `now` are complete. Changes after that, still at `now`, wait for the next multiple.
     pub(super) fn pass(&mut self, now: Time) {
         if self.sleeps {
             self.skip(now.0 / self.interval.0 + 1);
         }
     }
 
-    /// Skips the multiples before this one.
+    /// Skips all multiples before this time.
     fn skip(&mut self, multiple: u64) {
         self.next = self.next.max(Time(multiple.saturating_mul(self.interval.0)));
     }

@@ -18,11 +18,11 @@ use crate::coverage::reached;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LongestQueueDrop")]
 pub struct Config {
-    /// Selects the cell that is lost, and the queue if several are equally long.
+    /// Selects which cell of the longest queue is lost, and which queue if several are equally long.
     pub variant: Variant,
 }
 
-/// Selects which cell of the longest queue is lost, and which queue if several are longest.
+/// Selects which cell of the longest queue is lost, and which queue if several are equally long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "LongestQueueDropVariant")]
@@ -59,7 +59,7 @@ impl MemoryPolicy for LongestQueueDrop {
         }
         let length = |other: PoolQueue| view.queues[other] + if other == queue { cells } else { 0 };
         let longest = match self.variant {
-            // If several queues are longest, `max_by_key` returns the last one.
+            // If several queues are longest, `max_by_key` returns the last of them.
             Variant::TailLowest => view.queues.keys().rev().max_by_key(|&other| length(other)),
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }
@@ -106,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_counts_the_arriving_cell_and_its_variant_settles_ties() {
+    fn longest_queue_drop_counts_the_arriving_cell_and_its_configured_variant_decides_ties() {
         use QueueEnd::{Head, Tail};
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));
         assert_eq!(verdict(HeadHighest, &[2, 4, 4]), push_out(2, Head));
-        // With the arriving cell, each queue has four cells.
+        // Counting the arriving cell, each queue has four cells.
         assert_eq!(verdict(TailLowest, &[3, 4, 4]), Verdict::Refuse);
         assert_eq!(verdict(HeadHighest, &[3, 4, 4]), push_out(2, Head));
         assert_eq!(verdict(TailLowest, &[4, 4, 4]), Verdict::Refuse);

@@ -1,8 +1,8 @@
-//! Memories that output ports of one switch share, and the policies that divide them.
+//! Memories shared by output ports of one switch, and the policies that divide these memories.
 //!
 //! Source: `docs/design/shared-memory.md`. A [`MemoryConfig`] describes a memory, [`Memory`] keeps its counts, and a
 //! [`MemoryPolicy`] decides which cells enter the shared part of a pool. Ports keep their own queues, frames and
-//! policies. A port in a memory is full if the memory has no room for the cell that arrives there.
+//! policies. A port that belongs to a memory is full if the memory has no room for the arriving cell.
 //!
 //! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
 //! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find room on every side
@@ -27,6 +27,7 @@ pub mod formula;
 pub mod harmonic;
 pub mod longest_queue_drop;
 pub mod occamy;
+pub mod python;
 pub mod static_thresholds;
 
 pub mod slotted;
@@ -42,8 +43,11 @@ pub use pause_response::{PauseResponse, QUANTUM_BITS};
 use std::any::Any;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use typed_index_collections::TiSlice;
 
+use crate::aal5::CellFormat;
 use crate::error::Fault;
 use crate::index::indices;
 use crate::registry;
@@ -57,7 +61,7 @@ indices! {
     /// A queue or priority group of a memory.
     QueueIndex;
 
-    /// A queue of a pool, numbered within the pool. Policies see only these numbers.
+    /// The number of a queue within its pool. Policies see only these numbers.
     PoolQueue;
 }
 
@@ -81,14 +85,16 @@ registry! {
         /// ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in
         /// intervals.
         abm_occamy: AbmOccamy,
-        /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
-        /// expelled.
+        /// Occamy: Dynamic Threshold with a large alpha. Cells are expelled from the heads of queues that exceed their
+        /// threshold.
         occamy: Occamy,
         /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
         /// would lose.
         credence: Credence,
-        /// A policy of your own, written as a formula in the scenario.
+        /// A policy of your own, written as formulas in the scenario.
         formula: Formula,
+        /// A policy of your own, written as a Python class.
+        python: Python,
     }
 
     /// Returns whether the policy removes waiting cells.
@@ -116,8 +122,7 @@ pub trait Configure {
     /// The policy that these settings configure.
     type Policy: MemoryPolicy + 'static;
 
-    /// Returns whether the policy removes waiting cells. If so, its pool is on the egress side, and its ports are first
-    /// in, first out.
+    /// Returns whether the policy removes waiting cells. Such a policy needs a pool on the egress side and FIFO ports.
     fn pushes_out(&self) -> bool {
         false
     }
@@ -154,12 +159,16 @@ pub struct PerQueue {
 /// The properties of a pool that do not change during a run.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolInfo<'a> {
+    /// Names of the memory and the pool, such as `sw/main`.
+    pub name: &'a str,
     /// B: cells of the shared part.
     pub cells: u32,
     /// Its queues.
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
     /// The clock of the run.
     pub clock: Clock,
+    /// The network's cells.
+    pub cell: CellFormat,
     /// The random stream of the pool's policy.
     pub rng: &'a Stream,
 }
@@ -173,27 +182,27 @@ pub struct QueueInfo {
     pub priority: u8,
     /// Transmission time of a cell at its port.
     pub cell_time: Span,
-    /// The queue's own alpha, if it has one.
+    /// The queue's own alpha; `None` if it uses the pool's.
     pub alpha: Option<f64>,
-    /// The queue's own threshold in cells, if it has one.
+    /// The queue's own threshold in cells; `None` if it uses the pool's.
     pub threshold: Option<u32>,
 }
 
 impl QueueInfo {
-    /// Creates the queue of priority 0 at the port of this number, with default settings.
+    /// Creates the queue of priority 0 at the port with this number, with default settings.
     pub fn at_port(port: u32) -> Self {
         Self { port, priority: 0, cell_time: Span(1), alpha: None, threshold: None }
     }
 }
 
-/// The shared part of a pool as a policy sees it.
+/// The shared part of a pool, as seen by a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// B: cells of the shared part.
     pub cells: u32,
-    /// Q: cells of the shared part that are taken. The arriving cell is not counted.
+    /// Q: number of cells in the shared part, without the arriving cell.
     pub used: u32,
-    /// `q_i`: cells of the shared part that each queue holds.
+    /// `q_i`: number of cells of each queue in the shared part.
     pub queues: &'a TiSlice<PoolQueue, u32>,
     /// Time of the decision.
     pub now: Time,
@@ -225,24 +234,24 @@ impl View<'_> {
 /// The decision about arriving cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The cells enter, if the shared part has room for them.
+    /// The cells enter if the shared part has room.
     Admit,
     /// The cells do not enter.
     Refuse,
-    /// One waiting cell is removed first; then the policy decides again.
+    /// One waiting cell is removed first. Then the policy decides again.
     PushOut(PushOut),
 }
 
 /// A waiting cell that a policy removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushOut {
-    /// Queue that loses a cell from the shared part.
+    /// The queue that loses a cell from the shared part.
     pub queue: PoolQueue,
     /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 
-/// The optional methods of a policy that have an effect. A memory does not call the others.
+/// The optional methods of a policy that it implements. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`MemoryPolicy::arrived`].
@@ -261,15 +270,16 @@ impl Hooks {
 }
 
 /// An end of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum QueueEnd {
-    /// The cell that would be sent next.
+    /// The cell at the front of the queue, which would be sent next.
     Head,
-    /// The cell that arrived last.
+    /// The cell at the end of the queue, which arrived last.
     Tail,
 }
 
-/// The decisions of a policy for one pool. Both engines use only these methods.
+/// A policy's decisions for one pool. Both engines call only these methods.
 ///
 /// A policy must implement [`admit`](Self::admit) and [`rule`](Self::rule). The defaults of all other methods suit
 /// every policy.
@@ -292,11 +302,11 @@ pub enum QueueEnd {
 /// ```
 pub trait MemoryPolicy: Any + Send {
     /// Decides whether to admit `cells` cells that arrive together for `queue` and find no room in its reserve. The
-    /// cells are not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out
-    /// for it.
+    /// cells are not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out to
+    /// make room.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
-    /// Returns the number of cells that `queue` may currently hold in the shared part, if the policy has such a
+    /// Returns the maximum number of cells that `queue` may now hold in the shared part, if the policy has such a
     /// threshold. Used for pauses, events and figures.
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         let _ = (view, queue);
@@ -309,17 +319,17 @@ pub trait MemoryPolicy: Any + Send {
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
     }
 
-    /// Records that cells arrive together for `queue`, before it is known where they find room.
+    /// Records that cells arrive together for `queue`, before the memory looks for room.
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
     }
 
-    /// Records that cells have entered the shared part. `view` counts them.
+    /// Records that cells have entered the shared part. `view` already counts them.
     fn entered(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
     }
 
-    /// Records that cells have left the shared part, sent or pushed out. `view` no longer counts them.
+    /// Records that cells have left the shared part, either sent or pushed out. `view` no longer counts them.
     fn left(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
     }
@@ -329,11 +339,17 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Acts at the time of [`next_time`](Self::next_time), after the service of that instant. Called until `next_time`
-    /// is later; each call removes at most one cell.
+    /// Acts at the time of [`next_time`](Self::next_time), after ports have sent at that instant. Called repeatedly
+    /// until `next_time` is later. Each call removes at most one cell.
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None
+    }
+
+    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets, it
+    /// removes a packet, and no cell if every packet of the queue has begun to leave.
+    fn removed(&mut self, cells: u32) {
+        let _ = cells;
     }
 
     /// Records that the policy has had its turn at `now`, even if it was not due. Later changes at `now`, such as cells
@@ -342,7 +358,7 @@ pub trait MemoryPolicy: Any + Send {
         let _ = now;
     }
 
-    /// Returns the hooks above that have an effect. Called once, when the memory is built.
+    /// Returns which of the optional methods have an effect. Called once, when the memory is built.
     fn hooks(&self) -> Hooks {
         Hooks::ALL
     }
@@ -353,7 +369,7 @@ pub trait MemoryPolicy: Any + Send {
         let _ = drops;
     }
 
-    /// Returns the condition under which a cell is refused, in words, for event logs.
+    /// Describes the condition under which a cell is refused, for event logs.
     fn rule(&self) -> &'static str;
 }
 

@@ -24,10 +24,10 @@ pub struct Config {
     /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
-    /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.
+    /// Rate of the line that the expelled cells would fill. Default: the rate of the fastest port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// Number of cells that can be expelled at once after a pause.
+    /// Number of cells that can be expelled at once after a period without expulsions.
     #[schemars(range(min = 1))]
     pub burst: u32,
 }
@@ -44,11 +44,11 @@ pub struct Occamy {
     alphas: TiVec<PoolQueue, f64>,
     /// Time in which the token bucket gains a token.
     per_cell: Span,
-    /// Time in which the bucket fills up from one token.
+    /// Time in which the bucket fills up after it contained one token.
     slack: Span,
     /// Time at which the bucket will be full again.
     full_at: Time,
-    /// The queue after the one that last lost a cell.
+    /// The queue after the queue that last lost a cell.
     next: PoolQueue,
     has_victims: bool,
 }
@@ -129,6 +129,11 @@ impl MemoryPolicy for Occamy {
         Some(PushOut { queue, end: QueueEnd::Head })
     }
 
+    /// A packet takes a token for each of its cells.
+    fn removed(&mut self, cells: u32) {
+        self.full_at += self.per_cell * u64::from(cells.saturating_sub(1));
+    }
+
     fn hooks(&self) -> Hooks {
         Hooks { arrivals: false, ..Hooks::ALL }
     }
@@ -147,12 +152,12 @@ mod tests {
     fn under_occamy_queues_above_their_threshold_lose_their_oldest_cells_in_turn() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
-        // With the arriving cell, 7 cells are taken. The thresholds fall to 5, so queue 0 loses a cell at once.
+        // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell at once.
         assert!(pool.offer(1));
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 1, 0], "5 <= 12 - 6");
         assert!(pool.offer(1) && pool.offer(2));
-        // 8 of 12 cells are taken. The next token comes one cell time after the last one.
+        // 8 of 12 places are occupied. The next token comes one cell time after the last token.
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 2, 1]);
         pool.act_at(Time(1));

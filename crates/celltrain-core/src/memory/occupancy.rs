@@ -9,8 +9,8 @@ use crate::units::{Span, Time};
 
 /// Sums of a memory's arrival and departure times, by number of cells.
 pub(super) struct OccupancyTracker {
-    /// For each number of cells: the sum of the times at which the memory fell below it, minus the sum of the times at
-    /// which it reached it, modulo 2^64. There is an entry for each number reached so far.
+    /// For each number of cells n: the sum of the times at which the occupancy fell below n, minus the sum of the times
+    /// at which it reached n, modulo 2^64. The list has an entry for each number reached so far.
     sums: Vec<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Default for OccupancyTracker {
 }
 
 impl OccupancyTracker {
-    /// Records that a cell enters. `used` is the number of cells, including the new one.
+    /// Records that a cell enters. `used` is the number of cells, including the new cell.
     #[inline]
     pub(super) fn rise(&mut self, used: u32, now: Time) {
         match self.sums.get_mut(used as usize) {
@@ -31,13 +31,13 @@ impl OccupancyTracker {
         }
     }
 
-    /// Adds an entry for an occupancy that is reached for the first time.
+    /// Adds an entry for an occupancy when it is reached for the first time.
     #[cold]
     fn grow(&mut self, now: Time) {
         self.sums.push(0_u64.wrapping_sub(now.0));
     }
 
-    /// Records that a cell leaves. `used` is the number of cells, still including this one.
+    /// Records that a cell leaves. `used` is the number of cells, still including that cell.
     #[inline]
     pub(super) fn fall(&mut self, used: u32, now: Time) {
         let sum = &mut self.sums[used as usize];
@@ -91,15 +91,15 @@ impl OccupancyTimes {
         (total > 0).then(|| u32::try_from(cells).expect("numbers of cells fit in 32 bits"))
     }
 
-    /// Subtracts the times in `earlier`, which began at the same instant and ended earlier.
+    /// Subtracts the times in `earlier`, a record that began at the same instant and ended earlier.
     pub(crate) fn subtract(&mut self, earlier: &Self) {
         for (Span(time), Span(earlier)) in self.at_least.iter_mut().zip(&earlier.at_least) {
             *time -= earlier;
         }
     }
 
-    /// Takes over the times of another partition if that partition simulates the memory. In all other partitions, the
-    /// memory is empty.
+    /// Takes over the times of another partition if that partition simulates the memory. In all other partitions the
+    /// memory stays empty.
     pub(crate) fn add_partition(&mut self, other: &Self) {
         if other.at_least.len() > self.at_least.len() {
             self.clone_from(other);
@@ -113,7 +113,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the occupancy of a memory whose number of cells changes by one at each of these times.
+    /// Returns the occupancy of a memory to which a cell is added, or from which one is removed, at each of these
+    /// times.
     fn times(changes: &[(u64, bool)], end: u64) -> OccupancyTimes {
         let (mut tracker, mut used) = (OccupancyTracker::default(), 0);
         for &(now, rises) in changes {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occupancy_that_lasts_no_time_does_not_affect_percentiles() {
+    fn an_occupancy_that_lasts_for_no_time_does_not_affect_percentiles() {
         let found = times(&[(5, true), (5, true), (5, false)], 10);
         assert_eq!(found.at_least(), [10, 5, 0].map(Span));
         assert_eq!((found.percentile(500), found.percentile(1000)), (Some(0), Some(1)));
@@ -153,7 +154,7 @@ mod tests {
         let changes = [(10, true), (20, true), (30, false), (40, true), (45, true)];
         let mut window = times(&changes, 50);
         window.subtract(&times(&changes[..2], 25));
-        // The memory has one cell from 30 to 40, three cells from 45 on, and otherwise two.
+        // The memory has one cell from 30 to 40, three cells from 45 on, and two cells at all other times.
         assert_eq!(window.at_least(), [25, 25, 15, 5].map(Span));
         assert_eq!((window.percentile(400), window.percentile(401)), (Some(1), Some(2)));
     }

@@ -1,4 +1,4 @@
-//! A slotted model of a shared memory, in which policies are compared with the best schedule that knows the future.
+//! A slotted model of a shared memory. It compares policies with the best schedule that knows the future.
 //!
 //! Source: Aiello, Kesselman and Mansour, "Competitive Buffer Management for Shared-Memory Switches", ACM Transactions
 //! on Algorithms 5(1), 2008, section 2. In every slot any number of cells arrive for any ports, one after the other.
@@ -30,22 +30,23 @@ use std::sync::Arc;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
+use crate::aal5::CellFormat;
 use crate::rng::Stream;
 use crate::units::{Clock, Time};
 
-/// Cells that arrive for one port, directly one after the other. An arrival sequence is a list of bursts in the order
-/// of their slots. Bursts of one slot arrive in the order of the list.
+/// Cells that arrive for one port, directly one after the other. An arrival sequence is a list of bursts, sorted by
+/// slot. Bursts of one slot arrive in list order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// Its slot, from 0.
     pub slot: u32,
-    /// Number of its port.
+    /// Number of the port.
     pub port: u32,
     /// Number of cells.
     pub cells: u32,
 }
 
-/// A memory whose places all belong to one pool, and whose ports have one queue each.
+/// A memory with a single pool, whose ports have one queue each.
 pub struct SlottedMemory {
     cells: u32,
     used: u32,
@@ -55,12 +56,12 @@ pub struct SlottedMemory {
     policy: Box<dyn MemoryPolicy>,
     slot: u32,
     sent: u64,
-    /// True for each arrival that was refused or pushed out.
+    /// For each arrival, true if the cell was refused or pushed out.
     lost: Vec<bool>,
 }
 
 impl SlottedMemory {
-    /// The clock of a policy: a slot takes one unit, a microsecond.
+    /// The clock of a policy. A slot takes one unit of a microsecond.
     pub const CLOCK: Clock = Clock::exact(1_000_000);
 
     /// Creates an empty memory for `cells` cells and `ports` ports with default settings.
@@ -74,8 +75,8 @@ impl SlottedMemory {
         Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }
 
-    /// Creates a memory of this many cells whose queues already hold cells. These count as the first arrivals, in the
-    /// order of their queues.
+    /// Creates a memory of this many cells whose queues already hold cells. Those cells count as the first arrivals, in
+    /// queue order.
     pub fn holding(
         policy: &MemoryPolicyConfig,
         cells: u32,
@@ -83,7 +84,8 @@ impl SlottedMemory {
         held: TiVec<PoolQueue, u32>,
     ) -> Self {
         let rng = &Stream::new(1, "memory/slotted");
-        let policy = policy.build(&PoolInfo { cells, queues, clock: Self::CLOCK, rng });
+        let policy =
+            policy.build(&PoolInfo { name: "slotted", cells, queues, clock: Self::CLOCK, cell: CellFormat::ATM, rng });
         let mut numbers = 0..;
         let waiting = held.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
         let lost = vec![false; numbers.start];
@@ -95,7 +97,7 @@ impl SlottedMemory {
         self.policy.predict(drops);
     }
 
-    /// Offers an arriving cell to the policy. Returns whether it entered.
+    /// Offers an arriving cell to the policy. Returns whether the cell entered.
     ///
     /// # Panics
     /// If the policy admits a cell into a full memory, or pushes a cell out of an empty queue.
@@ -144,7 +146,7 @@ impl SlottedMemory {
         }
     }
 
-    /// Processes bursts, and then ends slots until the memory is empty.
+    /// Processes all bursts, and then ends slots until the memory is empty.
     pub fn run(&mut self, bursts: &[Burst]) {
         for burst in bursts {
             self.advance_to(burst.slot);
@@ -182,7 +184,7 @@ impl SlottedMemory {
         self.lost[cell] = true;
     }
 
-    /// Removes a cell, and returns its index in `lost`.
+    /// Removes a cell. Returns its index in `lost`.
     fn remove(&mut self, queue: PoolQueue, end: QueueEnd) -> usize {
         let waiting = &mut self.waiting[queue];
         let cell = match end {
@@ -268,10 +270,10 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
 }
 
-/// Returns the arrivals that an optimal schedule admits from these bursts. It sends all of them.
+/// Returns the arrivals that an optimal schedule admits from these bursts. The schedule sends all of them.
 ///
-/// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
-/// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
+/// A cell that arrives in slot a and is sent in slot d occupies a place in the slots a to d. So a schedule is a set of
+/// intervals. At most M intervals contain any slot, and no two intervals of a port end in the same slot.
 ///
 /// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last, and
 ///    let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see this,
@@ -286,7 +288,7 @@ pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     // Number of cells, by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
-    // Intervals that contain the current slot: end, start and port.
+    // The intervals that contain the current slot, as end, start and port.
     let mut present: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
     for (start, end, port) in intervals(cells, ports, bursts) {
         while let Some(&(_, slot, port)) = present.first().filter(|first| first.0 < start) {

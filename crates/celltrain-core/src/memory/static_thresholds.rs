@@ -19,7 +19,8 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "StaticThresholds")]
 pub struct Config {
-    /// T: cells of the pool that a queue without its own threshold may hold; an equal part of the pool by default.
+    /// T: number of the pool's cells that a queue without its own threshold may hold. Default: an equal part of the
+    /// pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Threshold>,
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::*;
+use crate::aal5::CellFormat;
 use crate::index::LinkIndex;
 
 /// The shared part of a pool with one queue per port, and its policy. The test counts the cells.
@@ -20,11 +21,11 @@ impl Pool {
 
     pub(super) fn with_queues(config: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
         let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
-        let policy = config.build(&PoolInfo { cells, queues, clock, rng });
+        let policy = config.build(&PoolInfo { name: "sw/main", cells, queues, clock, cell: CellFormat::ATM, rng });
         Self { cells, queues: ti_vec![0; queues.len()], policy, now: Time::default() }
     }
 
-    /// Offers a cell. Returns whether it entered.
+    /// Offers a cell. Returns whether the cell entered.
     pub(super) fn offer(&mut self, queue: u32) -> bool {
         let queue = PoolQueue::new(queue);
         self.ask(|policy, view| policy.arrived(view, queue, 1));
@@ -52,7 +53,7 @@ impl Pool {
         self.remove(PoolQueue::new(queue));
     }
 
-    /// Lets the policy act at all times up to `now`.
+    /// Lets the policy act at every time it is due, up to `now`.
     pub(super) fn act_at(&mut self, now: Time) {
         self.now = now;
         while self.policy.next_time().is_some_and(|time| time <= now) {
@@ -95,7 +96,7 @@ pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
 const LINKS: u32 = 3;
 
 /// A memory with a lossless and a lossy pool on the ingress side, and one pool on the egress side. Link i is both an
-/// input and an output port.
+/// input and an output port of the switch.
 fn memory_config(pause_at: PauseAt, policy: &MemoryPolicyConfig) -> MemoryConfig {
     let pool = |name: &str, side, cells, headroom, policy: &MemoryPolicyConfig| PoolConfig {
         name: name.to_string(),
@@ -140,10 +141,10 @@ fn class(input: u32, output: u32, priority: u32) -> CellClass {
 }
 
 fn memory(config: &MemoryConfig) -> Memory {
-    Memory::new(config, |_| Span(1), Clock::exact(1), 1)
+    Memory::new(config, |_| Span(1), (Clock::exact(1), CellFormat::ATM), 1)
 }
 
-/// A model of a memory that stores only the parts of every queue, and computes all other values when needed.
+/// A model of a memory that stores only the parts of every queue, and computes everything else when needed.
 struct Model {
     config: MemoryConfig,
     /// Cells of each queue in the reserve, the shared part and the headroom.
@@ -158,7 +159,14 @@ impl Model {
             let queues: TiVec<PoolQueue, QueueInfo> =
                 config.queues.iter().filter(|queue| queue.pool == pool).map(|_| QueueInfo::at_port(0)).collect();
             let (clock, rng) = (Clock::exact(1), &Stream::new(1, "test"));
-            settings.policy.build(&PoolInfo { cells: settings.cells, queues: &queues, clock, rng })
+            settings.policy.build(&PoolInfo {
+                name: "sw/main",
+                cells: settings.cells,
+                queues: &queues,
+                clock,
+                cell: CellFormat::ATM,
+                rng,
+            })
         };
         Self {
             config: config.clone(),
@@ -274,7 +282,7 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
     let config = memory_config(PauseAt::Headroom, &policy.into());
     let mut memory = memory(&config);
     let group = QueueIndex::new(0);
-    // One reserved cell, half of the 16 shared cells and three cells of headroom are available. The egress queues have
+    // The group has one reserved cell, half of the 16 shared cells, and three cells of headroom. The egress queues have
     // room for all cells.
     for cell in 1..=12 {
         assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered, "cell {cell}");
@@ -287,8 +295,8 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
     assert_eq!(memory.counters(group).refused, 1);
     let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();
     assert_eq!(changes, [PauseChange { queue: group, paused: true }]);
-    // Headroom is freed first. Then the pause ends once the group is 3 cells below its threshold: 7 + 3 > 16 - 7, but 6
-    // + 3 <= 16 - 6.
+    // Headroom is freed first. The pause ends once the group is 3 cells below its threshold: 7 + 3 > 16 - 7, but 6 + 3
+    // <= 16 - 6.
     for cell in (1..=12).rev() {
         let still_paused = cell > 8;
         memory.leave(class(0, cell % LINKS, 0), Time::default());
@@ -298,7 +306,7 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
 }
 
 #[test]
-fn with_the_option_pause_at_threshold_a_pause_starts_one_cell_earlier() {
+fn with_the_pause_at_threshold_option_a_pause_begins_one_cell_earlier() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());

@@ -83,8 +83,8 @@ fn jains_index_is_one_for_equal_flows_and_k_of_n_if_k_of_n_flows_share_the_link_
 #[test]
 fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
-    // The second source's data is VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the first
-    // source's VC.
+    // The second source's data uses VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the
+    // first source's VC.
     let path = stage.network.vcs[VcIndex::new(2)].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
         stage.ports[link].counters[Label::new(label)] =
@@ -101,7 +101,7 @@ fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
 }
 
 #[test]
-fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
+fn utilisation_is_the_time_spent_transmitting_divided_by_the_duration_of_the_run() {
     let mut stage = Stage::new(|_| ());
     // A cell takes 265 units, and the run lasts 1000 cell times. 150 + 100 cells take a quarter of it. With 1001 cells,
     // the last one is still in service when the run ends.
@@ -112,7 +112,7 @@ fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
         }
         let ports = stage.final_state().ports();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
-        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "acknowledgements cross another port");
+        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "acknowledgements leave through a different port");
     }
 }
 
@@ -128,8 +128,8 @@ fn the_result_of_a_port_contains_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
 }
 
-/// Makes the VCs of the first source's data and acknowledgements ABR. Nothing was sent, so their ACR is ICR, 100,000
-/// cells a second.
+/// Makes the VCs of the first source's data and acknowledgements ABR. They have sent nothing, so their ACR is ICR,
+/// 100,000 cells a second.
 fn with_abr(network: &mut Network) {
     let [data, acks] = [0, 1].map(VcIndex::new);
     for (vc, partner) in [(data, acks), (acks, data)] {
@@ -151,7 +151,7 @@ fn abr_results_cover_the_abr_vcs_and_rates_count_whole_cells() {
 }
 
 #[test]
-fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled_rates() {
+fn the_fingerprint_adds_counts_of_end_systems_and_then_of_ports_and_then_of_controlled_rates() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: ti_vec![
@@ -160,7 +160,9 @@ fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled
                 forwarded: 12,
                 lost_overflow: 13,
                 lost_pushed_out: 14,
-                discarded_frame: 15,
+                discarded_frame: 8,
+                // The fingerprint contains the sum of both, 15.
+                refused_by_memory: 7,
                 discarded_remainder: 16,
                 // The fingerprint omits these counters, because they follow from the cell counts.
                 discarded_frames: 99,
@@ -175,7 +177,7 @@ fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled
     let mut expected = Fingerprint::default();
     stage.end_systems.fold_into(&mut expected);
     expected.fold_all([10, 11, 12, 13, 14, 15, 16, 17, 21, 0, 0, 0, 0, 0, 27]);
-    // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
+    // The reverse link also has two VCs, and each of the hosts' eight links has one. No cells arrived on these links.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
     // For VCs 0 and 1 in turn, fold in the rate (42.4 Mbps is 100,000 cells a second), the RM cells sent, and the RM

@@ -59,7 +59,7 @@ impl RunResult {
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
     }
 
-    /// Drops the records of requests, because the bounds of the measuring window need only their numbers.
+    /// Drops the records of requests, because at the bounds of the measuring window only their numbers are needed.
     #[must_use]
     pub(crate) fn without_records(mut self) -> Self {
         self.requests.iter_mut().for_each(|group| group.records = Vec::new());
@@ -79,7 +79,7 @@ impl RunResult {
         }
     }
 
-    /// Adds the counters of another partition at the same instant.
+    /// Adds the counters that another partition has at the same instant.
     pub(crate) fn add_partition(&mut self, other: &RunResult) {
         let add = |own: &mut u64, other: u64| *own += other;
         self.flows.iter_mut().zip(&other.flows).for_each(|(own, other)| own.combine(other, add));
@@ -102,7 +102,7 @@ impl RunResult {
 }
 
 impl GroupResult {
-    /// Restricts the records to requests that opened between two times, and the bytes to this period.
+    /// Restricts the records to requests that opened between two times, and the bytes to those delivered between them.
     fn open_between(&mut self, before: Option<&Self>, until: &Self) {
         let counts = |group: &Self| [group.opened, group.queries.len() as u64];
         let [requests, queries] = before.map_or([0; 2], counts);
@@ -158,6 +158,7 @@ counters!(
     counters.lost_overflow,
     counters.lost_pushed_out,
     counters.discarded_frame,
+    counters.refused_by_memory,
     counters.discarded_remainder,
     counters.discarded_frames,
     counters.cut_frames,

@@ -1,4 +1,4 @@
-//! Links of a network that lose cells or delay packets.
+//! The links of a network that lose cells or delay packets.
 
 use typed_index_collections::TiVec;
 
@@ -29,7 +29,7 @@ impl Network {
         self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(state).collect()
     }
 
-    /// Creates the delay lines at the ends of links, for each link with rules; `None` if it delays no packets.
+    /// For each link with rules, creates the delay line at its end; `None` if the link delays no packets.
     pub(crate) fn delay_lines(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, Option<Box<DelayLine>>> {
         let line = |(index, link): (LinkIndex, &Link)| {
             let new = || Box::new(DelayLine::new(routing.vcs[index].len(), clock.cell_time(link.rate)));
@@ -38,7 +38,7 @@ impl Network {
         self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(line).collect()
     }
 
-    /// Returns the label of a VC on a link with rules, and its branch if it has merged.
+    /// Returns the label of a VC on a link with rules, and its branch if the VC has merged.
     fn on_link(&self, routing: &Routing, number: VcIndex, link: LinkIndex) -> (Label, Option<u8>) {
         let vc = &self.vcs[number];
         let place = vc.path.iter().position(|&other| other == link).expect("the VC crosses the link");

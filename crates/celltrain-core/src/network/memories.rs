@@ -8,9 +8,9 @@ use crate::memory::{CellClass, CellClasses, Memory, MemoryConfig, QueueConfig, S
 use crate::units::Clock;
 
 impl Network {
-    /// Creates an empty memory for links with these times on `clock`.
+    /// Creates an empty memory for links with these cell times on `clock`.
     pub fn memory(&self, config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock) -> Memory {
-        Memory::new(config, |link| times[link].cell_time, clock, self.seed)
+        Memory::new(config, |link| times[link].cell_time, (clock, self.aal5.cell), self.seed)
     }
 
     /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.
@@ -18,7 +18,7 @@ impl Network {
         format!("{}/{}/{}", memory.name, self.links[queue.link].name, queue.priority)
     }
 
-    /// Finds the queues of every VC that crosses a memory.
+    /// Finds the queues of every VC in a memory.
     ///
     /// # Panics
     /// Panics if a side has a pool but a VC has no queue there.

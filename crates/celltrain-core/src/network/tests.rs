@@ -29,8 +29,8 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 /// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
 /// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
-    // Links are in pairs, one for each direction: first the bottleneck, then each source's links, then each
-    // destination's.
+    // Links are in pairs, one link for each direction: first the bottleneck, then the links of each source, and then
+    // those of each destination.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
     let [to_source, from_destination] = [source, destination].map(Graph::way_back);
     [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]
@@ -117,7 +117,7 @@ fn vcs_on_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_end() {
+fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_to_the_whole_path_without_edge_devices() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();
@@ -140,9 +140,9 @@ fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_en
         (&[0, 2, 9], 1..3),
         (&[8, 4, 6], 0..2),
         (&[8, 11], 0..2),
-        // Two hosts at one edge device: the second link is shaped.
+        // Two hosts share an edge device, so the second link is shaped.
         (&[0, 13], 1..2),
-        // If the path is a single link, it is the ATM part.
+        // A path with a single link consists only of the ATM part.
         (&[14], 0..1),
         (&[0], 0..1),
     ] {

@@ -11,7 +11,7 @@ use crate::port::Port;
 use crate::rng::Stream;
 use crate::units::Time;
 
-/// A port for testing a policy. Frames are numbered per VC, as a source numbers them.
+/// A port for tests of a policy. Frames are numbered per VC, as a source numbers them.
 pub struct Bench {
     /// The port.
     pub port: Port,
@@ -21,7 +21,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Returns a port with this policy, `capacity` places, and at most four VCs.
+    /// Returns a port with this policy, room for `capacity` cells, and at most four VCs.
     pub fn new(config: &impl Configure, capacity: u32, vcs: usize) -> Self {
         Self::of(Box::new(config.build(capacity, &NAMES[..vcs])), capacity, vcs)
     }
@@ -31,7 +31,7 @@ impl Bench {
         Self { port, frames: vec![0; vcs], tagged: vec![false; vcs] }
     }
 
-    /// Offers the next cell of a frame, which is `ahead` frames after the VC's current one.
+    /// Offers the next cell of a frame. The frame is `ahead` frames after the VC's current frame.
     pub fn offer_cell(&mut self, vc: u32, ahead: u32, last: bool) {
         let frame = self.frames[vc as usize] + ahead;
         self.port.offer(Cell::new(Label::new(vc), FrameNumber::new(frame), last).with_tag(self.tagged[vc as usize]));
@@ -47,7 +47,7 @@ impl Bench {
         }
     }
 
-    /// Sends this many waiting cells.
+    /// Sends this number of waiting cells.
     pub fn take(&mut self, cells: u32) {
         for _ in 0..cells {
             self.port.take().expect("at least one cell is waiting");
@@ -81,13 +81,13 @@ pub fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     }
 }
 
-/// Returns whether a policy lets VC 0 start a frame while `x` cells are waiting in a buffer of `k`. `active` VCs have
-/// waiting cells, and VC 0 has `y` of them.
+/// Returns whether a policy lets VC 0 start a frame while `x` cells wait in a buffer of `k`. `active` VCs have waiting
+/// cells; VC 0 has `y`.
 pub fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
     asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream())
 }
 
-/// Returns the largest `y` that [`admits`] accepts.
+/// Returns the largest `y` for which [`admits`] returns true.
 pub fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) -> u32 {
     most(x, |y| admits(config, k, x, active, y))
 }
@@ -99,7 +99,7 @@ pub fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u32 {
     most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
 }
 
-/// Returns the largest number up to `x` that is admitted. Asserts that all smaller numbers are admitted too.
+/// Returns the largest number up to `x` that is admitted. Asserts that all smaller numbers are admitted as well.
 fn most(x: u32, admits: impl FnMut(u32) -> bool) -> u32 {
     let admitted: Vec<bool> = (0..=x).map(admits).collect();
     assert!(admitted[0] && admitted.is_sorted_by(|less, more| less >= more), "a VC with fewer cells may start a frame");
@@ -131,7 +131,7 @@ pub fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &mut Str
     policy.admit_frame(buffer, Label::new(vc), rng)
 }
 
-/// Reports cells to a policy that follows cells.
+/// Reports cells to a policy that follows individual cells.
 pub fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
     if let Some(follower) = policy.follower() {
         for (vc, &cells) in per_vc.iter_enumerated().filter(|(_, cells)| **cells > 0) {
@@ -140,7 +140,7 @@ pub fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u
     }
 }
 
-/// Returns the share of frames that a policy in its initial state refuses with this buffer, in 10,000 draws.
+/// Returns the fraction of frames that a policy in its initial state refuses with this buffer, in 10,000 draws.
 pub fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: u32) -> f64 {
     let mut rng = stream();
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);

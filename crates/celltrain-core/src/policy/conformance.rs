@@ -71,8 +71,8 @@ fn a_policy_threshold_above_the_buffer_is_refused() {
     assert!(with_threshold >= 2 * 11, "all policies with exactly one threshold are listed");
 }
 
-/// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in
-/// several ways. Returns its decisions.
+/// Requests decisions of a policy about tagged and untagged frames of two VCs, while `x` cells wait that are divided
+/// between the VCs in several ways.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {
@@ -96,7 +96,7 @@ fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_sta
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // A policy that follows cells must learn of every waiting cell, so each step adds one.
+            // A policy that follows cells must learn of every waiting cell, so each step adds exactly one cell.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -121,24 +121,24 @@ fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_sta
     }
 }
 
-/// The cells that a frame of five loses at a buffer of two. One cell leaves after the third arrives, and one after the
-/// fourth.
+/// The cells lost by a frame of five cells at a buffer of two. One cell leaves after the third arrives, and one after
+/// the fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// Only the third cell is lost.
     ThirdAlone,
-    /// The third cell is lost, and also the fourth, although there is room. The last cell is kept because it delimits
-    /// the next frame.
+    /// The third cell is lost. The fourth is also lost, although there is room. The last cell is kept because it
+    /// delimits the next frame.
     ButTheLast,
     /// The third cell pushes out the two waiting cells. This damages their frame, so the third and fourth cells are
-    /// refused too.
+    /// also refused.
     PushedOut,
 }
 
 const ALL: Option<u32> = Some(u32::MAX);
 
 /// For each policy: its name, the losses of a frame that finds no room (`docs/mechanisms.md` 2), the number of waiting
-/// cells up to which a buffer of 100 admits every frame, and whether the policy follows cells.
+/// cells up to which a buffer of 100 admits every frame, and whether the policy follows individual cells.
 const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
     ("tail_drop", Cut::ThirdAlone, ALL, false),
     ("ppd", Cut::ButTheLast, ALL, false),
@@ -165,11 +165,11 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 fn every_policy_makes_the_decisions_that_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
-        let config = samples.find(|config| config.name() == name).expect("every row names a policy of the list");
+        let config = samples.find(|config| config.name() == name).expect("every row names a listed policy");
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");
-        // These policies have thresholds for individual VCs instead of the buffer.
+        // These policies have thresholds for individual VCs, not for the buffer.
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 
@@ -183,9 +183,9 @@ fn every_policy_makes_the_decisions_that_its_page_describes() {
         }
         let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
         let expected = match cut {
-            // Of the first, second, fourth and fifth cells, two are sent and two are waiting.
+            // Of the first, second, fourth and fifth cells, two have been sent and two are waiting.
             Cut::ThirdAlone => PortCounters { forwarded: 2, lost_overflow: 1, ..zero },
-            // Two cells are sent, and the fifth is waiting.
+            // Two cells have been sent, and the fifth is waiting.
             Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
             Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
         };

@@ -1,4 +1,4 @@
-//! Checks that a policy explains a decision with the numbers it used.
+//! Checks that a policy's explanation of a decision contains the numbers it used.
 
 use proptest::prelude::*;
 
@@ -13,14 +13,14 @@ const VCS: u32 = 3;
 const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2"];
 const CAPACITY: u32 = 30;
 
-/// Policies that do not decide by one threshold and one share.
+/// Policies that compare more than one threshold and one share.
 const OTHERS: [&str; 3] = ["single_drop", "dfba", "dfba_1998"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(13) })]
 
     #[test]
-    fn a_frame_is_refused_above_the_threshold_and_the_fair_share_that_the_explanation_states(
+    fn a_refused_frame_exceeds_both_the_threshold_and_the_fair_share_in_the_explanation(
         cells in prop::collection::vec((0..VCS, prop::bool::weighted(0.3), 0..3u32), 0..300),
     ) {
         for config in PolicyConfig::samples(CAPACITY) {
@@ -44,14 +44,15 @@ proptest! {
                     let fits = if !asks {
                         admitted && decision.rule.is_empty()
                     } else if decision.threshold.or(decision.share).is_none() {
-                        // Policies with the default explanation and user policies report neither a threshold nor a
+                        // Policies with the default explanation, and user policies, report neither a threshold nor a
                         // share.
                         true
                     } else if OTHERS.contains(&name) {
                         let sure = decision.probability.is_none_or(|p| (0.0..=1.0).contains(&p));
                         sure && (admitted || reaches(decision.threshold, x) || reaches(decision.share, held))
                     } else {
-                        // The policy compares without a division, so the explained share may be rounded differently.
+                        // The policy compares without a division, so the share in its explanation may be rounded
+                        // differently.
                         let is_close = decision.share.is_some_and(|share| (held - share).abs() < 1e-9);
                         is_close || admitted != (past(decision.threshold, x) && past(decision.share, held))
                     };

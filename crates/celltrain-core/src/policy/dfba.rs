@@ -17,8 +17,8 @@ use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame. Above it, frames are
-/// refused with a probability that grows with the VC's waiting cells. Frames are always refused above `z` times the
-/// threshold, in a congested buffer, and if they are tagged.
+/// refused with a probability that grows with the VC's waiting cells. Frames are always refused if the VC exceeds `z`
+/// times the threshold, if the buffer is congested, or if they are tagged.
 ///
 /// Source: ATM Forum 97-0831, section 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,8 +29,8 @@ pub struct Config {
     /// To give a VC the share `W_i` of the link, set `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
-    /// R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a frame; the whole
-    /// buffer when absent.
+    /// R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a frame.
+    /// Default: the whole buffer.
     #[serde(default)]
     #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,
@@ -115,7 +115,7 @@ impl BufferPolicy for Dfba {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        // While fewer cells wait than the lowest threshold, no VC can reach its own threshold.
+        // While fewer cells wait than the lowest threshold, no VC can have reached its own threshold.
         let least = self.r_i.iter().copied().fold(self.r, f64::min);
         super::whole_cells(least.ceil() - 1.0)
     }
@@ -172,7 +172,7 @@ impl Config {
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// Maximum number of VCs named in the message about thresholds with too large a sum.
+/// Maximum number of VCs that the message about too large a sum of thresholds names.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn between_its_threshold_and_its_ceiling_the_drop_probability_of_a_vc_grows_from_zero_to_the_weight() {
+    fn the_drop_probability_of_a_vc_rises_from_zero_at_its_threshold_to_its_weight_at_its_ceiling() {
         // For VC 0, the probability is 0.4 (X_i - 400) / 200: 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
         // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_lets_no_frame_of_a_vc_start_above_the_ceiling_of_the_vc() {
+    fn dfba_refuses_every_new_frame_of_a_vc_above_its_ceiling() {
         assert_eq!(share_refused(&config(), &view(&[601, 0]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 301]), 1), 1.0);
     }

@@ -17,8 +17,9 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high threshold
-/// none. Between them tagged frames are refused, and frames of a VC above its weighted share are refused at random.
+/// Differential Fair Buffer Allocation of 1998. Up to a low threshold, every frame may start. Above a high threshold,
+/// no frame may start. Between them, tagged frames are refused, and frames of a VC above its weighted share are refused
+/// at random.
 ///
 /// Source: ATM Forum 98-0405.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,8 +35,8 @@ pub struct Config {
     /// H: the threshold above which no frame may start.
     #[serde(default = "high_threshold")]
     pub high_threshold: Threshold,
-    /// alpha: the weight of the VC's excess over its share in the drop probability; the rest is the weight of the
-    /// queue.
+    /// alpha: the weight, in the drop probability, of the VC's occupancy above its share. The queue has the remaining
+    /// weight.
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
     pub alpha: f64,
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dfba_of_1998_a_vc_within_its_weighted_share_loses_nothing() {
+    fn under_dfba_of_1998_a_vc_that_holds_at_most_its_weighted_share_loses_no_frames() {
         // At X = 800, the shares are 200 and 600 cells.
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_of_dfba_of_1998_combines_the_excess_of_the_vc_and_the_occupancy() {
+    fn the_drop_probability_of_dfba_of_1998_depends_on_the_share_of_the_vc_and_on_the_queue_length() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
@@ -219,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn under_dfba_of_1998_a_vc_alone_at_a_port_is_always_within_its_share() {
+    fn under_dfba_of_1998_a_single_active_vc_never_exceeds_its_share() {
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view(&[900]), 0), 0.0);
     }
 
     #[test]
     fn dfba_of_1998_lets_a_tagged_frame_start_only_up_to_the_low_threshold() {
-        // VC 1 is within its share.
+        // VC 1 does not exceed its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
         assert_eq!(refused(false, 501), 0.0, "an untagged frame may start");

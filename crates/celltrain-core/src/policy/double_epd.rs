@@ -16,8 +16,8 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-/// `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
+/// Double early packet discard: a tagged frame (CLP = 1) is refused if its first cell finds more than
+/// `tagged_threshold` cells waiting, and any other frame if its first cell finds more than `threshold`.
 ///
 /// Source: Bonaventure 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn double_epd_lets_a_frame_start_at_its_threshold_and_not_one_cell_above() {
+    fn double_epd_admits_a_new_frame_at_its_threshold_and_refuses_it_one_cell_above() {
         for (tagged, threshold) in [(true, 2), (false, 8)] {
             let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
             bench.offer_frame(0, threshold);

@@ -1,4 +1,4 @@
-//! Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
+//! Drop from front: a cell that finds no room pushes out the waiting cell that would be sent next.
 //!
 //! Source: Lakshman, Neidhardt and Ott 1996; `docs/mechanisms.md` 2.9. The receiver notices the loss earlier, by the
 //! time that the buffer takes to drain. After a front drop, the rest of that frame is not sent either, because the
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{AdmitAll, Configure, Overflow};
 
-/// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, together with the waiting
-/// rest of its frame, except the last cell. It has no parameters.
+/// Drop from front: a cell that finds no room pushes out the waiting cell that would be sent next, together with the
+/// waiting rest of its frame except the last cell. It has no parameters.
 ///
 /// Source: Lakshman, Neidhardt and Ott 1996.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn later_cells_of_a_frame_that_drop_from_front_removed_are_refused() {
+    fn if_drop_from_front_removed_a_cell_of_a_frame_later_cells_of_the_frame_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);

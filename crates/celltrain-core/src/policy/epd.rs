@@ -20,7 +20,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Epd")]
 pub struct Config {
-    /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer less 200 cells.
+    /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer size minus 200 cells.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
 }
@@ -80,7 +80,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn epd_lets_a_frame_start_at_the_threshold_and_not_one_cell_above() {
+    fn epd_admits_a_new_frame_at_its_threshold_and_refuses_it_one_cell_above() {
         let mut bench = Bench::new(&Config { threshold: 4.into() }, 10, 2);
         bench.offer_frame(0, 4);
         bench.offer_frame(1, 1);

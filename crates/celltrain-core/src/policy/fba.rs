@@ -12,8 +12,8 @@ use super::{Configure, Settings};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that falls
-/// from infinity to Z as the buffer fills. The defaults are the published best values.
+/// Fair Buffer Allocation: above a threshold, a VC may start a frame while its load ratio stays below a bound. The
+/// bound falls from infinity to Z as the buffer fills. The defaults are the best published values.
 ///
 /// Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_limit_that_fba_sets_for_a_vc_falls_to_z_times_the_fair_share_as_the_buffer_fills() {
         let most = |x, active| most_cells(&Config::default(), 1000, x, active);
-        // With X = K = 1000 and four active VCs, the fair share is 250 cells, and 0.8 of it is 200.
+        // With X = K = 1000 and four active VCs, the fair share is 250 cells. The bound is 0.8 times that, 200 cells.
         assert_eq!(most(1000, 4), 200);
         // At X = 950, (K - R)/(X - R) = 2, so the limit is 1.6 times the fair share of 950/5 = 190 cells, which is 304.
         assert_eq!(most(950, 5), 304);

@@ -30,7 +30,7 @@ use crate::rng::Stream;
 use events::Running;
 use rules::Rules;
 
-/// A policy of your own: a condition for starting a frame, constants, and state that is kept between evaluations.
+/// A user-defined policy: a condition for starting a frame, constants, and state that is kept between evaluations.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,14 +61,14 @@ pub struct Table {
     /// New values of state when a cell leaves the queue.
     #[serde(default)]
     pub on_departure: BTreeMap<String, String>,
-    /// New values of state each time `every` more cells have entered the queue.
+    /// New values of the state after every `every` cells that enter the queue.
     #[serde(default)]
     pub on_cells: BTreeMap<String, String>,
-    /// Number of cells that enter the queue from one `on_cells` update to the next.
+    /// Number of cells that enter the queue between two `on_cells` updates.
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 to 4294967295)"))]
     pub every: Option<u32>,
-    /// Treatment of a cell of an admitted frame that finds no room.
+    /// What happens to a cell of an admitted frame that finds no room.
     #[serde(default)]
     pub when_full: WhenFull,
 }
@@ -76,11 +76,11 @@ pub struct Table {
 /// The table of a scenario. It is boxed because every port stores an enum of the size of its largest variant.
 pub type Config = Box<Table>;
 
-/// Treatment of a cell of an admitted frame that finds no room.
+/// What happens to a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {
-    /// Partial packet discard: the rest of its frame is refused, except for the last cell.
+    /// Partial packet discard: the rest of the frame is refused, except for the last cell.
     #[default]
     LoseRestOfFrame,
     /// Tail drop: only this cell is lost.
@@ -138,7 +138,7 @@ impl Configure for Config {
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
-        // Compiling formulas is slow, so they are compiled again without VCs only if there are faults.
+        // Compiling formulas is slow, so they are compiled a second time, without VCs, only to report faults.
         let of_vcs = faults(Some(vcs));
         if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
@@ -187,12 +187,12 @@ impl BufferPolicy for Formula {
 }
 
 impl Formula {
-    /// Returns the policy as a formula, if it is one.
+    /// Returns the policy's formulas, if the policy is written as formulas.
     pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
         (super::not_capable::inner(policy) as &dyn Any).downcast_ref()
     }
 
-    /// Lists the clauses of `admit` that made it refuse the frame of VC `vc`. Called right after
+    /// Lists the clauses of `admit` because of which it refused the frame of VC `vc`. Called right after
     /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` must be the same as when the
     /// port was built.
     pub fn why_refused(&self, port_info: &PortInfo<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
@@ -211,13 +211,13 @@ impl Table {
         constants_by_vc(&self.constants)
     }
 
-    /// Returns whether a formula uses the number of VCs. Storing the VCs of every port takes memory, and most formulas
-    /// do not need them.
+    /// Returns whether a formula uses the number of VCs. Storing the VCs of every port takes memory, so it is done only
+    /// for such formulas.
     pub(super) fn counts_vcs(&self) -> bool {
         self.texts(&self.questions(), &self.events()).use_name("V")
     }
 
-    /// Returns the names that no formula uses, by their keys.
+    /// For each key of a table, returns the names that no formula uses.
     pub(super) fn unused(&self) -> Vec<String> {
         self.texts(&self.questions(), &self.events()).unused()
     }

@@ -1,4 +1,4 @@
-//! Policies that, above a threshold, compare a VC's load ratio with a bound: Selective Drop and FBA, with and without
+//! Policies that compare a VC's load ratio with a bound above a threshold: Selective Drop and FBA, with and without
 //! weights.
 //!
 //! Source: ATM Forum 96-1269, sections 6 and 7, and 97-0607; `docs/mechanisms.md` 2.5, 2.6 and 2.12, whose symbols are
@@ -15,7 +15,7 @@ use crate::threshold::Threshold;
 /// A load-ratio policy, which has no state.
 #[derive(Debug)]
 pub struct LoadRatio {
-    /// The condition under which a frame is refused, in words.
+    /// Description of the condition under which a frame is refused.
     rule: &'static str,
     k: f64,
     r: f64,
@@ -26,8 +26,8 @@ pub struct LoadRatio {
 }
 
 impl LoadRatio {
-    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` is the condition under
-    /// which the policy refuses a frame, in words.
+    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` describes the condition
+    /// under which the policy refuses a frame.
     pub(super) fn new(capacity: u32, threshold: Threshold, z: f64, rule: &'static str) -> Self {
         let (k, r) = (f64::from(capacity), threshold.cells(capacity));
         Self { rule, k, r, z, falls: false, weights: None }

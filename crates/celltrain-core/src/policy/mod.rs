@@ -1,8 +1,8 @@
 //! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
-//! The port owns the queue, the per-VC counts and the frame bookkeeping. A policy only makes decisions and sees only
-//! its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one scenario.
-//! Its name in scenarios, its Python class and the conformance tests then exist automatically.
+//! The port maintains the queue, the per-VC counts and the state of frames. A policy only makes decisions, and sees
+//! only its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one
+//! scenario. Its name in scenarios, its Python class and the conformance tests then exist automatically.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -48,9 +48,9 @@ registry! {
     /// The policy of a port in a scenario: a table whose only key is the policy's name.
     #[schemars(rename = "Policy")]
     pub enum PolicyConfig(module::Config) {
-        /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
+        /// Tail drop (plain UBR): a cell that finds no room is lost, with no other effect.
         tail_drop: TailDrop,
-        /// Partial packet discard: the rest of a frame that lost a cell is refused too.
+        /// Partial packet discard: after a frame has lost a cell, the rest of the frame is refused.
         ppd: Ppd,
         /// Early packet discard: past a threshold no frame may start.
         epd: Epd,
@@ -59,7 +59,7 @@ registry! {
         /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal share of the queue may not
         /// start a frame.
         per_vc_accounting: PerVcAccounting,
-        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal share of that
+        /// EPD with per-VC accounting, fixed share: above a threshold, a VC that holds more than an equal share of that
         /// threshold may not start a frame.
         per_vc_accounting_fixed: PerVcAccountingFixed,
         /// Virtual queuing: a FIFO that counts the cells each VC would have waiting under round robin, and refuses
@@ -71,7 +71,7 @@ registry! {
         /// Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round
         /// robin.
         virtual_queuing_weighted: VirtualQueuingWeighted,
-        /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
+        /// Selective Drop: above a threshold, a VC that holds more than its share may not start a frame.
         selective_drop: SelectiveDrop,
         /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
         wba: Wba,
@@ -79,8 +79,8 @@ registry! {
         fba: Fba,
         /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
         weighted_fba: WeightedFba,
-        /// Single drop: a VC that reaches its threshold loses one frame, and no other until it has been below the
-        /// threshold again.
+        /// Single drop: a VC that reaches its threshold loses one frame. It loses no other frame until it has been
+        /// below the threshold again.
         single_drop: SingleDrop,
         /// Differential Fair Buffer Allocation of 1997: a VC above its own threshold loses frames at random.
         dfba: Dfba,
@@ -99,7 +99,7 @@ registry! {
     /// Returns the settings that are handled in the same way for all policies.
     pub fn settings(&self) -> Settings<'_> { |config| config.settings() }
 
-    /// Checks the settings, as [`Configure::check`] does.
+    /// Checks the settings; see [`Configure::check`].
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
     /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs with these names, by
@@ -120,8 +120,8 @@ impl PolicyConfig {
         self.check_for(capacity, &[])
     }
 
-    /// Checks the settings of VCs with these names, by label, that share a buffer of `capacity` cells. Every VC has a
-    /// value for every setting. Returns only faults that [`check`](Self::check) does not return.
+    /// Checks the settings of VCs with these names, by label, that share a buffer of `capacity` cells. Every setting
+    /// has a value for every VC. Returns only faults that [`check`](Self::check) does not find.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
         if !faults.is_empty() {
@@ -146,7 +146,7 @@ impl PolicyConfig {
         self.formula().is_some_and(formula::Table::counts_vcs)
     }
 
-    /// Returns the names in the tables of formulas that no formula uses, by their keys.
+    /// For each key of the formula tables, returns the names that no formula uses.
     pub fn unused(&self) -> Vec<String> {
         self.formula().map(formula::Table::unused).unwrap_or_default()
     }
@@ -204,13 +204,13 @@ impl PolicyConfig {
 /// }
 /// ```
 pub trait BufferPolicy: Any + Send {
-    /// Tells the policy which port it serves. Called once, before the run.
+    /// Informs the policy about the port it serves. Called once, before the run.
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let _ = port_info;
     }
 
-    /// Decides whether a frame of VC `vc` may enter when its first cell has arrived. `buffer` does not count this cell
-    /// yet (A-07). Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
+    /// Decides whether a frame of VC `vc` may enter when its first cell has arrived. `buffer` does not count that cell
+    /// (A-07). Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
     /// Returns what happens to a cell that finds no room although its frame was admitted. The default is partial packet
@@ -220,7 +220,7 @@ pub trait BufferPolicy: Any + Send {
     }
 
     /// Returns the largest X up to which every frame is admitted, regardless of its tag and its VC's cells, without a
-    /// random draw and without changing the policy. Up to this X, engines need not ask the policy. `u32::MAX` if every
+    /// random draw and without changing the policy. Up to this X, engines need not call the policy. `u32::MAX` if every
     /// frame is admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
@@ -232,8 +232,8 @@ pub trait BufferPolicy: Any + Send {
         true
     }
 
-    /// Returns the part of the policy that follows single cells, if it has one. The answer never changes. A port with
-    /// such a policy is first in, first out; no VCs merge there, and no cell is pushed out.
+    /// Returns the component of the policy that follows individual cells, if it has one. The result never changes. A
+    /// port with such a policy must be first in, first out, without merging VCs, and no cell may be pushed out.
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         None
     }
@@ -248,22 +248,22 @@ pub trait BufferPolicy: Any + Send {
     }
 }
 
-/// The part of a policy that follows every cell into the buffer and out of it, in order.
+/// The component of a policy that follows every cell into the buffer and out of the buffer, in order.
 pub trait CellFollower {
-    /// Records that cells of VC `vc` have entered.
+    /// Records that cells of VC `vc` have entered the buffer.
     fn on_enter(&mut self, vc: Label, cells: u32);
 
-    /// Records that cells of any VCs have left.
+    /// Records that cells of one or more VCs have left the buffer.
     fn on_leave(&mut self, cells: u32);
 
     /// Returns whether cells of VC `vc` can all be recorded when the first arrives, although they arrive one at a time
-    /// while `left` cells leave. If `close`, at most one cell leaves between any two arrivals.
+    /// while `left` cells leave. If `close` is true, at most one cell leaves between any two arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
     }
 
-    /// Returns `M_j`, the cells of virtual queues by label, if there are any.
+    /// Returns `M_j`, the number of cells in each virtual queue, by label; `None` without virtual queues.
     fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         None
     }
@@ -279,10 +279,10 @@ fn whole_cells(threshold: f64) -> Option<u32> {
     (threshold >= 0.0).then_some(threshold as u32)
 }
 
-/// The buffer as a policy sees it.
+/// The buffer, as seen by a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// X: cells waiting now, all VCs together, without the cell in service (A-02).
+    /// X: number of waiting cells of all VCs together, without the cell in service (A-02).
     pub occupancy: u32,
     /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,
@@ -292,7 +292,7 @@ pub struct View<'a> {
     pub per_vc: &'a TiSlice<Label, u32>,
     /// True if the arriving frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// True if the frame is ECN-capable. If not, a port that marks packets must drop this one instead.
+    /// True if the frame is ECN-capable. If not, a port that marks packets must drop the frame instead of marking it.
     pub capable: bool,
     /// Time of the decision.
     pub now: Time,
@@ -301,34 +301,34 @@ pub struct View<'a> {
 /// The rule and the numbers behind a decision of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// The condition under which a frame is refused, in words; empty if every frame is admitted.
+    /// Description of the condition under which a frame is refused; empty if every frame is admitted.
     pub rule: &'static str,
     /// The threshold of the buffer, in cells.
     pub threshold: Option<f64>,
     /// The share of the VC, in cells.
     pub share: Option<f64>,
-    /// The number of cells compared with the share, if it is not `Y_i`.
+    /// The number of cells that is compared with the share, if this is not `Y_i`.
     pub held: Option<f64>,
     /// The probability of refusal, if the policy draws a random number.
     pub probability: Option<f64>,
 }
 
-/// Treatment of a cell that finds no room although its frame was admitted.
+/// What happens to a cell that finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// This cell is lost; later cells of the frame enter when there is room.
+    /// Only this cell is lost. Later cells of the frame enter when there is room.
     LoseCell,
     /// This cell is lost and the frame's remaining cells are refused.
     LoseRestOfFrame {
-        /// True if the last cell is still admitted when there is room, so that the receiver does not join the next
+        /// True if the last cell is still admitted when there is room. Without it, the receiver would join the next
         /// frame to the remains (A-04).
         keep_last_cell: bool,
     },
-    /// The cell nearest to transmission makes room, together with the rest of its frame except the last cell.
+    /// The waiting cell that would be sent next makes room, together with the rest of its frame except the last cell.
     PushOutFront,
 }
 
-/// A policy that admits every frame, and only decides what happens to cells that find no room.
+/// A policy that admits every frame. It only decides what happens to cells that find no room.
 #[derive(Debug)]
 pub struct AdmitAll {
     overflow: Overflow,
@@ -362,8 +362,9 @@ pub trait Configure {
         Settings::default()
     }
 
-    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, then for each
-    /// port to check the values of all its VCs together; `vcs` has their names, by label. Each fault is reported once.
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, and then for
+    /// each port with the names of its VCs in `vcs`, by label, to check all their values together. Each fault is
+    /// reported once.
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
@@ -377,9 +378,9 @@ pub trait Configure {
 /// Settings that are handled in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
-    /// Thresholds of the buffer, by key. A value that probably means something else causes a warning.
+    /// Thresholds that refer to the buffer, by key. A value that probably means something else causes a warning.
     pub thresholds: Vec<(&'static str, Threshold)>,
-    /// Settings that may differ from VC to VC, by key. Every VC must have a value.
+    /// Settings that may have a different value for each VC, by key. Every VC must have a value.
     pub per_vc: Vec<(&'static str, &'a PerVc)>,
 }
 

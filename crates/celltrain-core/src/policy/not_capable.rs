@@ -1,8 +1,8 @@
 //! Drops packets that a congested port cannot mark.
 //!
-//! Source: RFC 3168, section 5. Differences from the source: a frame is dropped as a whole, when its first cell arrives,
-//! by the cells of the port that it finds then. The average of [`marking`](crate::marking) and its counts of queues and
-//! memories are not used.
+//! Source: RFC 3168, section 5. Differences from the source: a whole frame is dropped when its first cell arrives,
+//! depending on the number of cells at the port. The average of [`marking`](crate::marking) and its counts of queues
+//! and memories are not used.
 
 use std::any::Any;
 
@@ -12,13 +12,13 @@ use crate::index::Label;
 use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 
-/// The policy of a port that marks packets. The inner policy decides about packets that can be marked, and about others
-/// while few cells wait.
+/// The policy of a port that marks packets. The inner policy decides about all packets that can be marked. While few
+/// cells wait, it also decides about the others.
 pub(crate) struct NotCapable {
     pub(super) policy: Box<dyn BufferPolicy>,
-    /// Largest number of waiting cells at which no packet is dropped.
+    /// Largest queue length at which no packet is dropped.
     pub(crate) k_min: f64,
-    /// Number of waiting cells above which every packet that cannot be marked is dropped.
+    /// Queue length above which every packet that cannot be marked is dropped.
     pub(crate) k_max: f64,
     /// Probability of a drop just below `k_max`.
     pub(crate) p_max: f64,

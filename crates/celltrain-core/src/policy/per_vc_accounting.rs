@@ -27,7 +27,7 @@ pub struct Config {
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: above the threshold, a VC may start a frame while it holds at most `k` times its share Q / `N_a` of the
-    /// queue.
+    /// waiting cells.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
@@ -38,12 +38,12 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// State of this policy or of `per_vc_accounting_fixed`, which have none.
+/// State of this policy and of `per_vc_accounting_fixed`. Neither changes during a run.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,
     pub(super) k: f64,
-    /// True if VCs share the threshold, false if they share the queue.
+    /// True if VCs share the threshold, false if they share the waiting cells.
     pub(super) is_fixed: bool,
 }
 

@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn fixed_per_vc_accounting_limits_a_vc_above_the_threshold_to_an_equal_part_of_the_threshold() {
         let config = |k| Config { threshold: 750.into(), k };
-        // With three active VCs, F = 250 for any Q.
+        // With three active VCs, F = 250, whatever Q is.
         assert_eq!([750, 751, 1000].map(|q| most_cells(&config(1.0), 1000, q, 3)), [750, 250, 250]);
         assert_eq!(most_cells(&config(2.0), 1000, 900, 3), 500);
     }

@@ -1,8 +1,8 @@
-//! Partial packet discard (PPD): the rest of a frame that lost a cell is refused too.
+//! Partial packet discard (PPD): after a frame has lost a cell, the rest of the frame is refused.
 //!
 //! Source: Armitage and Adams 1993; Romanow and Floyd 1995; `docs/mechanisms.md` 2.2. There is no threshold.
-//! Differences from the source: none known. The last cell is kept when there is room, so that the receiver does
-//! not join the next frame to the remains; no room is reserved for last cells.
+//! Differences from the source: none known. The last cell is kept if there is room, so that the receiver does
+//! not join the next frame to the remains. No room is reserved for last cells.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

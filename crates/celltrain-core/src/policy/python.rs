@@ -16,7 +16,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// A policy of your own as a Python class. Its module is imported in the process that executes the run.
+/// A user-defined policy as a Python class. Its module is imported in the process that executes the run.
 ///
 /// Source: the class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.
+    /// What happens to a cell of an admitted frame that finds no room. Default: the class decides.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }
@@ -54,7 +54,7 @@ pub trait Interpreter: Send + Sync {
     /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// Returns the class's setting for a cell that finds no room, if the class can be found.
+    /// Returns the class's setting for cells that find no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
     /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
@@ -74,6 +74,17 @@ static INTERPRETER: OnceLock<Box<dyn Interpreter>> = OnceLock::new();
 /// Sets the interpreter of this program. Later calls have no effect.
 pub fn provide(interpreter: Box<dyn Interpreter>) {
     drop(INTERPRETER.set(interpreter));
+}
+
+/// Returns the interpreter of this program, if it has one.
+fn interpreter() -> Option<&'static dyn Interpreter> {
+    INTERPRETER.get().map(AsRef::as_ref)
+}
+
+/// Returns the fault of a class in a program without an interpreter.
+pub(crate) fn no_interpreter(class: &str) -> Vec<Fault> {
+    let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
+    vec![Fault::new("class", format!("\"{class}\""), problem)]
 }
 
 /// The policy at a port.
@@ -100,12 +111,12 @@ impl Configure for Config {
         if !vcs.is_empty() {
             return Vec::new();
         }
-        self.check_with(INTERPRETER.get().map(AsRef::as_ref))
+        self.check_with(interpreter())
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Python {
         let vcs = vcs.iter().map(ToString::to_string).collect();
-        let of_class = || INTERPRETER.get()?.when_full(self);
+        let of_class = || interpreter()?.when_full(self);
         let when_full = self.when_full.or_else(of_class).unwrap_or_default();
         Python { config: self.clone(), vcs, capacity, when_full, object: None }
     }
@@ -114,7 +125,7 @@ impl Configure for Config {
 impl BufferPolicy for Python {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        self.object = INTERPRETER.get().map(|known| known.object(&self.config, &port_info, &self.vcs));
+        self.object = interpreter().map(|known| known.object(&self.config, &port_info, &self.vcs));
     }
 
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
@@ -132,11 +143,7 @@ impl BufferPolicy for Python {
 
 impl Config {
     fn check_with(&self, interpreter: Option<&dyn Interpreter>) -> Vec<Fault> {
-        if let Some(interpreter) = interpreter {
-            return interpreter.check(self);
-        }
-        let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
-        vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
+        interpreter.map_or_else(|| no_interpreter(&self.class), |known| known.check(self))
     }
 }
 

@@ -11,8 +11,8 @@ use super::load_ratio::LoadRatio;
 use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
-/// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are the
-/// published best values.
+/// Selective Drop: above a threshold, a VC that holds more than its share may not start a frame. The defaults are the
+/// best published values.
 ///
 /// Source: ATM Forum 96-1269, section 6 and Table 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ use crate::threshold::Threshold;
 pub struct Config {
     /// R: the threshold up to which every frame is admitted.
     pub threshold: Threshold,
-    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above R.
+    /// Z: the largest load ratio `Y_i` `N_a` / X that is tolerated above R.
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
 }
@@ -55,8 +55,9 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn selective_drop_limits_a_vc_above_the_threshold_to_z_times_the_fair_share() {
-        // With K = 1000, X = 990 and three active VCs, the fair share is 330 cells, and 0.8 of it is 264.
+    fn selective_drop_limits_a_vc_above_the_threshold_to_z_times_its_fair_share() {
+        // With K = 1000, X = 990 and three active VCs, the fair share is 330 cells. The bound is 0.8 times that, 264
+        // cells.
         let most = [900, 901, 990, 1000].map(|x| most_cells(&Config::default(), 1000, x, 3));
         assert_eq!(most, [900, 240, 264, 266]);
     }

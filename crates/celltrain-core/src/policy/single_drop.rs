@@ -33,7 +33,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct SingleDrop {
     r: TiVec<Label, f64>,
-    /// True for each VC that has been below its threshold since it last lost a frame, by label.
+    /// For each VC, by label, true if it has been below its threshold since it last lost a frame.
     armed: TiVec<Label, bool>,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AdmitAll, Configure, Overflow};
 
-/// Tail drop: a cell that finds no room is lost. It has no parameters.
+/// Tail drop: a cell that finds no room is lost. This policy has no parameters.
 ///
 /// Source: ATM Forum 96-1269, section 4 (plain UBR).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,11 +9,11 @@ use super::CellFollower;
 use crate::arbiter::Arbiter;
 use crate::index::Label;
 
-/// The virtual queues of a port. A cell that enters the FIFO enters the virtual queue of its VC. Every departure from
-/// the FIFO, of any VC, is one turn of the virtual queues.
+/// The virtual queues of a port. A cell that enters the FIFO also enters the virtual queue of its VC. Each departure
+/// from the FIFO, whatever its VC, is one turn of the virtual queues.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<A> {
-    /// `M_j`, by label. A VC's label is also the number of its queue at the arbiter.
+    /// `M_j`, by label. The arbiter numbers the queues by label.
     pub(super) cells: TiVec<Label, u32>,
     pub(super) sum: u32,
     pub(super) arbiter: A,
@@ -24,7 +24,7 @@ impl<A: Arbiter> VirtualQueues<A> {
         Self { cells: ti_vec![0; vcs], sum: 0, arbiter }
     }
 
-    /// Returns `M_j` for a decision. Asserts that the virtual queues hold as many cells as the real queue.
+    /// Returns `M_j` for a decision. Asserts that the virtual queues together hold as many cells as the real queue.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
         assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold the same number of cells");
@@ -59,7 +59,8 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Return false if a turn could find the virtual queue empty, because recording the cells early would hide this.
+    /// Return false if a turn could find the virtual queue empty, because recording the cells early would change that
+    /// turn.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left
     }
@@ -93,7 +94,7 @@ mod tests {
         queues: Vec<VecDeque<u32>>,
         /// VCs with cells, in the order of service.
         active: Vec<usize>,
-        /// For each VC with a minimum share: the number of turns between its cells, and the turn at which the next cell
+        /// For each VC with a minimum share: the number of turns between its cells, and the turn at which its next cell
         /// is due.
         shares: [Option<(u64, u64)>; VCS],
         turns: u64,
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_empties_meanwhile() {
+    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_becomes_empty_within_the_batch() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

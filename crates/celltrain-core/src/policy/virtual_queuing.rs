@@ -1,4 +1,4 @@
-//! Virtual queuing: a FIFO that counts the cells each VC would have waiting if the VCs were served in turns.
+//! Virtual queuing: a FIFO that counts the cells each VC would have waiting if the VCs were served round robin.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
 //! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere). Differences from the
@@ -51,7 +51,7 @@ impl VirtualQueuing {
         Self { th, k, real_thresholds, queues: VirtualQueues::new(vcs, RoundRobin::new(vcs)) }
     }
 
-    /// Returns the number of cells that the virtual queues share: the threshold, or Q.
+    /// Returns the number of cells that the virtual queues share: the threshold, or the queue length Q.
     fn shared(&self, q: u32) -> f64 {
         f64::from(if self.real_thresholds { self.th } else { q })
     }
@@ -71,7 +71,7 @@ impl Configure for Config {
 
 impl BufferPolicy for VirtualQueuing {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        // M_j is compared with k Q / N_v or k Th / N_v; N_v is on the other side, to avoid a division.
+        // M_j is compared with k Q / N_v or k Th / N_v. N_v is moved to the other side, to avoid a division.
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         let is_admitted = (q <= self.th && !self.real_thresholds)
@@ -112,16 +112,16 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn virtual_queuing_refuses_a_vc_that_is_far_ahead_of_its_share_even_if_the_real_queue_is_empty() {
-        // VC 0 sends 6 cells, then VC 1 sends 3. The FIFO has forwarded all of VC 0's cells. If the VCs were served in
-        // turns, 4 of VC 0's cells and 2 of VC 1's would have been forwarded.
+    fn virtual_queuing_refuses_a_vc_that_has_sent_far_more_than_its_share_even_if_the_real_queue_is_empty() {
+        // VC 0 sends 6 cells, and then VC 1 sends 3. The FIFO has forwarded all cells of VC 0. If the VCs were served
+        // in turns, 4 cells of VC 0 and 2 cells of VC 1 would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.take(1);
         bench.offer_frame(1, 3);
         bench.take(5);
         assert_eq!(bench.port.per_vc().raw, [0, 3]);
-        // Under service in turns, VC 0 is served first, and then VCs 0, 1, 0, 1 and 0.
+        // If the VCs are served in turns, the order is VC 0, then VCs 0, 1, 0, 1 and 0.
         assert_eq!(bench.virtual_queues(), [2, 1]);
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [2, 3], "Q = 3 is below Th");

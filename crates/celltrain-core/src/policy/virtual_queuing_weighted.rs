@@ -133,8 +133,8 @@ mod tests {
         bench.offer_frame(0, 8);
         bench.take(8);
         assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all cells of VC 1");
-        // Every other turn goes to VC 0 for its minimum share. The turns in between go to VCs 1, 0, 1 and 0, round
-        // robin.
+        // Every other turn goes to VC 0, because of its minimum share. The turns between them go to VCs 1, 0, 1 and 0,
+        // round robin.
         assert_eq!(bench.virtual_queues(), [2, 6]);
     }
 

@@ -13,8 +13,8 @@ use super::{Configure, PerVc, Settings, check_thresholds};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
-/// buffer may not start a frame.
+/// Weighted Buffer Allocation: above a threshold, a VC that holds more than `z` times its weighted share of the
+/// occupied buffer may not start a frame.
 ///
 /// Source: ATM Forum 97-0607.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,12 +33,12 @@ pub struct Config {
     pub z: f64,
 }
 
-/// R / K has the same default as in Selective Drop and FBA.
+/// Default of R / K, the same as in Selective Drop and FBA.
 pub(super) fn threshold() -> Threshold {
     0.9.into()
 }
 
-/// Z has the same default as in Selective Drop and FBA.
+/// Default of Z, the same as in Selective Drop and FBA.
 pub(super) fn z() -> f64 {
     0.8
 }
@@ -74,7 +74,7 @@ mod tests {
     use crate::policy::selective_drop;
 
     #[test]
-    fn wba_limits_a_vc_above_the_threshold_to_z_times_its_weighted_share() {
+    fn above_the_threshold_wba_limits_a_vc_to_z_times_its_weighted_share() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
         // At X = 990, the shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
         assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);

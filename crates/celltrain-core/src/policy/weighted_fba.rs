@@ -13,8 +13,8 @@ use super::{Configure, PerVc, Settings};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
-/// from infinity to Z as the buffer fills.
+/// Weighted FBA: above a threshold, a VC may start a frame while its weighted load ratio stays below a bound. The bound
+/// falls from infinity to Z as the buffer fills.
 ///
 /// Source: ATM Forum 97-0607.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Admission: decides which arriving cells enter a port's buffer, and why the others do not.
+//! Admission: decides which arriving cells enter a port's buffer, and records why other cells do not.
 //!
 //! Source: `docs/mechanisms.md` 2.0. Both kinds of port use it: [`Port`](super::Port) for one cell at a time, and the
 //! fast engine's port for many at once. The ports themselves store and count the waiting cells.
@@ -16,13 +16,13 @@ use crate::policy::formula::Formula;
 use crate::policy::{BufferPolicy, CellFollower, Overflow, View};
 use crate::rng::Stream;
 
-/// The current frames of all VCs that cross a port, counts of refused cells, and the policy that decides.
+/// The current frames of all VCs that cross a port, counts of refused cells, and the policy that makes the decisions.
 pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     follows_cells: bool,
-    /// Number of waiting cells below which the policy admits every frame and need not decide.
+    /// Number of waiting cells below which the policy admits every frame, so it is not called.
     asked_from: u32,
     overflow: Overflow,
     /// True if packets delimit themselves.
@@ -40,12 +40,13 @@ struct VcState {
     under_way: UnderWay,
 }
 
-/// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
+/// Cells of a VC that were not sent, by reason. See [`PortCounters`] for the reasons.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
     overflow: u64,
     pushed_out: u64,
     frame: u64,
+    by_memory: u64,
     remainder: u64,
     frames: u64,
     cut_frames: u64,
@@ -53,18 +54,18 @@ struct Refused {
 
 impl Refused {
     fn cells(&self) -> u64 {
-        self.overflow + self.pushed_out + self.frame + self.remainder
+        self.overflow + self.pushed_out + self.frame + self.by_memory + self.remainder
     }
 }
 
-/// Decision about a VC's next cells, valid while there is room.
+/// Decision about a VC's next cells, which holds while there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// The cells are admitted.
     Admitted,
     /// The cells are discarded, up to and including the last cell of their frame.
     Refused,
-    /// Decisions may differ, so each cell must be offered.
+    /// Decisions may differ from cell to cell, so each cell must be offered.
     CellByCell,
 }
 
@@ -77,7 +78,7 @@ pub(crate) enum Verdict {
     Refuse(Loss),
     /// The cell is lost together with the waiting cells of its frame, which can no longer be completed.
     DiscardHeld(Loss),
-    /// Another cell is pushed out first, if possible. Then [`Admission::final_verdict`] decides.
+    /// Another cell is pushed out first, if possible. Then [`Admission::final_verdict`] makes the decision.
     PushOut,
 }
 
@@ -97,8 +98,8 @@ impl Admission {
         }
     }
 
-    /// With [`Framing::Packets`], makes packets delimit themselves. The rest of a packet that loses a cell is then refused,
-    /// whatever the policy does with cells that find no room.
+    /// With [`Framing::Packets`], makes packets delimit themselves. After a packet has lost a cell, its rest is
+    /// refused, whatever the policy does with cells that find no room.
     #[must_use]
     pub(crate) fn framed(mut self, framing: Framing) -> Self {
         self.delimits = framing == Framing::Packets;
@@ -115,24 +116,33 @@ impl Admission {
         self.delimits
     }
 
-    /// Prepares for a cell of a packet that delimits itself: if the cell belongs to another packet than the previous cell
-    /// of its VC, it starts that packet. Must be called before any other method for this cell, and after those for all
-    /// earlier cells of its VC.
+    /// Prepares for a cell of a packet that delimits itself: if the cell belongs to a different packet than the
+    /// previous cell of its VC, it starts a packet. Must be called before any other method for this cell, and after all
+    /// methods for earlier cells of its VC.
     #[inline]
     pub(crate) fn delimit(&mut self, cell: Cell) {
+        self.starts_packet(cell);
+    }
+
+    /// Does the same as [`Admission::delimit`]. Returns whether the last cell of the VC's previous packet is missing.
+    #[inline]
+    pub(crate) fn starts_packet(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label()];
-        if vc.current != cell.frame && !cell.is_rm() {
-            reached!(PacketStartsUnannounced if !vc.under_way.is_at_start());
-            vc.current = cell.frame;
-            vc.under_way.set_at_start(true);
+        if vc.current == cell.frame || cell.is_rm() {
+            return false;
         }
+        let is_unfinished = !vc.under_way.is_at_start();
+        reached!(PacketStartsUnannounced if is_unfinished);
+        vc.current = cell.frame;
+        vc.under_way.set_at_start(true);
+        is_unfinished
     }
 
     pub(crate) fn assert_may_merge(&self) {
         assert!(!self.follows_cells, "VCs cannot merge at a port whose policy tracks cells");
     }
 
-    /// Asserts that the port may have a scheduler's queues. `merges` is true if VCs merge there.
+    /// Asserts that the port may have several queues. `merges` is true if VCs merge at the port.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
         assert!(!self.follows_cells, "a policy can track cells only at a port with a single queue");
@@ -143,7 +153,7 @@ impl Admission {
         self.follows_cells
     }
 
-    /// Returns the part of the policy that follows single cells, if it has one.
+    /// Returns the component of the policy that follows individual cells, if it has one.
     #[inline]
     pub(crate) fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         if self.follows_cells { self.policy.follower() } else { None }
@@ -154,12 +164,12 @@ impl Admission {
         Formula::of(&*self.policy).map_or(0, Formula::replaced_results)
     }
 
-    /// Returns whether a cell that finds no room pushes out another.
+    /// Returns whether a cell that finds no room pushes out another cell.
     pub(crate) fn pushes_out(&self) -> bool {
         self.overflow == Overflow::PushOutFront
     }
 
-    /// Returns whether a cell that finds no room is lost alone, without affecting the other cells of its frame.
+    /// Returns whether a cell that finds no room is lost without affecting other cells of its frame.
     pub(crate) fn loses_single_cells(&self) -> bool {
         self.overflow == Overflow::LoseCell
     }
@@ -169,7 +179,7 @@ impl Admission {
         self.asked_from < u32::MAX
     }
 
-    /// Returns the smallest number of waiting cells at which engines must ask the policy.
+    /// Returns the smallest number of waiting cells at which engines must call the policy.
     #[inline]
     pub(crate) fn asked_from(&self) -> u32 {
         self.asked_from
@@ -186,7 +196,7 @@ impl Admission {
     }
 
     /// Records the arrival of a cell of a frame. Returns how it is treated. `admits_all` is true if so few cells wait
-    /// that a frame is admitted without asking the policy.
+    /// that a frame is admitted without calling the policy.
     #[inline]
     pub(crate) fn on_cell(&mut self, cell: Cell, admits_all: bool) -> Arrived {
         let vc = &mut self.vcs[cell.label()];
@@ -196,7 +206,7 @@ impl Admission {
     }
 
     /// Records the arrival of cells that neither start nor end a frame: cells inside a frame, or resource management
-    /// cells, which belong to no frame and are lost only for lack of room.
+    /// cells. The latter belong to no frame and are lost only for lack of room.
     #[inline]
     pub(crate) fn on_cells_between(&mut self, label: Label, cells: u32) {
         self.vcs[label].offered += u64::from(cells);
@@ -211,7 +221,7 @@ impl Admission {
         vc.under_way.set_at_start(run.last.last_cell());
     }
 
-    /// Records cells of an admitted frame that find no room, if the policy loses single cells.
+    /// Records cells of an admitted frame that find no room, if the policy drops single cells.
     #[inline]
     pub(crate) fn lose(&mut self, run: Run) {
         self.on_run(run);
@@ -225,7 +235,7 @@ impl Admission {
         self.refused[label].overflow += 1;
     }
 
-    /// Returns whether the cells of a VC's current frame are admitted as long as there is room for them.
+    /// Returns whether the cells of a VC's current frame are admitted as long as there is room.
     #[inline]
     pub(crate) fn is_passing(&self, label: Label) -> bool {
         self.vcs[label].under_way.passes()
@@ -252,7 +262,7 @@ impl Admission {
         self.vcs[label].under_way.start(Mode::Pass);
     }
 
-    /// Asks the policy about the frame whose first cell has arrived. Returns whether it may enter.
+    /// Lets the policy decide about the frame whose first cell has arrived. Returns whether it may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
@@ -263,30 +273,31 @@ impl Admission {
         admitted
     }
 
-    /// Returns the decision about a VC's next cells, starting with this one, valid while there is room.
+    /// Returns the decision about a VC's next cells, including this cell. The decision holds while there is room.
     #[inline]
     pub(crate) fn fate(&self, cell: Cell) -> FrameOutcome {
         match self.vcs[cell.label()].under_way.mode() {
             Mode::Pass => FrameOutcome::Admitted,
             Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => FrameOutcome::CellByCell,
-            Mode::RefuseFrame | Mode::RefuseRest { .. } => FrameOutcome::Refused,
+            Mode::RefuseFrame | Mode::RefusedByMemory | Mode::RefuseRest { .. } => FrameOutcome::Refused,
         }
     }
 
-    /// Counts cells that are refused with their whole frame or with the rest of their frame.
+    /// Counts cells that are refused with their whole frame, or with the rest of their frame.
     #[inline]
     pub(crate) fn refuse(&mut self, run: Run) {
         self.on_run(run);
         let refused = &mut self.refused[run.last.label()];
         match self.vcs[run.last.label()].under_way.mode() {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
+            Mode::RefusedByMemory => refused.by_memory += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
         }
     }
 
-    /// Decides whether to admit an arriving cell. `holds` is true if its VC merges with others, so that its frame waits
-    /// until it is complete.
+    /// Decides whether to admit an arriving cell. `holds` is true if the cell's VC merges with others, so that its
+    /// frame waits until it is complete.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
         if self.vcs[vc].under_way.passes() {
@@ -315,6 +326,10 @@ impl Admission {
                 refused.frame += 1;
                 Loss::WithFrame
             }
+            Mode::RefusedByMemory => {
+                refused.by_memory += 1;
+                Loss::WithFrame
+            }
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
                 refused.remainder += 1;
                 Loss::WithRest
@@ -330,7 +345,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. Returns whether it is the first lost cell of its frame.
+    /// Counts a cell that finds no room. Returns whether it is the first cell that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
@@ -345,13 +360,12 @@ impl Admission {
     }
 
     /// Records that `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is still
-    /// arriving, refuses its rest except for the last cell, which separates the remains from the next frame.
+    /// arriving, refuses the rest of it. Its last cell is still admitted, because it marks where the next frame begins.
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
         refused.pushed_out += u64::from(cells);
-        // All cells pushed out of one frame are pushed out together, because the last cell, which ends the frame, is
-        // kept.
+        // All cells that one frame loses are pushed out together. The last cell, which ends the frame, is kept.
         refused.cut_frames += u64::from(cells > 0);
         let frame = &mut self.vcs[vc];
         let arrives = is_of_frame(arriving, victim);
@@ -363,16 +377,16 @@ impl Admission {
         }
     }
 
-    /// Refuses a frame when its first cell arrives, although the policy admitted it.
+    /// Refuses a frame for the shared memory when its first cell arrives, although the policy admitted it.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         reached!(WholeFrameRefused);
-        self.vcs[label].under_way.start(Mode::RefuseFrame);
+        self.vcs[label].under_way.start(Mode::RefusedByMemory);
         self.refused[label].frames += 1;
     }
 
     /// Records that a shared memory removed the waiting cell `victim`. `cuts` is true if `victim` is the first cell
-    /// that its frame loses for lack of room. If that frame is still arriving (`arriving` may belong to it), its rest
-    /// is treated as if the cell had been lost on arrival.
+    /// that its frame loses for lack of room. If that frame is still arriving (`arriving` may belong to it), the rest
+    /// of it is treated as if the cell had been lost on arrival.
     pub(crate) fn on_removed(&mut self, victim: Cell, cuts: bool, arriving: Option<Cell>) {
         let label = victim.label();
         self.refused[label].pushed_out += 1;
@@ -410,6 +424,7 @@ impl Admission {
             lost_overflow: refused.overflow,
             lost_pushed_out: refused.pushed_out,
             discarded_frame: refused.frame,
+            refused_by_memory: refused.by_memory,
             discarded_remainder: refused.remainder,
             discarded_frames: refused.frames,
             cut_frames: refused.cut_frames,

@@ -1,4 +1,4 @@
-//! The output port: a buffer, its per-VC counts, its counters, and the frame bookkeeping that all policies share.
+//! The output port: a buffer, its per-VC counts, its counters, and the frame state that all policies share.
 //!
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
 //! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
@@ -9,6 +9,9 @@
 
 pub(crate) mod admission;
 mod queues;
+mod stored;
+
+pub(crate) use stored::Freed;
 mod under_way;
 
 pub use admission::FrameOutcome;
@@ -19,7 +22,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
-use crate::cell::Cell;
+use crate::cell::{Cell, FrameNumber};
 use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
@@ -28,6 +31,7 @@ use crate::policy::{BufferPolicy, View};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
 use crate::scheduler::Service;
+use crate::switching::PacketAdmission;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
@@ -43,25 +47,27 @@ pub struct PortCounters {
     pub lost_overflow: u64,
     /// Waiting cells pushed out to make room.
     pub lost_pushed_out: u64,
-    /// Cells of frames that the policy refused whole.
+    /// Cells of frames that the policy refused as a whole.
     pub discarded_frame: u64,
+    /// Cells of frames that the shared memory refused whole.
+    pub refused_by_memory: u64,
     /// Cells of frames that had already lost a cell.
     pub discarded_remainder: u64,
-    /// Frames that the policy refused whole.
+    /// Frames that the policy or the memory refused whole.
     pub discarded_frames: u64,
     /// Frames that lost a cell because the buffer was full.
     pub cut_frames: u64,
 }
 
 impl PortCounters {
-    /// Returns the number of cells lost because the buffer was full, both arriving and waiting cells.
+    /// Returns the number of cells lost because the buffer was full, including waiting cells that were pushed out.
     pub fn lost(&self) -> u64 {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Returns the number of cells discarded by the policy.
+    /// Returns the number of cells of frames that were refused whole, or had already lost a cell.
     pub fn discarded(&self) -> u64 {
-        self.discarded_frame + self.discarded_remainder
+        self.discarded_frame + self.refused_by_memory + self.discarded_remainder
     }
 
     /// Adds the counters of all VCs of a port.
@@ -79,6 +85,7 @@ impl PortCounters {
         self.lost_overflow += other.lost_overflow;
         self.lost_pushed_out += other.lost_pushed_out;
         self.discarded_frame += other.discarded_frame;
+        self.refused_by_memory += other.refused_by_memory;
         self.discarded_remainder += other.discarded_remainder;
         self.discarded_frames += other.discarded_frames;
         self.cut_frames += other.cut_frames;
@@ -89,7 +96,7 @@ impl PortCounters {
 pub enum PortEvent<'a> {
     /// The first cell of a frame arrived, and the policy decided about the frame.
     Judged {
-        /// The buffer that the policy saw.
+        /// The buffer as the policy saw it.
         view: &'a View<'a>,
         /// True if the policy admitted the frame.
         admitted: bool,
@@ -100,10 +107,10 @@ pub enum PortEvent<'a> {
     PushedOut {
         /// The cell.
         cell: Cell,
-        /// True if this is the first cell that its frame loses at this port because the buffer is full.
+        /// True if this is the first cell of the frame that this port loses because the buffer is full.
         cuts: bool,
     },
-    /// The arriving cell does not enter.
+    /// The arriving cell does not enter the buffer.
     Lost(Loss),
     /// The arriving cell enters the buffer.
     Admitted,
@@ -133,7 +140,7 @@ pub struct PortState {
     pub replaced_results: u64,
 }
 
-/// An output port's buffer with its policy, for one cell at a time.
+/// An output port's buffer and policy, which handle one cell at a time.
 pub struct Port {
     capacity: u32,
     /// Cells waiting.
@@ -141,10 +148,16 @@ pub struct Port {
     tracker: QueueTracker,
     /// Cells that can be sent, if the port is first in, first out.
     fifo: VecDeque<Cell>,
-    /// The queues used in place of `fifo` by other schedulers.
+    /// The queues that other schedulers use instead of `fifo`.
     queues: Option<CellQueues>,
-    /// Cells of each VC's incomplete frame, by label; `None` for a VC that does not merge.
+    /// Cells of each VC's incomplete frame, by label; `None` for a VC whose cells need not wait for the others.
     held: TiVec<Label, Option<Vec<Cell>>>,
+    /// How packets are admitted that wait until they are whole; `None` if cells leave as they come.
+    stores: Option<PacketAdmission>,
+    /// Places that each VC's arriving packet has taken for cells that have not arrived, by label.
+    places: TiVec<Label, u32>,
+    /// The packet of each VC that has begun to leave, by label.
+    leaving: TiVec<Label, Option<FrameNumber>>,
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC passed to the transmitter, by label.
     forwarded: TiVec<Label, u64>,
@@ -161,14 +174,17 @@ impl Port {
             fifo: VecDeque::new(),
             queues: None,
             held: ti_vec![None; vcs],
+            stores: None,
+            places: ti_vec![0; vcs],
+            leaving: ti_vec![None; vcs],
             per_vc: ti_vec![0; vcs],
             forwarded: ti_vec![0; vcs],
             admission: Admission::new(vcs, policy, rng),
         }
     }
 
-    /// Makes VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are complete and are
-    /// then sent back to back. A frame that loses a cell is discarded whole.
+    /// Lets VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are complete and are then
+    /// sent back to back. A frame that loses a cell is discarded as a whole.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -178,8 +194,8 @@ impl Port {
         self
     }
 
-    /// Replaces the port's queue with a scheduler's queues, if there are any. No VCs may merge at such a port, and its
-    /// policy may not push out cells.
+    /// Replaces the port's queue with the queues of a scheduler, if the scheduler has several. No VCs may merge at such
+    /// a port, and its policy may not push out cells.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if service.is_some() {
@@ -242,12 +258,12 @@ impl Port {
         verdict == Verdict::Enter
     }
 
-    /// Returns the buffer that the policy sees if the port does not share its buffer.
+    /// Returns the buffer that the policy sees if the port shares no memory.
     pub(crate) fn buffer(&self) -> Buffer {
         Buffer { occupancy: self.occupancy, capacity: self.capacity, active_vcs: self.active_vcs() }
     }
 
-    /// Asks the policy about the frame that starts with `cell`. Returns whether it may enter.
+    /// Lets the policy decide about the frame that starts with `cell`. Returns whether it may enter.
     pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let Buffer { occupancy, capacity, active_vcs } = buffer;
         let (tagged, capable) = (cell.tagged(), cell.capable());
@@ -257,7 +273,7 @@ impl Port {
         admitted
     }
 
-    /// Returns whether an arriving cell enters if there is room.
+    /// Returns whether an arriving cell enters, provided there is room.
     pub(crate) fn wants(&self, cell: Cell) -> bool {
         self.admission.fate(cell) != FrameOutcome::Refused
     }
@@ -280,19 +296,31 @@ impl Port {
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
         self.per_vc[label] += 1;
+        self.places[label] = self.places[label].saturating_sub(1);
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(label, 1);
         }
-        if let Some(queues) = &mut self.queues {
-            queues.push(cell);
-        } else if let Some(held) = &mut self.held[label] {
-            held.push(cell);
-            if cell.last_cell() {
-                self.fifo.extend(held.drain(..));
+        let Some(held) = &mut self.held[label] else { return self.make_ready(cell) };
+        held.push(cell);
+        if cell.last_cell() {
+            for cell in std::mem::take(held) {
+                self.make_ready(cell);
             }
-        } else {
-            self.fifo.push_back(cell);
         }
+    }
+
+    /// Puts a waiting cell into the queue from which it can be sent.
+    fn make_ready(&mut self, cell: Cell) {
+        match &mut self.queues {
+            Some(queues) => queues.push(cell),
+            None => self.fifo.push_back(cell),
+        }
+    }
+
+    /// Returns whether a cell can be sent.
+    fn is_ready(&self) -> bool {
+        let held: usize = self.held.iter().flatten().map(Vec::len).sum();
+        self.occupancy as usize > held
     }
 
     /// Discards the waiting cells of a frame that can no longer be completed.
@@ -303,13 +331,17 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
+            if let Some(follower) = self.admission.follower() {
+                follower.on_leave(1);
+            }
             // The arriving cell damaged the frame, not this one.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
 
-    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
-    /// waiting rest of its frame except for the last cell, which separates the remains from the next frame.
+    /// Makes room for `arriving`: of the waiting cells that do not end a frame, removes the one closest to
+    /// transmission. Also removes the waiting rest of its frame, except for the last cell, which marks where the next
+    /// frame begins.
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -333,8 +365,8 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
-    /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and the
-    /// port must have a single FIFO queue.
+    /// Removes the first or the last waiting cell of the VCs selected by `is_in`. Such a cell must exist, and the port
+    /// must have a single FIFO queue.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
         assert!(self.queues.is_none(), "cells can be removed only at a port with a single queue");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
@@ -351,11 +383,15 @@ impl Port {
 
     /// Passes the next cell to the transmitter.
     pub fn take(&mut self) -> Option<Cell> {
+        if !self.is_ready() {
+            return None;
+        }
         let cell = match &mut self.queues {
-            Some(queues) => (self.occupancy > 0).then(|| queues.pop()),
+            Some(queues) => Some(queues.pop()),
             None => self.fifo.pop_front(),
         }?;
         let label = cell.label();
+        self.leaving[label] = (!cell.last_cell()).then_some(cell.frame);
         self.occupancy -= 1;
         self.tracker.fall(self.occupancy);
         self.per_vc[label] -= 1;
@@ -369,7 +405,7 @@ impl Port {
     /// Passes the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "only ports with a single queue can be paused");
-        // A stopped port may hold very many cells, none of which may be sent.
+        // A stopped port may hold a very large number of cells that may not be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
             reached!(PausedPortWaits if self.occupancy > 0);
@@ -413,12 +449,12 @@ impl Port {
         self.admission.follower()?.virtual_queues()
     }
 
-    /// Returns the largest number of cells waiting at any time so far.
+    /// Returns the largest number of waiting cells so far.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    /// Returns the smallest and largest number of cells waiting since the latest sample.
+    /// Returns the smallest and largest number of waiting cells since the latest sample.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
@@ -449,7 +485,7 @@ impl Port {
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 
-    /// Returns the counts of all cells together.
+    /// Returns the counts of the cells of all VCs together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

@@ -9,7 +9,7 @@ use crate::cell::Cell;
 use crate::index::Label;
 use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
-/// Single cells that wait in several queues.
+/// Single cells waiting in several queues.
 pub struct CellQueues {
     /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
@@ -20,24 +20,43 @@ pub struct CellQueues {
 impl CellQueues {
     /// Creates the queues of a scheduler, all empty.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
-        let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent: VecDeque::new() };
+        let (sent, used_turns) = Default::default();
+        let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent, used_turns };
         Self { queue_of, waiting, scheduler }
+    }
+
+    /// Makes queues send whole packets, which are pushed cell by cell and wait only when they are whole. The scheduler
+    /// decides for each cell as before. The turn of a packet's first cell sends the whole packet, and the turns of its
+    /// other cells pass at once.
+    #[must_use]
+    pub fn of_packets(mut self) -> Self {
+        self.waiting.used_turns = vec![0; self.waiting.queues.len()];
+        self
     }
 
     /// Puts a cell at the end of its VC's queue.
     pub fn push(&mut self, cell: Cell) {
         let number = self.queue_of[cell.label()];
         self.waiting.queues[number].push_back(cell);
-        if self.waiting.queues[number].len() == 1 {
+        if self.waiting.turns(number) == 1 {
             self.scheduler.on_backlog(number);
         }
     }
 
-    /// Takes the next cell to send; at least one must wait.
+    /// Takes the next cell to send. At least one cell must be waiting.
     pub fn pop(&mut self) -> Cell {
-        self.scheduler.serve_cells(1, &mut self.waiting);
+        while self.waiting.sent.is_empty() {
+            self.scheduler.serve_cells(1, &mut self.waiting);
+        }
         let cell = self.waiting.sent.pop_front().expect("a scheduler sends the requested number of cells");
-        assert!(self.waiting.sent.is_empty(), "and no more");
+        if self.waiting.used_turns.is_empty() {
+            assert!(self.waiting.sent.is_empty(), "and no more");
+        } else if self.waiting.sent.is_empty() && self.waiting.queues.iter().all(VecDeque::is_empty) {
+            // Nothing waits, so the turns that were used in advance pass before the next packet arrives.
+            while self.waiting.used_turns.iter().any(|&used| used > 0) {
+                self.scheduler.serve_cells(1, &mut self.waiting);
+            }
+        }
         cell
     }
 
@@ -49,6 +68,34 @@ impl CellQueues {
 
     /// Returns the waiting cells, queue by queue.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.waiting.queues.iter().flatten().copied()
+        self.waiting.sent.iter().chain(self.waiting.queues.iter().flatten()).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+    use crate::scheduler::{SchedulerConfig, VcKind, round_robin};
+
+    /// Pushes a packet of this many cells.
+    fn push(queues: &mut CellQueues, label: u32, packet: u32, cells: u32) {
+        (1..=cells).for_each(|number| queues.push(cell(label, packet, number == cells)));
+    }
+
+    #[test]
+    fn packets_leave_whole_and_vcs_with_long_and_short_packets_get_equal_shares_of_cells() {
+        let vcs = ["long", "short"].map(|name| VcKind { name, class: crate::scheduler::Class::Ubr });
+        let service = SchedulerConfig::from(round_robin::Config {}).build(&vcs).expect("there are two queues");
+        let mut queues = CellQueues::new(service).of_packets();
+        (0..4).for_each(|packet| push(&mut queues, 0, packet, 3));
+        (0..12).for_each(|packet| push(&mut queues, 1, packet, 1));
+        let labels: Vec<u32> = (0..24).map(|_| queues.pop().label().number()).collect();
+        assert_eq!(labels, [0, 0, 0, 1, 1, 1].repeat(4));
+        // Nothing waits, so no VC has used turns in advance.
+        push(&mut queues, 1, 12, 2);
+        push(&mut queues, 0, 4, 2);
+        let labels: Vec<u32> = (0..4).map(|_| queues.pop().label().number()).collect();
+        assert_eq!(labels, [1, 1, 0, 0]);
     }
 }

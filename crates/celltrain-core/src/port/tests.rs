@@ -50,14 +50,14 @@ fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_finds_no_room() {
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
     }
-    // The second cell of B finds three cells waiting. B's first cell is discarded too, which leaves room for the end of
-    // A's frame.
+    // The second cell of B finds three cells waiting. The first cell of B is also discarded, which leaves room for the
+    // end of A's frame.
     assert_eq!(sent(&mut port), [(0, 1); 3]);
     let of_b = port.vc_counters().nth(1).unwrap();
     assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
 }
 
-/// The policy admits every frame, so the start of a frame matters only after lost cells.
+/// The policy admits every frame, so the start of a frame matters only after a loss.
 #[test]
 fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
@@ -107,19 +107,19 @@ fn drop_from_front_counts_the_removed_cells_and_frames_and_keeps_last_cells() {
         }
         (waits(&port), port.per_vc().raw.to_vec(), port.active_vcs())
     };
-    // A's frame of three cells arrives, then the first cell of B's. B's last cell pushes out the two cells that do not
-    // end A's frame.
+    // A's frame of three cells arrives, and then the first cell of B's frame. The last cell of B's frame pushes out the
+    // two cells that do not end A's frame.
     let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, false), (1, 0, true)], vec![1, 2], 2));
     // B's next frame has two cells. The last of them pushes out the first cell of B's frame 0.
     let found = offer(&[(1, 1, false), (1, 1, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
     // The first cell of B's frame 2 pushes out the first cell of frame 1. The second cell of frame 2 pushes out the
-    // first one. Frame 2 is still arriving, so its second cell is discarded too.
+    // first cell of frame 2. Frame 2 is still arriving, so its second cell is also discarded.
     let found = offer(&[(1, 2, false), (1, 2, false)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
-    // A's next frame is unaffected: its one cell finds room. Frame 2's last cell finds no room, and no cell to push
-    // out.
+    // A's next frame is unaffected: its single cell finds room. The last cell of frame 2 finds no room, and no cell
+    // that it could push out.
     let found = offer(&[(0, 1, true), (1, 2, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true), (0, 1, true)], vec![2, 2], 2));
     let counters: Vec<_> = port.vc_counters().collect();

@@ -1,15 +1,17 @@
-//! The state of a VC's current frame at a port, in one byte.
+//! The state of a VC's current frame at a port, packed into one byte.
 //!
 //! Cells of many VCs arrive in turn, and a processor cannot predict which of them start a frame. So the state is one
-//! byte, which is read once and evaluated without a branch.
+//! byte, which is read once and evaluated without branches.
 
 /// Decision about a frame's next cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The cells are admitted while there is room.
+    /// The cells of this frame are admitted while there is room.
     Pass,
     /// The cells are refused because the policy refused the frame.
     RefuseFrame,
+    /// The cells are refused because the shared memory refused the frame.
+    RefusedByMemory,
     /// The cells are refused because the frame has lost a cell.
     RefuseRest { keep_last_cell: bool },
 }
@@ -23,14 +25,14 @@ pub(super) struct UnderWay(u8);
 pub(crate) struct Arrived(u8);
 
 impl Arrived {
-    /// Returns whether the cell is admitted if there is room for it. Otherwise the cell starts a frame, is refused with
-    /// its frame or the rest of its frame, or needs a separate decision.
+    /// Returns whether the cell is admitted if there is room. Otherwise, the cell starts a frame, is refused with its
+    /// frame or the rest of its frame, or needs a separate decision.
     #[inline]
     pub(crate) fn passes(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns whether the cell starts a frame about which the policy must decide.
+    /// Returns whether the cell starts a frame that needs a decision of the policy.
     #[inline]
     pub(crate) fn starts(self) -> bool {
         self.0 & AT_START != 0
@@ -38,14 +40,15 @@ impl Arrived {
 }
 
 /// The mode: 0 for [`Mode::Pass`].
-const MODE: u8 = 0b0011;
+const MODE: u8 = 0b0_0111;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
+const REFUSED_BY_MEMORY: u8 = 4;
 /// The next cell starts a frame. Frames have no start marker: a frame starts after the last cell of the previous one.
-const AT_START: u8 = 0b0100;
+const AT_START: u8 = 0b0_1000;
 /// The frame has been counted as damaged.
-const CUT: u8 = 0b1000;
+const CUT: u8 = 0b1_0000;
 
 impl UnderWay {
     /// No frame has arrived yet.
@@ -56,6 +59,7 @@ impl UnderWay {
         match self.0 & MODE {
             0 => Mode::Pass,
             REFUSE_FRAME => Mode::RefuseFrame,
+            REFUSED_BY_MEMORY => Mode::RefusedByMemory,
             mode => Mode::RefuseRest { keep_last_cell: mode == REFUSE_REST_BUT_LAST_CELL },
         }
     }
@@ -65,6 +69,7 @@ impl UnderWay {
         let mode = match mode {
             Mode::Pass => 0,
             Mode::RefuseFrame => REFUSE_FRAME,
+            Mode::RefusedByMemory => REFUSED_BY_MEMORY,
             Mode::RefuseRest { keep_last_cell: false } => REFUSE_REST,
             Mode::RefuseRest { keep_last_cell: true } => REFUSE_REST_BUT_LAST_CELL,
         };
@@ -100,8 +105,8 @@ impl UnderWay {
         self.0 &= !CUT;
     }
 
-    /// Records an arriving cell. If it starts a frame and `admits` is true, that frame is admitted without asking the
-    /// policy.
+    /// Records an arriving cell. If the cell starts a frame and `admits` is true, that frame is admitted without
+    /// calling the policy.
     #[inline]
     pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
         let admits = u8::from(admits) * AT_START;
@@ -117,14 +122,15 @@ impl UnderWay {
 mod tests {
     use super::*;
 
-    const MODES: [Mode; 4] = [
+    const MODES: [Mode; 5] = [
         Mode::Pass,
         Mode::RefuseFrame,
+        Mode::RefusedByMemory,
         Mode::RefuseRest { keep_last_cell: false },
         Mode::RefuseRest { keep_last_cell: true },
     ];
 
-    /// Model of [`UnderWay`] with a field for each value.
+    /// Model of [`UnderWay`] with a separate field for each value.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Plain {
         mode: Mode,
@@ -152,7 +158,7 @@ mod tests {
 
     #[test]
     fn storing_the_state_of_a_frame_changes_the_state_of_no_other_frame() {
-        assert_eq!(all().count(), 16);
+        assert_eq!(all().count(), 20);
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);
             assert_eq!(packed.passes(), same.mode == Mode::Pass);
@@ -167,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_after_a_last_cell_starts_a_new_frame_and_the_policy_need_not_confirm_this() {
+    fn the_cell_after_a_last_cell_starts_a_new_frame_even_if_the_policy_is_not_called() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

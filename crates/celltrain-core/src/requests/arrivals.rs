@@ -1,7 +1,7 @@
 //! Draws the times at which the connections of a group open, their hosts and their sizes. The seed alone determines all
 //! draws.
 //!
-//! Times are drawn in picoseconds and rounded to the clock afterwards, so networks with different clocks have the same
+//! Times are drawn in picoseconds and then rounded to the clock, so networks with different clocks have the same
 //! requests.
 
 use std::cmp::Reverse;
@@ -42,12 +42,12 @@ enum Source {
 
 struct Poisson {
     mean: Duration,
-    /// Time of the next request; `None` if it is after the end of any run.
+    /// Time of the next request; `None` if it is after the end of every possible run.
     next: Option<Duration>,
     times: Stream,
     sizes: Sizes,
     size_draws: Stream,
-    /// The pairs, in order of their turns if they take turns.
+    /// The pairs, in the order of their turns if pairs take turns.
     pairs: Vec<PairIndex>,
     order: PairOrder,
     pair_draws: Stream,
@@ -59,7 +59,7 @@ struct Incast {
     interval: Duration,
     times: QueryTimes,
     time_draws: Stream,
-    /// Time of the next query; `None` if it is after the end of any run.
+    /// Time of the next query; `None` if it is after the end of every possible run.
     next: Option<Duration>,
     asked: u32,
     /// Size of each answer in bytes.
@@ -72,7 +72,7 @@ struct Incast {
     /// Maximum delay before an answer, in picoseconds.
     spread: Span,
     spread_draws: Stream,
-    /// Answers that have not started, ordered by time, query and draw.
+    /// Answers that have not started, sorted by time, query and draw.
     answers: BinaryHeap<Reverse<(Time, u32, u32, PairIndex)>>,
 }
 
@@ -145,7 +145,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next event if it is due at `now`, and draws the following one. A query precedes its answers.
+    /// Returns the next event if it is due at `now`, and draws the event after it. A query comes before its answers.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Due> {
         let clock = self.clock;
         let is_due = |next: Option<Duration>| next.filter(|&next| clock.time(next) <= now);
@@ -201,7 +201,7 @@ impl Incast {
     fn ask(&mut self, asked: Duration, clock: Clock) -> NodeIndex {
         let place = draw_place(&mut self.receiver_draws, self.receivers.len());
         let (receiver, pairs) = &self.receivers[place];
-        // Each sender is drawn from the remaining ones, as in the first steps of a shuffle.
+        // Each sender is drawn from the remaining senders, as in the first steps of a shuffle.
         let mut left = pairs.clone();
         for answer in 0..self.senders {
             let place = draw_place(&mut self.sender_draws, left.len());
@@ -264,7 +264,7 @@ mod tests {
         let pairs: typed_index_collections::TiVec<PairIndex, Pair> = ends.map(pair).collect();
         let arrivals = arrivals(pairs.keys().collect());
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let group = RequestGroup { name: "web".into(), tcp, opening: HowOpened::default(), arrivals };
+        let group = RequestGroup { name: "web".into(), tcp, outside: false, opening: HowOpened::default(), arrivals };
         Requests { pairs, groups: vec![group].into(), drops_closed: false }
     }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_all_host_pairs_together_arrive_at_the_configured_mean_interval() {
+    fn the_mean_interval_between_requests_of_all_host_pairs_together_is_the_configured_one() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -312,7 +312,7 @@ mod tests {
         for (_, opening) in &opened {
             *counts.entry(opening.pair).or_default() += 1;
         }
-        // Each of the 16 pairs is drawn 2500 times, with a standard deviation of 48.
+        // The expected count for each of the 16 pairs is 2500, with a standard deviation of 48.
         assert!(counts.len() == 16 && counts.values().all(|&count| count.abs_diff(2500) < 250), "{counts:?}");
     }
 
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarser_time_unit_rounds_the_times_of_the_same_requests() {
+    fn a_coarser_clock_only_rounds_the_times_of_requests() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let fine = openings(&events(&requests, 1, CLOCK, 1000));
         let coarse = openings(&events(&requests, 1, Clock::exact(1_000_000), 1000));
@@ -382,7 +382,7 @@ mod tests {
             pairs.dedup();
             assert_eq!(pairs.len(), 3);
         }
-        // Each of the 8 hosts is drawn 125 times, with a standard deviation of 10.
+        // The expected count for each of the 8 hosts is 125, with a standard deviation of 10.
         assert!(receivers.len() == 8 && receivers.values().all(|&times| times.abs_diff(125) < 55), "{receivers:?}");
     }
 
@@ -397,7 +397,7 @@ mod tests {
         let query = |opening: &Opening| opening.query.expect("every answer belongs to a query");
         for (time, opening) in &answers {
             let after = (*time - asked[query(opening) as usize]).0;
-            // Both times are rounded.
+            // Both times are rounded to the clock.
             assert!(after <= 100_001, "{after}");
         }
         assert!(!answers.is_sorted_by_key(|(_, opening)| query(opening)));
@@ -411,7 +411,7 @@ mod tests {
         for number in 0..12_000 {
             *counts.entry(paths(7, number, [4, 3])).or_insert(0_u32) += 1;
         }
-        // Each combination is drawn 1000 times, with a standard deviation of 30.
+        // The expected count for each combination is 1000, with a standard deviation of 30.
         assert!(counts.len() == 12 && counts.values().all(|&times| times.abs_diff(1000) < 150), "{counts:?}");
         assert_eq!(paths(7, 5, [1, 1]), [0, 0]);
         assert_ne!(

@@ -1,4 +1,4 @@
-//! Results of requests: one record for each request, and one for each query.
+//! Results of requests: a record for each request, and a record for each query.
 
 use super::arrivals::Opening;
 use super::{Pair, PairIndex, Requests};
@@ -18,9 +18,10 @@ pub struct GroupResult {
     pub opened: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// The part of these bytes that arrived over data VCs across the network's bottleneck.
+    /// The part of these bytes that crossed the network's bottleneck.
     pub bottleneck_bytes: u64,
-    /// A record for each opened request, in order of opening, or for each open request ([`Requests::drops_closed`]).
+    /// A record for each request that has opened, in order of opening; only for open requests if
+    /// [`Requests::drops_closed`] is set.
     pub records: Vec<RequestRecord>,
     /// Number of the first query in `queries`, from 0.
     pub first_query: u32,
@@ -31,11 +32,11 @@ pub struct GroupResult {
 /// The result of a request. A run can have millions of them, so the record is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Time at which the connection opened, with a SYN or, without a handshake, with the first data.
+    /// Time at which the connection opened: with a SYN or, without a handshake, with the first data.
     pub opened: Time,
     /// Time at which the receiver had the last byte, or [`NEVER`].
     completed: Time,
-    /// Bytes requested. TCP rounds them up to full segments.
+    /// Number of requested bytes. TCP rounds it up to full segments.
     pub bytes: u64,
     /// The request's number within the group, from 0.
     pub number: u32,
@@ -59,7 +60,7 @@ const _: () = assert!(size_of::<RequestRecord>() == 56, "a million take 56 MB");
 
 /// Completion time of an incomplete request.
 const NEVER: Time = Time(u64::MAX);
-/// Query number of a request that is not an answer.
+/// Query number of requests that belong to no query.
 const NO_QUERY: u32 = u32::MAX;
 
 impl RequestRecord {
@@ -92,17 +93,17 @@ impl RequestRecord {
         (self.completed != NEVER).then_some(self.completed)
     }
 
-    /// Returns the number of its query within the group, from 0; `None` if the group is not an incast.
+    /// Returns the number of the request's query within the group, from 0; `None` if the group is not an incast.
     pub fn query(&self) -> Option<u32> {
         (self.query != NO_QUERY).then_some(self.query)
     }
 
-    /// Returns the VC of its data.
+    /// Returns the VC of the request's data.
     pub fn data_vc(&self, requests: &Requests) -> VcIndex {
         requests.pairs[self.pair].vcs[usize::from(self.data_path)]
     }
 
-    /// Returns the VC of its acknowledgements.
+    /// Returns the VC of the request's acknowledgements.
     pub fn ack_vc(&self, requests: &Requests) -> VcIndex {
         let Pair { back, .. } = requests.pairs[self.pair];
         requests.pairs[back].vcs[usize::from(self.ack_path)]
@@ -124,7 +125,7 @@ impl RequestRecord {
     }
 }
 
-/// The result of a query, which several hosts answer.
+/// The result of a query that several hosts answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryRecord {
     /// Time of the query.
@@ -133,7 +134,8 @@ pub struct QueryRecord {
     completed: Time,
     /// The host that receives the answers.
     pub receiver: NodeIndex,
-    /// Number of complete answers.
+    /// Returns the time at which all answers were complete; `None` if some answers were incomplete at the end of the
+    /// run.
     pub answers: u32,
 }
 

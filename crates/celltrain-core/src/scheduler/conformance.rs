@@ -13,12 +13,12 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
 }
 
-/// Returns the queues of a scheduler at a port crossed by VCs with these classes.
+/// Returns the queues of a scheduler, at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
     CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues has a list of queues"))
 }
 
-/// Adds one cell for each VC in `come`, and returns the labels of the next cells sent.
+/// Adds one cell for each VC in `come`. Returns the labels of the next cells sent.
 pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<u32> {
     for &label in come {
         queues.put(label, 1);
@@ -36,7 +36,7 @@ impl CellQueues {
 }
 
 #[test]
-fn every_scheduler_keeps_cell_order_never_idles_while_cells_wait_and_counts_correctly() {
+fn every_scheduler_keeps_cells_in_order_and_never_idles_while_cells_wait_and_counts_correctly() {
     let mut rng = Stream::new(5, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {
@@ -70,13 +70,13 @@ fn every_scheduler_keeps_cell_order_never_idles_while_cells_wait_and_counts_corr
             assert_eq!(port.per_vc().raw, recount, "{}", config.name());
             assert_eq!(port.occupancy(), recount.iter().sum::<u32>(), "{}", config.name());
         }
-        assert!(port.counters().lost() > 0, "the buffer was full at times");
+        assert!(port.counters().lost() > 0, "the buffer was full at some times");
         port.state();
     }
 }
 
 #[test]
-fn passing_a_cell_through_an_empty_scheduler_equals_queueing_and_sending_the_cell() {
+fn a_cell_that_passes_an_empty_scheduler_has_the_same_effect_as_a_cell_that_is_queued_and_sent() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind};
 
-/// First in, first out: cells leave in the order in which they entered, whatever their VCs. It has no parameters.
+/// First in, first out: cells leave in the order in which they entered, whatever their VCs. This scheduler has no
+/// parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Fifo")]

@@ -1,4 +1,4 @@
-//! Guaranteed rate: the UBR class yields to the others, except for a share of the link.
+//! Guaranteed rate: other classes are served before UBR, but UBR gets a minimum share of the link.
 //!
 //! Source: ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14; its symbol g is used. Differences from the
 //! source: time is counted in cells sent, so the credit does not change while the link is idle (it could have grown by
@@ -14,8 +14,8 @@ use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::arbiter::{ONE, billionths};
 use crate::coverage::reached;
 
-/// Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a share of
-/// the link while it has cells waiting. Both groups are first in, first out.
+/// Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a given
+/// share of the link while it has cells waiting. Both groups are first in, first out.
 ///
 /// Source: ATM Forum 97-0424.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +57,8 @@ struct GuaranteedRate {
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
-            // The limit is slightly above one cell, so that no credit is lost in the step that completes a cell's
-            // credit.
+            // The limit is slightly above one cell, so that no credit is lost in the step in which the credit reaches
+            // one cell.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
                 reached!(GuaranteedRateUsed if waiting.cells(OTHERS) > 0);
@@ -128,7 +128,7 @@ mod tests {
                 slots += 1;
                 ubr += cell.label().number();
                 vbr -= 1 - cell.label().number();
-                // UBR never falls behind its share by more than a cell, from any slot on.
+                // In every interval of slots, UBR is at most one cell behind its share.
                 let lead = f64::from(ubr) - share * f64::from(slots);
                 assert!(lead > least - 1.000_001, "{share}: {slots}");
                 least = least.max(lead);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn while_vbr_is_idle_ubr_uses_the_link_and_vbr_gets_no_later_compensation() {
+    fn if_vbr_was_idle_while_ubr_used_the_link_vbr_gets_no_later_compensation() {
         let mut queues = queues(0.5);
         assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);

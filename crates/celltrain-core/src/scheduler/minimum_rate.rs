@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits are served first, and the excess
 //! is shared round robin. Differences from the source: the source serves virtual queues this way
-//! (`virtual_queuing_weighted`). This scheduler is the service that they emulate, without their rule for discarding.
+//! (`virtual_queuing_weighted`). This scheduler performs the service that they emulate, but has no discard rule.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

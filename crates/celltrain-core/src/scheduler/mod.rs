@@ -1,9 +1,8 @@
-//! Schedulers, which choose the next cell that an output port sends.
+//! Schedulers, which select the next cell that an output port sends.
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
-//! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
-//! scheduler chooses the next one. To add a scheduler, add a file here, two lines below and one page under
-//! `docs/models/`.
+//! queue. Any other scheduler has several FIFO queues, one for each class or VC, and selects the next queue to serve.
+//! To add a scheduler, add a file here, two lines below and one page under `docs/models/`.
 
 pub(crate) mod waiting;
 
@@ -35,7 +34,7 @@ registry! {
     pub enum SchedulerConfig(module::Config) {
         /// First in, first out: all VCs share one queue.
         fifo: Fifo,
-        /// Strict priority: a queue for each class, served only while all higher classes are empty.
+        /// Strict priority: a queue for each class, served only while all higher-priority queues are empty.
         strict_priority: StrictPriority,
         /// Guaranteed rate: the UBR class yields to the others, except for a share of the link.
         guaranteed_rate: GuaranteedRate,
@@ -52,8 +51,7 @@ registry! {
     /// Returns the settings.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
-    /// queue.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one FIFO queue.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
     /// Returns every scheduler with settings for any VCs, for tests of all schedulers.
@@ -94,7 +92,7 @@ impl Class {
     }
 }
 
-/// A VC as a scheduler sees it.
+/// A VC, as seen by a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct VcKind<'a> {
     /// Its name.
@@ -103,7 +101,7 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// A service discipline. Both engines use only these methods, and the reference engine sends one cell at a time.
+/// A service discipline. Both engines use only these methods. The reference engine sends one cell at a time.
 ///
 /// The trait is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
 pub trait Scheduler: Send {
@@ -198,9 +196,10 @@ impl<S: Scheduler> AnyScheduler for S {
 /// cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// The times at which queues fill do not matter.
+    /// The scheduler does not depend on the times at which queues fill.
     Insensitive,
-    /// The order in which queues fill matters, but not whether a queue was empty for less than a cell time.
+    /// The scheduler depends on the order in which queues fill, but not on whether a queue was empty for less than a
+    /// cell time.
     Order,
     /// Everything matters.
     Exact,
@@ -213,7 +212,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Returns the settings that may differ from VC to VC, by key. A common check ensures that every VC has a value.
+    /// Returns the settings that may differ from VC to VC, by key. A common check ensures that every setting has a
+    /// value for every VC.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }
@@ -245,12 +245,11 @@ pub trait Configure {
         false
     }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
-    /// queue.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one FIFO queue.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// The queues of a port that is not first in, first out, with the scheduler that chooses among them.
+/// The queues of a port that has several, with the scheduler that selects among them.
 pub struct Service {
     /// Number of queues.
     pub queues: usize,

@@ -65,7 +65,7 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn round_robin_serves_vcs_in_turns_and_a_newly_filled_queue_last() {
+    fn round_robin_serves_vcs_in_turns_and_serves_a_newly_filled_queue_last() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 3]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
         assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);

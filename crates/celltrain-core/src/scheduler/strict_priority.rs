@@ -27,7 +27,7 @@ impl Configure for Config {
     }
 }
 
-/// The scheduler, which has no state.
+/// The state of a scheduler that has none.
 struct StrictPriority;
 
 impl Scheduler for StrictPriority {

@@ -14,6 +14,15 @@ pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
     /// Cells sent but not yet retrieved, in order.
     pub(crate) sent: VecDeque<Cell>,
+    /// For each queue, turns that its latest packet has used in advance; empty if queues send single cells.
+    pub(crate) used_turns: Vec<u32>,
+}
+
+impl WaitingCells {
+    /// Returns the number of cells for which a queue still has turns: the waiting cells and the turns used in advance.
+    pub(crate) fn turns(&self, queue: usize) -> usize {
+        self.queues[queue].len() + self.used_turns.get(queue).map_or(0, |&used| used as usize)
+    }
 }
 
 impl Waiting for WaitingCells {
@@ -22,16 +31,29 @@ impl Waiting for WaitingCells {
     }
 
     fn cells(&self, queue: usize) -> u32 {
-        u32::try_from(self.queues[queue].len()).expect("the size of a buffer in cells fits in 32 bits")
+        u32::try_from(self.turns(queue)).expect("the size of a buffer in cells fits in 32 bits")
     }
 
+    /// With whole packets, the turn of a packet's first cell sends the packet, and the turns of its other cells send
+    /// nothing.
     fn send_one(&mut self, queue: usize) -> bool {
-        self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
-        !self.queues[queue].is_empty()
+        match self.used_turns.get_mut(queue) {
+            Some(used) if *used > 0 => *used -= 1,
+            whole => {
+                let cells = &mut self.queues[queue];
+                let last = whole.as_ref().and_then(|_| cells.iter().position(|cell| cell.last_cell())).unwrap_or(0);
+                assert!(last < cells.len(), "a scheduler chooses a queue with a cell");
+                self.sent.extend(cells.drain(..=last));
+                if let Some(used) = whole {
+                    *used = u32::try_from(last).expect("the number of cells in a packet fits in 32 bits");
+                }
+            }
+        }
+        self.turns(queue) > 0
     }
 }
 
-/// A single cell at an otherwise empty port.
+/// A single cell at a port that is otherwise empty.
 pub(super) struct WaitingCell {
     /// Queue of the cell, until the cell is sent.
     pub(super) queue: Option<usize>,
@@ -73,7 +95,7 @@ pub(crate) struct Queue {
 pub(crate) struct Sent {
     pub(crate) run: Run,
     /// Number of cells that the same call to `serve` sent earlier: before the first of these cells with
-    /// [`ReportGranularity::Each`], otherwise before the last one.
+    /// [`ReportGranularity::Each`], otherwise before the last of them.
     pub(crate) after: u32,
 }
 
@@ -81,8 +103,8 @@ pub(crate) struct Sent {
 pub(crate) enum ReportGranularity {
     /// Runs of consecutive cells, each with the number of cells sent before the run.
     Each,
-    /// Runs of cells that waited together, each reported after its last cell has left, with the number of cells sent
-    /// before that cell. Cells of other queues may leave in between.
+    /// Runs of cells that waited together. Each run is reported after its last cell has left, with the number of cells
+    /// sent before that cell. Cells of other queues may leave between cells of a run.
     Runs,
 }
 

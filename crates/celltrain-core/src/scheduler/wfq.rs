@@ -18,8 +18,8 @@ use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::units::gcd;
 
-/// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
-/// proportion to their weights.
+/// Weighted fair queuing: every VC has its own queue. The queues that have cells waiting share the link in proportion
+/// to the weights of their VCs.
 ///
 /// Source: Golestani, A self-clocked fair queueing scheme for broadband applications, 1994.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ struct Wfq<N> {
 
 #[derive(Clone, Copy)]
 struct Vc<N> {
-    /// `1 / w_v`, in a unit in which all of them are whole numbers.
+    /// `1 / w_v`, in a unit in which all these values are whole numbers.
     step: N,
     /// F of the last cell sent, updated when the VC's queue becomes empty.
     previous: N,
@@ -81,7 +81,7 @@ trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'sta
     const ZERO: Self;
     /// Represents a VC without waiting cells in the tournament.
     const NO_PLAYER: Self;
-    /// Upper limit of tags. All tags are lowered before one would exceed it.
+    /// Upper limit of tags. All tags are lowered before one exceeds the limit.
     const MOST_TAG: Self;
     /// The largest step of any VC.
     const MOST_STEP: u128;
@@ -154,7 +154,7 @@ impl<N: Number> Wfq<N> {
         }
     }
 
-    /// Subtracts `v_now` from all tags, because only differences matter and no tag is below it.
+    /// Subtracts `v_now` from all tags, because only differences matter and no tag is below `v_now`.
     #[cold]
     fn lower_tags(&mut self) {
         let base = std::mem::replace(&mut self.v_now, N::ZERO);
@@ -250,7 +250,7 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     Some(weights.iter().map(|w| multiple / (w / divisor)).collect())
 }
 
-/// Number of digits that certainly fit in 64 bits.
+/// Number of digits that always fit in 64 bits.
 const MOST_DIGITS: usize = 19;
 /// The heaviest VC's step if steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_time_steps_of_wfq_are_integers_inversely_proportional_to_weights() {
+    fn the_virtual_time_of_wfq_advances_in_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
         assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
@@ -355,10 +355,10 @@ mod tests {
     }
 
     #[test]
-    fn under_wfq_an_idle_vc_gains_no_credit_and_no_debt() {
+    fn under_wfq_a_vc_that_was_idle_has_neither_credit_nor_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // The VC neither gets the four turns that it missed at once, nor waits until the other VC's backlog is gone.
+        // The VC does not get its four missed turns at once, and does not wait until the other VC's backlog is gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

@@ -55,7 +55,7 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-        // Faults that do not depend on the VCs are reported once for the scheduler. A port without VCs has no weights.
+        // Faults that do not depend on the VCs are reported once, for the scheduler. A port without VCs has no weights.
         if vcs.is_empty() || !self.check().is_empty() {
             return Vec::new();
         }
@@ -73,7 +73,7 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        // Checks refuse scenarios whose formula cannot be read or gives no weight.
+        // Scenario checks refuse formulas that cannot be parsed or give no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
         debug_assert!(
             weights.is_some() || names.is_empty(),
@@ -101,10 +101,10 @@ fn is_weight(weight: f64) -> bool {
     weight > 0.0 && weight.is_finite()
 }
 
-/// Number of VCs that cross the port, if known.
+/// Number of VCs that cross the port; `None` if not known.
 struct Vcs(Option<usize>);
 
-/// All names that a weight may use besides constants.
+/// All names, besides constants, that a weight's formula may use.
 pub const NAMES: &[Name] = &[Name::number("V", Unit::NONE, "VCs that cross the port")];
 
 impl Host for Vcs {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_formula_that_gives_constants_serves_vcs_like_the_same_constant_weights() {
+    fn a_weight_formula_with_constant_results_serves_vcs_like_the_same_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_weight_formula_names_its_place() {
+    fn a_message_about_an_error_in_a_weight_formula_shows_the_position_of_the_error() {
         let told = |config: &Config, words: &str| {
             let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
             assert_eq!(faults.len(), 1, "{faults:?}");

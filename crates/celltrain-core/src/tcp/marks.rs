@@ -29,12 +29,12 @@ pub(super) enum ToMark {
     Share,
 }
 
-/// Determines which packets of a connection are ECN-capable (ECT). Ports drop others instead of marking them.
+/// Determines which packets of a connection are ECN-capable (ECT). Ports drop other packets instead of marking them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capable {
     /// New data (RFC 3168).
     NewData,
-    /// New data, the SYN and its answer (RFC 8257).
+    /// New data, the SYN and the SYN-ACK (RFC 8257).
     NewDataAndSyns,
     /// All packets, as DCTCP sends them in ns-3 (`DctcpEcn`), which the papers about shared memories use, and in Linux.
     All,
@@ -56,7 +56,7 @@ impl Marks {
         Self { echoed: false, to_report: false, last: Last::Again, to_mark, capable, window_end: 0 }
     }
 
-    /// Returns the state of the same sender if all data before `offset` has been acknowledged.
+    /// Returns the sender's state after all data before `offset` has been acknowledged.
     pub(super) fn starting_at(self, offset: u64) -> Self {
         Self { window_end: offset, ..self }
     }
@@ -76,7 +76,7 @@ impl Marks {
         self.to_mark == ToMark::ReduceOrRest
     }
 
-    /// Records whether the acknowledgement that is processed next reports a mark (ECE).
+    /// Records whether the acknowledgement to be processed next reports a mark (ECE).
     pub(super) fn on_echo(&mut self, echoed: bool) {
         self.echoed = echoed;
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn for_ecn_a_window_of_data_ends_at_the_highest_sequence_number_sent() {
+    fn after_a_congestion_mark_the_window_of_data_ends_at_the_highest_sequence_number_sent() {
         let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);

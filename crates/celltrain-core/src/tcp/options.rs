@@ -1,4 +1,4 @@
-//! Every choice of `docs/mechanisms.md` section 3 as a named option with its documented default.
+//! Every choice of `docs/mechanisms.md` section 3 as a named option with a documented default.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -14,12 +14,12 @@ use crate::units::{BitRate, Bytes, Duration};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpOptions {
-    /// Profile that sets the absent keys that depend on it.
+    /// Profile that provides the default of absent keys that depend on it.
     pub rules: Rules,
     /// MSS: payload bytes of a full segment.
     pub mss: Bytes,
-    /// rwnd: the window the receiver advertises; the sender uses whole segments of it. Window scaling is used above
-    /// 65535 bytes.
+    /// rwnd: the receive window that the receiver advertises. The sender uses only whole segments. Above 65535 bytes,
+    /// window scaling is used.
     pub receive_window: Bytes,
     /// The retransmission timer's tick: timeouts and round-trip times are measured in ticks.
     pub timer_granularity: Duration,
@@ -49,17 +49,17 @@ pub struct TcpOptions {
     pub repeated_congestion: Option<RepeatedCongestion>,
     /// Earliest expiry of a retransmission timer of n ticks. Determined by `rules` if absent.
     pub timer_expiry: Option<TimerExpiry>,
-    /// The largest cwnd at which slow start continues.
+    /// The largest cwnd at which slow start still continues.
     pub slow_start: SlowStart,
-    /// Effect on cwnd of a pause in which nothing is outstanding. Determined by `rules` if absent.
+    /// Effect on cwnd of a pause without outstanding data. Default: determined by `rules`.
     pub after_idle: Option<AfterIdle>,
-    /// Treatment of segments that arrive out of order, beyond a gap.
+    /// What the receiver does with segments beyond a gap.
     pub out_of_order: OutOfOrder,
-    /// Times at which the receiver acknowledges segments that arrive in order.
+    /// When the receiver acknowledges segments that arrive in order.
     pub delayed_acks: DelayedAcks,
     /// Delay of an acknowledgement with `delayed_acks = "timer"`.
     pub delayed_ack_time: Duration,
-    /// Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2).
+    /// When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).
     pub gap_acks: GapAcks,
     /// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
     pub repeated_acks: RepeatedAcks,
@@ -75,11 +75,11 @@ pub struct TcpOptions {
     pub duplicate_acks: DuplicateAcks,
     /// Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
-    /// Partial acknowledgements that restart the retransmission timer. Only `newreno` uses this key.
+    /// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses this key.
     pub partial_ack_timer: PartialAckTimer,
     /// cwnd after the acknowledgement that ends `newreno`'s fast recovery.
     pub full_acks: FullAcks,
-    /// cwnd during fast recovery, before it is inflated.
+    /// cwnd during fast recovery, without inflation.
     pub recovery_window: RecoveryWindow,
     /// Effect on cwnd of the acknowledgement that ends fast recovery.
     pub recovery_end: RecoveryEnd,
@@ -101,16 +101,16 @@ pub struct TcpOptions {
     pub pipe: PipeRules,
     /// Arithmetic of the round-trip time estimate.
     pub rtt_arithmetic: RttArithmetic,
-    /// Timeouts after which the sender discards its estimate of the round-trip time.
+    /// After which timeouts the sender discards its estimate of the round-trip time.
     pub estimate_forgotten: EstimateForgotten,
-    /// The window that the receiver advertises while it keeps segments that arrived out of order.
+    /// The window that the receiver advertises while it keeps out-of-order segments.
     pub offered_window: OfferedWindow,
     /// Growth of cwnd in congestion avoidance, and its reduction after congestion.
     pub congestion: Congestion,
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
     pub formula: Option<table::Config>,
-    /// Rate at which the sender is paced: two segments are at least as far apart as the time of one segment at this
-    /// rate, cell headers included. When absent, the sender is not paced.
+    /// Rate at which the sender is paced: segments are at least as far apart as one segment takes at this rate,
+    /// including cell headers. Default: not paced.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
     #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
@@ -181,7 +181,7 @@ impl Default for TcpOptions {
     }
 }
 
-/// A profile of behaviours, which gives the defaults of six options. An option that is set wins.
+/// A profile of behaviours, which provides the defaults of six options. An option that is set overrides the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rules {
@@ -201,7 +201,7 @@ pub struct Behaviour {
     pub ssthresh_rule: SsthreshRule,
     /// Limit on the growth of cwnd.
     pub window_growth: WindowGrowth,
-    /// Growth of cwnd while the sender does not fill it.
+    /// Growth of cwnd while the sender does not fill the window.
     pub unused_window: UnusedWindow,
     /// Second sign of congestion in a window of data.
     pub repeated_congestion: RepeatedCongestion,
@@ -239,7 +239,7 @@ impl Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnusedWindow {
-    /// The acknowledgement increases cwnd like any other.
+    /// The acknowledgement increases cwnd like any other acknowledgement.
     Grow,
     /// cwnd does not grow, and CUBIC's time does not pass (RFC 7661, 3; RFC 9438, 5.8).
     Hold,
@@ -252,8 +252,8 @@ pub enum UnusedWindow {
 pub enum RepeatedCongestion {
     /// Every fast retransmit and every timeout sets ssthresh.
     EverySign,
-    /// ssthresh is lowered once per window of data (RFC 3168, 6.1.2; RFC 5681, 3.1 and 4.3). A timeout still leaves
-    /// one segment of cwnd.
+    /// A window of data lowers ssthresh at most once (RFC 3168, 6.1.2; RFC 5681, 3.1 and 4.3). A timeout still reduces
+    /// cwnd to one segment.
     OncePerWindow,
 }
 
@@ -271,10 +271,11 @@ pub enum TimerExpiry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TickPhase {
-    /// All ticks are at multiples of the granularity.
+    /// All ticks occur at multiples of the granularity.
     #[default]
     Common,
-    /// All connections tick together, up to 100 millionths faster: one share for a run, drawn from the seed.
+    /// All connections tick together, and faster by up to 100 millionths. One value for the whole run, drawn from the
+    /// seed.
     Drifting,
     /// Each connection's ticks have a random phase, drawn from the seed.
     Random,
@@ -311,7 +312,7 @@ pub enum SsthreshArithmetic {
     WholeSegments,
 }
 
-/// Growth of cwnd beyond the receive window. The usable window never does.
+/// Growth of cwnd beyond the receive window. The usable window never exceeds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGrowth {
@@ -323,18 +324,18 @@ pub enum WindowGrowth {
     CappedByField,
 }
 
-/// The largest cwnd at which slow start continues.
+/// The largest cwnd at which slow start still continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStart {
     /// A cwnd equal to ssthresh is in congestion avoidance, as in ATM Forum 96-1269.
     #[default]
     BelowSsthresh,
-    /// A cwnd equal to ssthresh still grows by a segment, as in BSD and RFC 2001.
+    /// If cwnd equals ssthresh, it still grows by a segment, as in BSD and RFC 2001.
     UpToSsthresh,
 }
 
-/// Effect on cwnd of a pause in which no data is outstanding. Only `bursts` traffic pauses.
+/// Effect on cwnd of a pause without outstanding data. Only `bursts` traffic pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterIdle {
@@ -344,18 +345,18 @@ pub enum AfterIdle {
     SlowStart,
 }
 
-/// Treatment of segments that arrive out of order, beyond a gap.
+/// What the receiver does with segments beyond a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfOrder {
     /// Keeps segments beyond a gap until the gap is filled.
     #[default]
     Keep,
-    /// Discards segments beyond a gap; the sender sends them again.
+    /// Discards segments beyond a gap, so the sender sends them again.
     Discard,
 }
 
-/// Times at which the receiver acknowledges segments that arrive in order.
+/// When the receiver acknowledges segments that arrive in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayedAcks {
@@ -367,18 +368,18 @@ pub enum DelayedAcks {
     #[serde(rename = "200ms")]
     #[schemars(rename = "200ms")]
     On,
-    /// As `200ms`, with a timer of `delayed_ack_time` that a single segment starts when it arrives, as in ns-2.
+    /// Like `200ms`, but the arrival of a single segment starts a timer of `delayed_ack_time`, as in ns-2.
     Timer,
 }
 
-/// Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2).
+/// When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapAcks {
     /// The acknowledgement is sent at once, as the RFC recommends.
     #[default]
     AtOnce,
-    /// The acknowledgement may be delayed, unless the segment joins segments that the receiver kept.
+    /// The acknowledgement may be delayed, unless the segment closes the gap to segments that the receiver kept.
     Delayed,
 }
 
@@ -419,13 +420,13 @@ pub enum Backoff {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerRestart {
-    /// The timer restarts whenever data is still outstanding, as in BSD.
+    /// The timer restarts if data is still outstanding, as in BSD.
     #[default]
     EveryNewAck,
     /// The timer never restarts: it expires unless all outstanding data is acknowledged first.
     WhenAllAcked,
-    /// Each segment has its own timer, from its last transmission until its acknowledgement. Timeouts of other segments
-    /// do not stop it.
+    /// Each segment has its own timer, which runs from its last transmission until its acknowledgement. Timeouts of
+    /// other segments do not stop it.
     PerSegment,
 }
 
@@ -436,7 +437,7 @@ pub enum WindowArithmetic {
     /// cwnd grows by exactly 1/cwnd of a segment.
     #[default]
     Fractions,
-    /// cwnd grows by MSS * MSS / cwnd whole bytes, rounded down, at least one, as in 4.3BSD-Tahoe.
+    /// cwnd grows by MSS * MSS / cwnd bytes, rounded down but at least one byte, as in 4.3BSD-Tahoe.
     WholeBytes,
     /// cwnd grows by MSS * MSS / cwnd + MSS / 8 whole bytes, each rounded down, as in 4.3BSD-Reno. RFC 2581 (3.1)
     /// forbids the second term.
@@ -463,14 +464,14 @@ pub enum PartialAcks {
     /// 3).
     #[default]
     Deflate,
-    /// A partial acknowledgement does not change the window, which is kept when the recovery ends. The text that
-    /// requires otherwise is from 1999.
+    /// A partial acknowledgement does not change the window, which is kept when the recovery ends. Only a later text,
+    /// of 1999, requires a change.
     KeepWindow,
     /// A partial acknowledgement removes the whole inflation, as in ns-2 before RFC 2582 was its default.
     DropInflation,
 }
 
-/// Partial acknowledgements that restart the retransmission timer. Only `newreno` uses this key.
+/// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses this key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAckTimer {
@@ -490,18 +491,18 @@ pub enum FullAcks {
     Ssthresh,
     /// cwnd becomes at most one segment more than the outstanding data (RFC 2582, 3, step 5, first choice).
     Flight,
-    /// cwnd stays as partial acknowledgements have left it, without the inflation, as in ns-2.
+    /// cwnd stays as partial acknowledgements have left it, but without the inflation, as in ns-2.
     Deflated,
 }
 
-/// cwnd during fast recovery, before it is inflated.
+/// cwnd during fast recovery, without inflation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryWindow {
     /// cwnd becomes ssthresh, which is at least two segments (RFC 5681, 3.2).
     #[default]
     Ssthresh,
-    /// cwnd becomes half of the window, in the arithmetic of ssthresh, even below two segments, as in ns-2.
+    /// cwnd becomes half of the window, computed like ssthresh but possibly below two segments, as in ns-2.
     Half,
 }
 
@@ -509,7 +510,7 @@ pub enum RecoveryWindow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryEnd {
-    /// The acknowledgement does not increase cwnd (RFC 5681, 3.2, step 6).
+    /// The acknowledgement itself does not increase cwnd (RFC 5681, 3.2, step 6).
     #[default]
     Hold,
     /// The acknowledgement increases cwnd like any acknowledgement of new data, as in 4.3BSD-Reno and ns-2.
@@ -539,16 +540,16 @@ pub enum FastRetransmit {
     AckHeuristicOfThree,
 }
 
-/// Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd.
+/// Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedTransmit {
     /// Nothing.
     #[default]
     Off,
-    /// Each of the duplicates sends a new segment (RFC 3042).
+    /// Each of the two duplicates sends a new segment (RFC 3042).
     On,
-    /// Each of the duplicates sends the next segment, even if it was sent before a timeout, as in ns-2.
+    /// Each of the two duplicates sends the next segment, even if it was sent before a timeout, as in ns-2.
     Any,
 }
 
@@ -559,8 +560,8 @@ pub enum PipeRules {
     /// The estimate follows the paper.
     #[default]
     Paper,
-    /// The estimate follows ns-2's Sack1: the retransmission that starts a recovery does not count and is sent alone,
-    /// duplicates count only if they report new data, and a timeout resends reported data.
+    /// The estimate follows ns-2's Sack1: the retransmission that starts a recovery is sent alone and not counted;
+    /// duplicates count only if they report new data; and a timeout resends even reported data.
     Ns2,
 }
 
@@ -572,7 +573,7 @@ pub enum RttArithmetic {
     /// rttvar.
     #[default]
     BsdIntegers,
-    /// The same integers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
+    /// The same integers, with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
     TahoeIntegers,
     /// BSD's integers with samples counted from 0, at least 1, as in ns-2.
     IntegersFromZero,
@@ -580,7 +581,7 @@ pub enum RttArithmetic {
     Fractions,
 }
 
-/// Timeouts after which the sender discards its estimate of the round-trip time.
+/// After which timeouts the sender discards its estimate of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EstimateForgotten {
@@ -594,7 +595,7 @@ pub enum EstimateForgotten {
     AtEachTimeout,
 }
 
-/// The window that the receiver advertises while it keeps segments that arrived out of order.
+/// The window that the receiver advertises while it keeps out-of-order segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
@@ -618,7 +619,7 @@ pub enum Ecn {
 }
 
 impl TcpOptions {
-    /// Returns the options that `rules` gives, or their own values where they are set.
+    /// Returns all options: values that are set, and defaults from `rules` for the others.
     pub fn behaviour(&self) -> Behaviour {
         let by_rules = self.rules.behaviour();
         Behaviour {
@@ -731,8 +732,8 @@ impl TcpOptions {
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
-    /// Returns the shortest time between the fully backed-off timeouts of a connection that gets no acknowledgement,
-    /// and the setting that bounds it.
+    /// Returns the shortest time between fully backed-off timeouts of a connection that gets no acknowledgements, and
+    /// the setting that limits it.
     pub fn repeated_timeout(&self) -> (Duration, &'static str) {
         let least = u64::from(self.minimum_rto) << if self.backoff == Backoff::Double { MAX_DOUBLINGS } else { 0 };
         let most = u64::from(self.ticks(self.maximum_rto));
@@ -749,7 +750,7 @@ impl TcpOptions {
     }
 }
 
-/// BSD's `tcp_backoff` table ends its doubling at 64.
+/// The doubling in BSD's `tcp_backoff` table ends at 64.
 pub(super) const MAX_DOUBLINGS: u32 = 6;
 const MAX_INITIAL_WINDOW: u32 = 1000;
 /// The largest IPv4 datagram, 65535 bytes, less both headers.

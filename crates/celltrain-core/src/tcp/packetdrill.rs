@@ -1,9 +1,10 @@
 //! Test scripts of other projects, converted to timed scripts (see [`super::script`]).
 //!
-//! A file in `tests/packetdrill` holds one or more scripts. Each begins with these lines:
+//! A file in `tests/packetdrill` contains one or more scripts. Each script begins with these lines:
 //!
 //! ```text
 //! script google slow_start/slow-start-ack-per-1pkt    its project and its name there
+//! kind slow start                  its subject, one of `KINDS`
 //! variants reno sack               the variants that must behave so; `sack` if there is no such line
 //! differs tahoe at > 4 to 5: why   the variants that must not, the first line at which they differ, and why
 //! ```
@@ -12,14 +13,14 @@
 //! 1000 bytes, an initial window of ten and ticks of a millisecond. A script may end after the line at which all
 //! variants differ. Comments name every other difference from the source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
 use super::TcpConfig;
 use super::script;
 
-/// Default settings, which a script's own settings override.
+/// Default settings. Settings of a script override them.
 const SETTINGS: &[(&str, &str)] = &[
     ("rules", "rfc"),
     ("mss", "1000B"),
@@ -31,11 +32,25 @@ const SETTINGS: &[(&str, &str)] = &[
     ("rtt_arithmetic", "fractions"),
 ];
 
+/// Subjects of the scripts, with the least number of source tests of each. Reordering is one test of FreeBSD's receiver
+/// with each permutation of five segments.
+const KINDS: &[(&str, usize)] = &[
+    ("slow start", 12),
+    ("fast recovery", 12),
+    ("limited transmit", 8),
+    ("SACK", 12),
+    ("RTO", 12),
+    ("ECN", 8),
+    ("CUBIC", 8),
+    ("reordering", 120),
+];
+
 #[derive(Default)]
 struct Translated<'a> {
     name: &'a str,
+    kind: &'a str,
     variants: Vec<&'a str>,
-    /// Variants that behave differently, each with the first line that fails.
+    /// Variants with different behaviour, each with the first line that fails.
     differs: Vec<(&'a str, &'a str)>,
     lines: String,
 }
@@ -48,7 +63,9 @@ fn scripts(text: &str) -> Vec<Translated<'_>> {
             continue;
         }
         let Some(script) = scripts.last_mut() else { continue };
-        if let Some(names) = line.strip_prefix("variants ") {
+        if let Some(kind) = line.strip_prefix("kind ") {
+            script.kind = kind;
+        } else if let Some(names) = line.strip_prefix("variants ") {
             script.variants = names.split(' ').collect();
         } else if let Some(differs) = line.strip_prefix("differs ") {
             let (place, reason) = differs.split_once(": ").expect("the line that fails is followed by a reason");
@@ -76,19 +93,35 @@ fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
     script::play(&format!("set variant {variant}\n{settings}{}", script.lines))
 }
 
+/// Projects whose tests are packetdrill scripts. The tests of the others are programs.
+const PACKETDRILL: &[&str] = &["google", "google-2013", "linux", "bsd", "freebsd"];
+
+/// Names of a kind's tests, each counted once if it was split into several scripts.
+#[derive(Default)]
+struct Names {
+    packetdrill: BTreeSet<String>,
+    others: BTreeSet<String>,
+    passed: BTreeSet<String>,
+}
+
 #[test]
 fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_states() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut failures = String::new();
-    let (mut names, mut held) = (BTreeSet::new(), BTreeSet::new());
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let (mut names, mut kinds) = (BTreeSet::new(), BTreeMap::<_, Names>::new());
+    for entry in std::fs::read_dir(folder.join("tests/packetdrill")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         for script in scripts(&text) {
             assert!(names.insert(script.name.to_string()), "{} is there twice", script.name);
+            let source = script.name.split(" (").next().unwrap_or_default().to_string();
+            let kind = kinds.entry(script.kind.to_string()).or_default();
+            let project = source.split(' ').next().unwrap_or_default();
+            let of = if PACKETDRILL.contains(&project) { &mut kind.packetdrill } else { &mut kind.others };
+            of.insert(source.clone());
             for &variant in &script.variants {
                 assert!(TcpConfig::NAMES.contains(&variant), "{}: {variant} is not a variant", script.name);
                 match play(&script, variant) {
-                    Ok(()) => _ = held.insert(script.name.to_string()),
+                    Ok(()) => _ = kind.passed.insert(source.clone()),
                     Err(why) => writeln!(failures, "{} with {variant}: {why}", script.name).unwrap(),
                 }
             }
@@ -103,6 +136,13 @@ fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
-    assert!(names.len() >= 155, "the folder contains scripts: {}", names.len());
-    assert!(held.len() >= 135, "scripts that pass with a variant: {}", held.len());
+    let page = std::fs::read_to_string(folder.join("../../docs/tcp-verification.md")).unwrap();
+    for &(kind, least) in KINDS {
+        let Names { packetdrill, others, passed } = kinds.remove(kind).unwrap_or_default();
+        let count = packetdrill.len() + others.len();
+        assert!(count >= least && 2 * passed.len() > count, "{kind}: {} of {count} pass", passed.len());
+        let row = format!("| {kind} | {} | {} | {} |", packetdrill.len(), others.len(), passed.len());
+        assert!(page.contains(&row), "docs/tcp-verification.md lacks the row {row}");
+    }
+    assert!(kinds.is_empty(), "unknown kinds: {:?}", kinds.keys());
 }

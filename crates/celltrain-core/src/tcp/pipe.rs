@@ -1,4 +1,4 @@
-//! A sender and a receiver connected by a pipe whose losses the test chooses. The tests check that all data arrives
+//! A sender and a receiver connected by a pipe with losses chosen by the test. The tests check that all data arrives
 //! despite the losses, and that theoretical formulas hold.
 //!
 //! The pipe has a delay but no rate limit, so a window of segments takes one round trip, as the formulas assume.
@@ -28,7 +28,7 @@ const DELAYED_ACK_TICK: u64 = 200;
 /// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds, and overtaken by others.
+    /// Delayed by this many milliseconds, so that others overtake it.
     Late(u64),
     Lost,
 }
@@ -207,8 +207,8 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
         };
         let (first, again) = (run(), run());
         prop_assert_eq!(first, again, "{} differs in a second run", name);
-        // There are no losses in the next thirty seconds. After the longest timeout, at least one window arrives in
-        // every second round trip.
+        // No losses occur in the next thirty seconds. After the longest timeout, at least one window arrives in every
+        // second round trip.
         let (before, delivered, ..) = first;
         prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
     }
@@ -255,8 +255,8 @@ fn a_window_limited_connection_delivers_one_window_per_round_trip() {
 }
 
 #[test]
-fn a_window_that_oscillates_between_half_of_w_and_w_delivers_three_quarters_of_w_per_round_trip() {
-    // The pipe has room for W segments, and the next segment is lost. Then the window grows from W/2 to W by one
+fn a_window_that_oscillates_between_w_and_half_of_w_delivers_three_quarters_of_w_per_round_trip() {
+    // The pipe has room for W segments, and the next segment is lost. The window then grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;
     for name in FAST {
@@ -380,8 +380,8 @@ fn pftk(p: f64, timeout: f64) -> f64 {
 
 #[test]
 fn reno_with_random_losses_follows_the_formula_of_padhye() {
-    // A timeout is three ticks of a round trip: a sample of one plus the minimum of two. Losses are independent here,
-    // whereas the formula assumes that a loss also affects the rest of its round.
+    // A timeout takes three ticks of one round trip each: a sample of one tick plus the minimum of two. Losses are
+    // independent here, whereas the formula assumes that a loss also affects the rest of its round.
     for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {
         let mut pipe = Pipe::new(&tcp("reno", 4_000), None);
         let mut rng = Stream::new(1, "pipe");
@@ -396,7 +396,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_regains_its_window_after_k_seconds_and_its_mean_window_follows_the_response_function() {
+fn cubic_regains_its_window_after_the_computed_time_and_its_mean_window_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;

@@ -15,7 +15,7 @@ use crate::coverage::reached;
 #[expect(clippy::struct_excessive_bools, reason = "each flag is an independent state")]
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// Next byte expected; everything before it was delivered to the application.
+    /// Next byte expected. All bytes before it have been delivered to the application.
     rcv_nxt: u64,
     /// Disjoint ranges of bytes kept beyond a gap, in order.
     kept: Vec<(u64, u64)>,
@@ -29,7 +29,7 @@ pub struct Receiver {
     offered: OfferedWindow,
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
-    /// Number of clock ticks for which an acknowledgement is delayed, and the ticks left for the waiting one.
+    /// Number of clock ticks by which an acknowledgement is delayed, and the number left for the one that waits.
     delay: u32,
     delay_left: u32,
     gap_acks: GapAcks,
@@ -47,9 +47,9 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Never,
-    /// From the first mark until the sender has reduced its window (RFC 3168, 6.1.3).
+    /// Reports marks from the first mark until the sender has reduced its window (RFC 3168, 6.1.3).
     UntilReduced,
-    /// Exactly as the segments that an acknowledgement covers were marked (RFC 8257, 3.2).
+    /// Reports exactly the marks of the segments that an acknowledgement covers (RFC 8257, 3.2).
     Exactly,
 }
 
@@ -103,7 +103,7 @@ impl Receiver {
         }
     }
 
-    /// Starts at `offset`, as if everything before it had arrived.
+    /// Starts at `offset`, as if all earlier bytes had arrived.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         Self { rcv_nxt: offset, ..self }
@@ -116,8 +116,8 @@ impl Receiver {
         let in_order = segment.seq <= self.rcv_nxt && segment.end() > self.rcv_nxt;
         let filled_a_gap = in_order && !self.kept.is_empty();
         reached!(GapFilled if filled_a_gap);
-        // Cells of a VC stay in order. A sender repeats the byte of a probe only in another probe: if a copy of the segment
-        // was under way, it has filled the gap before the sender learns that the window is open.
+        // Cells of a VC stay in order. The sender learns that the window is open only after any earlier copy of the
+        // segment has filled the gap, so it repeats the byte of a probe only in another probe.
         debug_assert!(!in_order || segment.seq == self.rcv_nxt, "a segment brings only new data or no data");
         if in_order {
             self.rcv_nxt = segment.end();
@@ -172,14 +172,14 @@ impl Receiver {
         self.echoes
     }
 
-    /// Handles a tick of the clock that ends delays. Returns the acknowledgement that has waited long enough, if any.
+    /// Handles a tick of the clock that ends delays. Returns the acknowledgement whose delay has ended, if any.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
         self.delay_left = self.delay_left.saturating_sub(1);
         reached!(DelayedAckByTimer if self.ack_pending && self.delay_left == 0);
         (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
 
-    /// Returns the number of future ticks at which no acknowledgement is due.
+    /// Returns the number of coming ticks at which no acknowledgement is due.
     pub fn quiet_ticks(&self) -> u64 {
         if self.ack_pending { u64::from(self.delay_left.saturating_sub(1)) } else { u64::MAX }
     }
@@ -206,7 +206,7 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Returns the ticks for which an acknowledgement is still delayed; 0 if no acknowledgement waits.
+    /// Returns the number of ticks left for the delayed acknowledgement; 0 if none waits.
     pub fn ack_delay(&self) -> u32 {
         if self.ack_pending { self.delay_left } else { 0 }
     }
@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_receive_window_is_advertised_with_the_precision_of_its_header_field() {
+    fn an_advertised_window_with_scaling_is_rounded_to_the_precision_of_its_header_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
     }
 
     #[test]
-    fn data_received_beyond_a_gap_optionally_reduces_the_advertised_window() {
+    fn out_of_order_data_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))

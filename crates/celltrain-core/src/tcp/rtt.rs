@@ -15,10 +15,10 @@ pub struct RttEstimator {
     srtt: i64,
     /// rttvar in quarters of a tick.
     rttvar: i64,
-    /// Number of doublings of the timeout since the last valid sample.
+    /// Number of times the timeout has doubled since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, including fractions, if they are stored this way and a sample has been taken.
+    /// srtt and rttvar in ticks with fractions; `None` without a sample, or if the estimator stores integers.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
     /// Number of timeouts since the last valid sample.
@@ -40,7 +40,7 @@ pub struct RtoLimits {
     pub maximum: u32,
     /// The timeout before the first sample.
     pub initial: u32,
-    /// Minimum value of four deviations if fractions are kept: one tick (RFC 6298, 4) or zero.
+    /// Minimum value of four deviations with fractions: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,
 }
 
@@ -66,7 +66,7 @@ impl RttEstimator {
         estimator
     }
 
-    /// Sets the rule by which timeouts discard the estimate.
+    /// Sets the rule by which timeouts discard the round-trip estimate.
     #[must_use]
     pub fn forgetting(self, forgotten: EstimateForgotten) -> Self {
         Self { forgotten, ..self }
@@ -89,7 +89,8 @@ impl RttEstimator {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        // Converts the ticks since sending to the counting of later samples, and of the first sample.
+        // Converts the number of ticks since sending to the counting used for later samples, and to that for the first
+        // sample.
         let (elapsed, first) = match self.arithmetic {
             RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
             _ => (i64::from(m - 1), i64::from(m)),
@@ -105,14 +106,14 @@ impl RttEstimator {
         self.rttvar = (self.rttvar + delta).max(1);
     }
 
-    /// Records a timeout, which may discard the estimate.
+    /// Records a timeout, which may discard the round-trip estimate.
     pub fn on_timeout(&mut self) {
         self.timeouts += 1;
         reached!(TimeoutAgain if self.timeouts > 1);
         reached!(EstimateForgotten if self.forgotten == EstimateForgotten::AtEachTimeout);
         match self.forgotten {
             EstimateForgotten::Never => {}
-            // BSD adds srtt to rttvar and clears srtt, so that the timeout stays roughly the same.
+            // BSD adds srtt to rttvar and then clears srtt, so that the timeout remains roughly the same.
             EstimateForgotten::AtFourthTimeout => self.afresh = self.timeouts > TIMEOUTS_KEPT,
             EstimateForgotten::AtEachTimeout => self.forget(),
         }
@@ -210,7 +211,7 @@ mod tests {
         // srtt = 40/8 and rttvar = 10/4, so the timeout is (10 + 10) / 2, twice the sample.
         assert_eq!(rtt.rto(), 10);
         rtt.sample(1);
-        // delta = 1 - 1 - 5, so srtt = 35/8 and rttvar = 10 + 5 - 2 = 13 quarters. The timeout is (8 + 13) / 2, rounded
+        // delta = 1 - 1 - 5, so srtt = 35/8 and rttvar = (10 + 5 - 2) / 4 = 13/4. The timeout is (8 + 13) / 2, rounded
         // down.
         assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (35, 13, 10));
         for _ in 0..100 {

@@ -3,10 +3,10 @@
 //! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record. Differences from the source: no
 //! duplicate blocks (RFC 2883).
 
-/// RFC 2018 (3): with timestamps, there is room for three blocks. More blocks would help little.
+/// RFC 2018 (3): with timestamps, there is room for three blocks. A fourth block would help little.
 pub const MAX_BLOCKS: usize = 3;
 
-/// The blocks of one acknowledgement, the newest first. A block is given by its first byte and the byte after its last.
+/// The blocks of one acknowledgement, newest first. A block is given by its first byte and the byte after its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_BLOCKS],
@@ -50,7 +50,7 @@ const fn option_bytes(blocks: u64) -> u64 {
 /// Bytes of TCP options in an acknowledgement with the maximum number of blocks.
 pub const MAX_OPTION_BYTES: u64 = option_bytes(MAX_BLOCKS as u64);
 
-/// The ranges that the receiver has reported beyond the first unacknowledged byte, disjoint and in order.
+/// The ranges that the receiver has reported beyond the first unacknowledged byte. They are disjoint and in order.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
@@ -64,7 +64,7 @@ impl Scoreboard {
     #[cfg(test)]
     pub(super) const NOTHING: Self = Self { ranges: Vec::new() };
 
-    /// Records the blocks of an acknowledgement beyond `una`. Returns whether they report anything new.
+    /// Records the blocks of an acknowledgement beyond `una`. Returns whether they contain new information.
     pub fn record(&mut self, blocks: &SackBlocks, una: u64) -> bool {
         let mut news = false;
         for (start, end) in blocks.iter() {
@@ -77,7 +77,7 @@ impl Scoreboard {
         news
     }
 
-    /// Discards everything before `una`, which is acknowledged.
+    /// Discards all ranges before `una`, which is acknowledged.
     pub fn forget_before(&mut self, una: u64) {
         let past = self.ranges.partition_point(|range| range.1 <= una);
         self.ranges.drain(..past);
@@ -86,7 +86,7 @@ impl Scoreboard {
         }
     }
 
-    /// Discards everything, because after a timeout the receiver may have dropped data it reported (RFC 2018, 8).
+    /// Discards all ranges, because after a timeout the receiver may have dropped data it had reported (RFC 2018, 8).
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -120,8 +120,9 @@ impl Scoreboard {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
     }
 
-    /// Implements `IsLost` (RFC 6675, 4). Unreported bytes below the returned offset are lost, and no bytes above it. A
-    /// byte is lost if `DupThresh` ranges above it are reported, or more than `DupThresh` - 1 segments.
+    /// Implements `IsLost` (RFC 6675, 4). All unreported bytes below the returned offset are lost. No bytes above it
+    /// are. A byte is lost if `DupThresh` ranges above it are reported, or if more than `DupThresh` - 1 segments above
+    /// it are.
     pub fn lost_below(&self, mss: u64) -> u64 {
         let mut bytes = 0;
         for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn three_segments_or_ranges_received_above_a_hole_make_it_lost_and_two_do_not() {
+    fn a_hole_counts_as_lost_after_three_later_segments_or_ranges_arrive_and_not_after_two() {
         for (ranges, mss, lost) in
             [(&[(10, 30)][..], 10, 0), (&[(10, 40)], 10, 10), (&[(20, 21), (40, 41), (60, 61)], 100, 20)]
         {
@@ -207,7 +208,7 @@ mod tests {
             const MSS: u64 = 10;
             const MAX: u64 = 90 * MSS;
             let mut board = Scoreboard::default();
-            // The model is the set of reported segments, excluding acknowledged ones.
+            // The model is a set of reported segments, without acknowledged ones.
             let mut set = BTreeSet::new();
             let mut una = 0;
             for (first, length, second, acknowledged) in operations {

@@ -29,13 +29,13 @@
 //! `7 to 9` in a line stands for one line each with 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end
 //! repeats a line five times (`ack 7 x5`). Segments are numbered from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
-//! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
+//! Three settings are not options: `first_segment` (all earlier segments are sent and acknowledged), `segments` (the
 //! number to send) and `pace` (the milliseconds between segments). Everything sent or received is converted to 32-bit
 //! sequence numbers, which wrap after 8000 bytes, and back.
 //!
 //! A script must list every segment sent: it fails if one is missing or superfluous. Comments quote the sentence of the
-//! source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment that
-//! caused it.
+//! source that requires the behaviour. If the comment after an acknowledgement is only a number, it is the segment that
+//! caused the acknowledgement.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -52,7 +52,7 @@ struct Player {
     sent: Vec<String>,
     window: Option<u64>,
     now: Time,
-    /// First byte that no acknowledgement received by the sender covers.
+    /// First byte not covered by any acknowledgement that the sender has received.
     una: u64,
 }
 
@@ -143,7 +143,7 @@ impl Player {
         ack.map_or(Ok(()), |ack| self.acknowledged(ack))
     }
 
-    /// Records an acknowledgement that the receiver sends.
+    /// Records an acknowledgement sent by the receiver.
     fn acknowledged(&mut self, ack: Ack) -> Result<(), String> {
         let mss = self.options.mss.bytes;
         let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);
@@ -227,7 +227,7 @@ impl Player {
     }
 }
 
-/// Expands a line to one line for each number of `A to B`, or to N copies for `xN` at its end.
+/// Expands a line: one line for each number of `A to B`, or N copies if it ends with `xN`.
 fn lines(words: &[&str]) -> Result<Vec<String>, String> {
     let sides: Vec<_> = words.split(|&word| word == "to").collect();
     let lines: Vec<_> = match (sides.as_slice(), words) {
@@ -274,7 +274,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_tcp_test_script_gives_the_events_that_the_script_expects() {
+fn every_tcp_test_script_gives_its_expected_events() {
     play_all("tcp", 160, play);
 }
 
@@ -337,7 +337,7 @@ fn a_tcp_test_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_tcp_test_script_whose_repeated_line_has_a_wrong_expectation_fails() {
+fn a_tcp_test_script_fails_if_a_repeated_line_has_a_wrong_expectation() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
@@ -404,7 +404,7 @@ fn a_tcp_test_script_with_wrong_times_fails() {
 }
 
 #[test]
-fn a_test_script_for_an_impossible_tcp_connection_fails() {
+fn a_test_script_with_contradictory_connection_settings_fails() {
     assert!(
         play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(),
         "the script has invalid options"

@@ -50,20 +50,21 @@ pub struct Sender {
     /// Number of window probes sent since the window closed.
     probes: u32,
     timing: Option<Timing>,
-    /// Number of timer checks per tick, and their number since the last tick.
+    /// Number of timer checks per tick, and number of checks since the last tick.
     checks: u32,
     checked: u32,
-    /// Ticks since data was last sent, or, with the papers' rules, since everything was acknowledged.
+    /// Ticks since data was last sent. With the papers' rules: since all data was acknowledged.
     idle: u32,
     rules: Rules,
     /// Timeout in ticks of the first data after a SYN was retransmitted, if it differs from the backed-off timeout.
     rto_after_syn_timeout: Option<u32>,
-    /// End of the last segment that fast recovery resent, unless a timeout had resent it before.
+    /// End of the last segment that fast recovery retransmitted, unless a timeout had retransmitted that segment
+    /// before.
     resent_to: u64,
     /// Value of `snd_max` at the last timeout.
     timed_out_to: u64,
     behaviour: Behaviour,
-    /// Number of checks by which a timer started between two checks is extended, so that it never expires early.
+    /// Number of extra checks for a timer that is started between two checks, so that it never expires early.
     slack: u32,
     /// Value of `snd_max` when congestion last reduced the windows.
     reduced_at: Option<u64>,
@@ -75,9 +76,9 @@ pub struct Sender {
     restart: TimerRestart,
     duplicate_acks: DuplicateAcks,
     limited_transmit: LimitedTransmit,
-    /// Number of segments that the last acknowledgement or timeout may still send.
+    /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     burst_left: u64,
-    /// Limits on the number of these segments, if any.
+    /// Limits on the number of segments sent at once, if there are any.
     bursts: Option<Bursts>,
     marks: Option<Marks>,
     counters: SenderCounters,
@@ -86,7 +87,7 @@ pub struct Sender {
 /// Reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The retransmission timer expired; this is the first unacknowledged segment or a later one.
+    /// The retransmission timer expired. This is the first unacknowledged segment or a later one.
     Timeout,
     /// The number of duplicate acknowledgements reached the threshold.
     DuplicateAcks,
@@ -111,22 +112,23 @@ pub struct SenderState {
     pub rto: u32,
 }
 
-/// The segment that must be sent before others.
+/// A segment that must be sent before all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// The first unacknowledged segment, if it fits the receiver's window.
+    /// The first unacknowledged segment, if the receive window has room for it.
     Resend,
     /// One byte that probes a closed window.
     Probe,
-    /// No segment, because the SYN has not been acknowledged.
+    /// Nothing, because the SYN has not been acknowledged.
     Opening,
-    /// No segment until the retransmission timer expires, because of a mark at a cwnd of one segment with no
-    /// outstanding data.
+    /// Nothing until the retransmission timer expires, because of a mark at a cwnd of one segment without outstanding
+    /// data.
     Rest,
 }
 
-/// The one segment being timed: the acknowledgement that ends it, the ticks counted so far (from 1), and its send time.
+/// The segment being timed: the acknowledgement that ends the measurement, the ticks counted so far (from 1), and the
+/// send time.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     until: u64,
@@ -134,7 +136,7 @@ struct Timing {
     sent: Time,
 }
 
-/// Largest numbers of segments that an acknowledgement or a timeout sends.
+/// Largest numbers of segments sent because of one acknowledgement or one timeout.
 #[derive(Clone, Copy, Debug)]
 struct Bursts {
     largest: u64,
@@ -173,7 +175,7 @@ pub struct SenderCounters {
 }
 
 impl Sender {
-    /// Creates the sending end of an open connection with nothing sent yet. Times are on `clock`.
+    /// Creates the sender of an open connection that has sent nothing. Times are on `clock`.
     pub fn new(config: &TcpConfig, clock: Clock) -> Self {
         let options = config.options();
         let limits = RtoLimits {
@@ -242,7 +244,7 @@ impl Sender {
         }
     }
 
-    /// Starts at `offset`, as if everything before it had been sent and acknowledged.
+    /// Starts at `offset`, as if all earlier bytes had been sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         let marks = self.marks.map(|marks| marks.starting_at(offset));
@@ -403,7 +405,7 @@ impl Sender {
         }
     }
 
-    /// Sets rwnd. Returns whether it is the same number of segments as before.
+    /// Sets rwnd. Returns whether rwnd is still the same number of segments.
     fn set_window(&mut self, advertised: u16) -> bool {
         self.advertised = Some(advertised);
         let rwnd = ((u64::from(advertised) << self.window_scale) / u64::from(self.mss)) as f64;
@@ -515,7 +517,7 @@ impl Sender {
         self.cause
     }
 
-    /// Returns whether `segment`, the last one sent, is a window probe. A probe's byte counts as sent, but `snd_nxt`
+    /// Returns whether `segment`, which was sent last, is a window probe. A probe's byte counts as sent, but `snd_nxt`
     /// does not move.
     pub fn has_probed_with(&self, segment: Segment) -> bool {
         self.snd_nxt < segment.end()
@@ -540,7 +542,7 @@ impl Sender {
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
         if seq < self.snd_max && !self.recovery.forgets_reports() {
-            // After a timeout, skips the data reported since (`docs/mechanisms.md` 3.7).
+            // After a timeout, skips data that the receiver has reported since (`docs/mechanisms.md` 3.7).
             seq = self.board.skip(seq);
             reached!(ReportedDataSkipped if seq > self.snd_nxt);
         }
@@ -597,7 +599,7 @@ impl Sender {
         self.burst_left = self.bursts.map_or(u64::MAX, |bursts| bursts.largest);
     }
 
-    /// Returns whether the pace allows a segment now; if so, the segment counts as sent.
+    /// Returns whether the pace allows a segment now. If so, the segment counts as sent.
     #[inline]
     fn may_leave(&mut self, now: Time) -> bool {
         let Some(pace) = &mut self.pace else { return true };
@@ -662,33 +664,34 @@ impl Sender {
         self.persist.start(self.rtt.rto_after(self.probes) * self.checks);
     }
 
-    /// Sends one byte. As in 4.3BSD, it counts as sent but `snd_nxt` does not move: the next segment includes it again.
+    /// Sends one byte. As in 4.3BSD, the byte counts as sent but `snd_nxt` does not move, so the next segment includes
+    /// the byte again.
     fn probe(&mut self) -> Segment {
         self.counters.segments_sent += 1;
         if let Some(marks) = &mut self.marks {
-            // Like a segment that is sent again, a probe does not report a reduction.
+            // Like a retransmitted segment, a probe does not report a reduction.
             marks.on_sent(true);
         }
         self.snd_max = self.snd_max.max(self.snd_una + 1);
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change in the
-    /// meantime.
+    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change while the
+    /// result is in use.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
         let reduced = self.is_reduced();
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), reduced, board }
     }
 
-    /// Returns whether a sign of congestion that is found now belongs to a window of data for which the windows are
-    /// already reduced, and therefore does not lower ssthresh.
+    /// Returns whether congestion detected now concerns data for which the windows are already reduced. It then does
+    /// not lower ssthresh.
     fn is_reduced(&self) -> bool {
         self.behaviour.repeated_congestion == RepeatedCongestion::OncePerWindow
             && self.reduced_at.is_some_and(|at| self.snd_una < at)
     }
 
-    /// Returns whether a timeout leaves ssthresh as it is. It does not if fast recovery has sent the segment again: the
-    /// loss of that retransmission is another sign of congestion.
+    /// Returns whether a timeout leaves ssthresh unchanged. If fast recovery has retransmitted the segment, the timeout
+    /// lowers ssthresh, because the loss of that retransmission is another sign of congestion.
     //= rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
     fn is_reduced_for_timeout(&self) -> bool {
         self.is_reduced() && self.snd_una >= self.resent_to
@@ -698,7 +701,7 @@ impl Sender {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }
 
-    /// Passes the time and the flight size to a control that sets the windows itself.
+    /// Passes the time and the flight size to a control that sets both windows itself.
     #[inline]
     fn tell_control(&mut self, now: Time) {
         if self.windows.ruled() {
@@ -740,7 +743,7 @@ impl Sender {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss), used);
         }
         if let Progress::Resend(_) = progress {
-            // Karn: from now on, the retransmission may have caused an acknowledgement of the timed segment.
+            // Karn: from now on, an acknowledgement of the timed segment may be caused by its retransmission.
             self.timing = None;
             self.pending = Pending::Resend;
             self.cause = Cause::PartialAck;
@@ -755,8 +758,8 @@ impl Sender {
         }
     }
 
-    /// Reduces the windows if the acknowledgement, of `acked` new bytes, reports a mark and they have not been reduced
-    /// for this window (RFC 3168, 6.1.2). Returns whether it reports a mark; cwnd does not grow then.
+    /// Reduces the windows if the acknowledgement, of `acked` new bytes, reports a mark and the windows have not been
+    /// reduced for this data (RFC 3168, 6.1.2). Returns whether a mark was reported, in which case cwnd does not grow.
     #[inline]
     fn reduce_if_marked(&mut self, acked: u64) -> bool {
         self.marks.is_some() && self.on_echoes(acked)
@@ -889,16 +892,16 @@ impl Sender {
         self.go_back(0);
     }
 
-    /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). Restarts the
-    /// timer. If the window is closed and nothing can be sent, the persist timer takes over.
+    /// Go-back-N: the next segment sent is the first unacknowledged segment, and it may not be timed (Karn). Restarts
+    /// the timer. If the window is closed and nothing can be sent, starts the persist timer instead.
     fn go_back(&mut self, slack: u32) {
         self.timing = None;
         self.restart_timer(slack);
         self.snd_nxt = self.snd_una;
     }
 
-    /// Restarts the timer for all outstanding data or, with a timer for each segment, for the first segment. At the
-    /// time of a check, it needs no slack.
+    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
+    /// A timer started at the time of a check needs no extra check.
     fn restart_timer(&mut self, slack: u32) {
         match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + slack),
@@ -936,7 +939,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_is_optionally_one_segment() {
+    fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_optionally_falls_to_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -969,7 +972,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_sender_sets_a_timer_only_while_a_segment_waits() {
+    fn a_paced_sender_sets_a_timer_only_if_a_segment_waits_for_its_turn() {
         let mut sender = sender().paced(Span(10));
         assert!(sender.next_segment(NOW).is_some());
         assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

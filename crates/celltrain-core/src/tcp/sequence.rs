@@ -45,7 +45,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(7))]
 
         #[test]
-        fn every_stream_offset_is_recovered_from_its_sequence_number(
+        fn every_stream_offset_can_be_computed_from_its_sequence_number(
             near in 0u64..8 << 32,
             distance in -(1i64 << 31)..1 << 31,
             initial in any::<u32>(),

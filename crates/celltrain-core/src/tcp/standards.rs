@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::congestion::formula::table::Table;
 use super::{Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
@@ -34,7 +35,8 @@ struct Situation {
 fn situations() -> impl Strategy<Value = Situation> {
     let near_wrap = (1u64 << 32) / MSS;
     let starts = prop_oneof![Just(0), near_wrap - 40..near_wrap + 2];
-    let controls = prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp][..]);
+    let controls =
+        prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula][..]);
     (any::<u64>(), 1u64..60, 1u32..12, controls, any::<bool>(), 0u32..25, 0u32..25, starts).prop_map(
         |(seed, window, initial_window, congestion, ecn, losses, marks, start)| Situation {
             seed,
@@ -49,6 +51,17 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
+/// Returns formulas that halve the flight (RFC 5681, 3.1).
+fn formula() -> Table {
+    let decrease = "max(2, flight / 2)";
+    let formulas = serde_json::json!({
+        "on_ack": { "cwnd": "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd" },
+        "on_loss": { "ssthresh": decrease, "cwnd": decrease },
+        "on_timeout": { "ssthresh": decrease, "cwnd": "1" },
+    });
+    serde_json::from_value(formulas).expect("the formulas are valid")
+}
+
 impl Situation {
     fn options(&self) -> TcpOptions {
         TcpOptions {
@@ -57,13 +70,15 @@ impl Situation {
             maximum_rto: Duration::from_milliseconds(2_000),
             initial_rto: Duration::from_milliseconds(1_000),
             congestion: self.congestion,
+            formula: (self.congestion == Congestion::Formula).then(|| Box::new(formula())),
             ecn: if self.ecn { Ecn::On } else { Ecn::Off },
             ..TcpOptions::default()
         }
     }
 }
 
-/// A sender and a receiver joined by a pipe, with the history that the standards refer to.
+/// A sender and a receiver connected by a pipe, with a record of the past events that the standards' requirements refer
+/// to.
 struct Observed {
     sender: Sender,
     receiver: Receiver,
@@ -73,13 +88,14 @@ struct Observed {
     written: u64,
     max_flight: f64,
     initial_window: f64,
+    congestion: Congestion,
     ssthresh: f64,
-    /// End of the data that was sent when ssthresh was last lowered.
+    /// End of the data that had been sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
-    /// Segments that fast recovery has resent since the last timeout, and the value of `sent` at that timeout.
+    /// Segments that fast recovery has retransmitted since the last timeout, and the value of `sent` at that timeout.
     resent: BTreeSet<u64>,
     timed_out_to: u64,
     /// Time at which the sender may continue after a mark at a cwnd of one segment.
@@ -88,7 +104,7 @@ struct Observed {
     is_checked: bool,
     /// Segments sent, with their times.
     sent: Vec<(u64, Segment)>,
-    /// Ticks not counted yet while the sender's clock sleeps.
+    /// Ticks that are not counted yet, while the sender's clock sleeps.
     asleep: Option<u64>,
 }
 
@@ -105,6 +121,7 @@ impl Observed {
             written: start * MSS,
             max_flight: 0.0,
             initial_window: config.options().initial_window.into(),
+            congestion: config.options().congestion,
             lowered_at: None,
             timer: (0, 0, 0),
             timeouts: 0,
@@ -167,7 +184,9 @@ impl Observed {
         let timeouts = self.sender.counters().timeouts;
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
-            let is_lower = ssthresh < self.ssthresh || ssthresh == 2.0;
+            // A formula's flight and cwnd may be as large as before.
+            let may_stay = ssthresh == 2.0 || self.congestion == Congestion::Formula;
+            let is_lower = ssthresh < self.ssthresh || may_stay;
             prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");
         }
         if timeouts > self.timeouts {
@@ -291,7 +310,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
 
-    /// The clocks of hosts, which both engines share, sleep until an event occurs.
+    /// The clocks of hosts, used by both engines. They sleep until an event occurs.
     #[test]
     fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),
@@ -349,7 +368,7 @@ fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_at_least_one_tick_by_the_rfc_rules_and_less_by_the_rules_of_the_paper() {
+fn by_rfc_rules_a_timer_of_one_tick_lasts_at_least_one_tick_and_by_the_rules_of_the_papers_it_may_be_shorter() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),

@@ -1,4 +1,4 @@
-//! Coarse timers, which are countdowns that a host's clock decrements once per tick.
+//! Coarse timers. A timer is a countdown that a host's clock decrements once per tick.
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
 //! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur at once. With
@@ -55,12 +55,12 @@ impl Countdown {
     }
 }
 
-/// The timer that detects segments not acknowledged in time.
+/// The timer that detects segments that are not acknowledged in time.
 #[derive(Clone, Debug)]
 pub enum RetransmissionTimer {
     /// One timer for the connection.
     Common(Countdown),
-    /// One timer for each segment, boxed so that senders without them stay small.
+    /// One timer for each segment. The variant is boxed so that senders without it stay small.
     PerSegment(Box<SegmentTimers>),
 }
 
@@ -99,7 +99,7 @@ pub struct SegmentTimers {
 }
 
 impl SegmentTimers {
-    /// Starts the timer of a segment that was sent, or restarts it if the segment was sent `again`.
+    /// Starts the timer of a segment that was sent. If the segment was sent `again`, restarts its timer.
     pub fn start(&mut self, segment: Segment, again: bool) {
         if again {
             let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));
@@ -136,7 +136,8 @@ impl SegmentTimers {
         self.now += ticks;
     }
 
-    /// Counts one tick and removes timers that reached `rto`. Returns whether one was for a segment beyond `snd_una`.
+    /// Counts one tick and removes timers that reached `rto`. Returns whether a removed timer was for a segment beyond
+    /// `snd_una`.
     pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
         self.now += 1;
         let mut ran_out = false;
@@ -164,7 +165,7 @@ fn place(number: u64) -> usize {
     usize::try_from(number).expect("every object in the JSON file has an index")
 }
 
-/// The next tick of a host's clock, which ticks at `phase` and then every `period`.
+/// The next tick of a host's clock. The clock ticks at `phase`, and then every `period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks {
     next: Time,
@@ -220,7 +221,7 @@ mod tests {
         assert!(!timer.on_tick());
     }
 
-    /// A model that searches a list from its beginning.
+    /// A model that searches a list from the beginning.
     #[derive(Default)]
     struct Searched {
         now: u64,

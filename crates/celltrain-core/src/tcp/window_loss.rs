@@ -1,4 +1,4 @@
-//! Deliberate losses: one segment each time the window reaches a value.
+//! Deliberate losses: one segment is lost each time the window reaches a value.
 //!
 //! Source: ATM Forum 97-0831, section 2: "an artificial simulation [...] where the network controlled the TCP rate by
 //! dropping a packet every time the TCP window reached a particular value". The window is min(CWND, RCVWND), as that
@@ -14,7 +14,7 @@ use crate::coverage::reached;
 pub struct WindowLoss {
     /// The window at which a segment is lost, in segments.
     at: f64,
-    /// True if, since the last loss, the window has shrunk or nothing has been sent.
+    /// True if the window has shrunk since the last loss, or if nothing has been sent.
     armed: bool,
     /// The window at the time when the last segment was sent.
     window: f64,
@@ -29,7 +29,7 @@ impl WindowLoss {
         Self { at, armed: true, window: 0.0, snd_max: 0 }
     }
 
-    /// Returns whether this segment, sent while the window is `window` segments, is lost.
+    /// Returns whether this segment is lost, if it is sent while the window is `window` segments.
     pub fn takes(&mut self, segment: Segment, window: f64) -> bool {
         let first_time = segment.seq >= self.snd_max;
         self.snd_max = self.snd_max.max(segment.end());
@@ -46,14 +46,14 @@ impl WindowLoss {
 mod tests {
     use super::*;
 
-    /// Returns whether each segment is lost, given its number and the window at the time it is sent.
+    /// For each segment, given by its number and the window at its transmission, returns whether it is lost.
     fn lost(sent: &[(u64, f64)]) -> Vec<bool> {
         let mut loss = WindowLoss::new(4.0);
         sent.iter().map(|&(number, window)| loss.takes(Segment { seq: number * 100, len: 100 }, window)).collect()
     }
 
     #[test]
-    fn the_loss_model_loses_a_segment_whenever_the_window_reaches_the_given_value() {
+    fn the_loss_model_loses_a_segment_each_time_the_window_reaches_the_configured_value() {
         assert_eq!(
             lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]),
             [false, true, false, false],

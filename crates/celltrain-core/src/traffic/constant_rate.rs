@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load, Pattern, packet};
 use crate::units::{BitRate, Bytes};
 
-/// Constant rate: UDP packets at equal intervals. They are not acknowledged, and nothing slows them down.
+/// Constant rate: UDP packets at equal intervals. They are not acknowledged, and no congestion control slows them down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ConstantRate")]

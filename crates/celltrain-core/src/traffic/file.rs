@@ -1,6 +1,6 @@
-//! A file over TCP: the flow ends when all of it is acknowledged.
+//! A file over TCP. The flow ends when the whole file is acknowledged.
 //!
-//! Differences from the source: the last segment is full, like all others.
+//! Differences from the source: the last segment is full, like all other segments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

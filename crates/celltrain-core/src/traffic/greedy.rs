@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Configure, Load};
 
-/// Greedy: there is always more to send. It has no parameters.
+/// Greedy: the sender always has data. This traffic has no parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Greedy")]

@@ -22,7 +22,7 @@ registry! {
     pub enum TrafficConfig(module::Config) {
         /// TCP with an endless source.
         greedy: Greedy,
-        /// TCP with a file: the flow ends when all of it is acknowledged.
+        /// TCP with a file. The flow ends when the whole file is acknowledged.
         file: File,
         /// TCP with one file after another, and pauses between them.
         bursts: Bursts,
@@ -49,11 +49,11 @@ pub enum Load<'a> {
     Stream(Option<Bytes>),
     /// TCP sends a burst of bytes, then pauses, repeatedly.
     Bursts(&'a bursts::Config),
-    /// The source sends packets at its own times.
+    /// The source sends packets at its own times, without TCP.
     Packets(Pattern<'a>),
 }
 
-/// Packets of one size at one rate, all the time or in bursts.
+/// Packets of one size at one rate, either continuously or in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern<'a> {
     /// Rate of the packets' cells on the line, headers included.
@@ -65,7 +65,7 @@ pub struct Pattern<'a> {
 }
 
 impl TrafficConfig {
-    /// Returns the packets, if TCP does not control sending.
+    /// Returns the packets of the source, if the flow does not use TCP.
     pub fn packets(&self) -> Option<Pattern<'_>> {
         match self.load() {
             Load::Packets(pattern) => Some(pattern),
@@ -138,7 +138,7 @@ impl Emissions {
         emissions
     }
 
-    /// Returns the next time. A burst has at least one packet, at its start.
+    /// Returns the next sending time. A burst has at least one packet, at its start.
     pub fn next_emission(&mut self) -> Time {
         let bits = u128::from(self.bits) * u128::from(self.sent);
         let after = whole(bits * u128::from(self.clock.units_per_second), u128::from(self.rate.bits_per_second));
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn bursts_with_fixed_durations_start_one_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
-        // A cycle of 9 ms has 874800 units. 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut
-        // short.
+        // A cycle of 9 ms has 874800 units. In 3 ms at 0.8 of an OC-3 there are 74 packets of 3975 units each, all
+        // complete.
         for cycle in 0..1000 {
             for k in 0..74 {
                 assert_eq!(emissions.next_emission(), Time(1000 + cycle * 874_800 + k * 3975));

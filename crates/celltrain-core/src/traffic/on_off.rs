@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load, Pattern, packet};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// On and off: UDP packets at equal intervals during bursts, none between them. The defaults are those of the VBR
-/// background of the papers.
+/// On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults are those of
+/// the VBR background traffic in the papers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "OnOff")]
@@ -20,7 +20,7 @@ pub struct Config {
     pub packet: Bytes,
     /// Duration of a burst; the mean if times are drawn.
     pub on: Duration,
-    /// Duration of the pause between two bursts; the mean if times are drawn.
+    /// Duration of the pause between two bursts. If times are drawn, this is the mean.
     pub off: Duration,
     /// Distribution of burst and pause durations: constant or random.
     pub times: Times,

@@ -54,11 +54,11 @@ impl Texts<'_> {
 /// Values of a constant that differs from VC to VC.
 struct ByVc {
     register: u8,
-    /// One value per VC, by label; empty until the VCs are known.
+    /// One value per VC, by label. Empty until the VCs are known.
     values: Vec<f64>,
 }
 
-/// State with its initial values: one value, or one for each VC if the VCs are known.
+/// State with its initial values: one value or, if the VCs are known, one for each VC.
 struct Started {
     register: u8,
     of_vc: bool,
@@ -68,7 +68,7 @@ struct Started {
 struct Reading<'a> {
     texts: Texts<'a>,
     host: &'a dyn Host,
-    /// The user's own names so far; the host's names are added for each formula.
+    /// The user's own names so far. The host's names are added for each formula.
     vocabulary: Vocabulary,
     /// Every formula that could be parsed, by key.
     trees: BTreeMap<String, Expression>,
@@ -78,12 +78,12 @@ struct Reading<'a> {
     next: u8,
     faults: Vec<SettingFault>,
     replaced: u64,
-    /// Constants being evaluated; each depends on the next one.
+    /// Constants that are being evaluated. Each depends on the next.
     visiting: Vec<&'a str>,
-    /// Faulty constants; formulas that use them get no additional fault.
+    /// Faulty constants. Formulas that use them get no additional fault.
     refused: BTreeSet<&'a str>,
-    /// Constants that depend on a rate or on VCs that are unknown before the run. A division by zero in them is
-    /// unknown too.
+    /// Constants that depend on a rate or on VCs, both unknown before the run. Before the run, it is unknown whether
+    /// they divide by zero.
     unsure: BTreeSet<&'a str>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Reading<'a> {
         }
         self.all_constants();
         // Per-VC constants and per-VC state are adjacent, so that one copy is sufficient.
-        self.state(self.texts.vc_state, "vc_state", true);
+        self.state(self.texts.vc_state, self.host.state_by_vc(), true);
         let per_vc = usize::from(self.next - self.texts.first);
         self.state(self.texts.state, "state", false);
         if !self.faults.is_empty() {
@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
                 self.read(&format!("constants.{name}"), text);
             }
         }
-        for (table, states) in [("state", state), ("vc_state", vc_state)] {
+        for (table, states) in [("state", state), (self.host.state_by_vc(), vc_state)] {
             for (name, start) in states {
                 if let Start::Formula(text) = start {
                     self.read(&format!("{table}.{name}"), text);
@@ -188,11 +188,11 @@ impl<'a> Reading<'a> {
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from this name may get another unit.
+            // Constants that are computed from this name may then get a unit as well.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
-                // A known unit never becomes unknown again, so the loop ends.
+                // A unit that is known stays known, so the loop ends.
                 if let Some(kind @ Kind::Number(Some(_))) = kind {
                     self.vocabulary.words[word].kind = kind;
                 }
@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
         let tables: [(&str, Vec<&String>); 3] = [
             ("constants", constants.keys().collect()),
             ("state", state.keys().collect()),
-            ("vc_state", vc_state.keys().collect()),
+            (self.host.state_by_vc(), vc_state.keys().collect()),
         ];
         for (table, names) in tables {
             for name in names {
@@ -334,7 +334,8 @@ impl<'a> Reading<'a> {
             self.faults.push(SettingFault::new("constants", "", problem));
         }
         if own > MOST_OWN / 2 {
-            let problem = format!("and vc_state have {own} names; at most {} are possible", MOST_OWN / 2);
+            let by_vc = self.host.state_by_vc();
+            let problem = format!("and {by_vc} have {own} names; at most {} are possible", MOST_OWN / 2);
             self.faults.push(SettingFault::new("state", "", problem));
         }
         for (event, updates) in events {
@@ -360,7 +361,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's `nan` and `inf` arrive here as strings.
+        // TOML's `nan` and `inf` are strings here.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(SettingFault::new(key, text, NOT_FINITE));
@@ -398,7 +399,7 @@ impl<'a> Reading<'a> {
         vocabulary
     }
 
-    /// Evaluates a constant after the constants it needs. Returns `None` if one of them has a fault.
+    /// Evaluates a constant, after the constants on which it depends. Returns `None` if one of them has a fault.
     fn constant(&mut self, name: &'a str) -> Option<()> {
         if self.refused.contains(name) {
             return None;
@@ -425,7 +426,7 @@ impl<'a> Reading<'a> {
                     self.refused.insert(name);
                     return None;
                 }
-                // Another check reports a VC without a value, once the VCs are known.
+                // A different check reports a VC without a value, once the VCs are known.
                 let value = |vc: &&str| table.of(vc).filter(|value| value.is_finite()).unwrap_or(0.0);
                 let values = self.texts.vcs.map(|vcs| vcs.iter().map(value).collect()).unwrap_or_default();
                 self.define_by_vc(name, Kind::Number(None), values);
@@ -464,7 +465,8 @@ impl<'a> Reading<'a> {
 
     fn define_by_vc(&mut self, name: &str, kind: Kind, values: Vec<f64>) {
         let register = self.take_register(&format!("constants.{name}"));
-        // An infinite sum is refused if `sum()` uses it. If the sum depends on an unknown rate, it is replaced instead.
+        // An infinite sum is refused if `sum()` uses it. If the sum depends on an unknown rate, the sum is replaced
+        // instead.
         let mut sum = values.iter().sum();
         if self.unsure.contains(name) {
             sum = values.iter().fold(0.0, |sum, value| OfTwo::Sum.of(sum, *value, &mut self.replaced));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Meaning, SettingFault};
 
-/// A queue X with a size K and a link of unknown rate C. Its event `on_cell` has no VC and draws nothing.
+/// The formulas for a queue, in the form in which a scenario contains them.
 struct Queue;
 
 /// Register of X; the user's own names follow.
@@ -29,7 +29,7 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("random numbers are drawn only for frames")
+        (on == On::Event("on_cell")).then_some("random numbers are available only in formulas about frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
@@ -79,7 +79,7 @@ impl Table {
         self.with_texts(vcs, |texts| texts.compile(&Queue))
     }
 
-    /// Returns the faults found while the VCs are unknown, and those found for the two VCs.
+    /// Returns the faults found before the VCs are known, and the faults found for two given VCs.
     fn faults(&self) -> [Vec<SettingFault>; 2] {
         [None, Some(VCS)].map(|vcs| self.compile(vcs).err().unwrap_or_default())
     }
@@ -102,7 +102,7 @@ fn updates(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
+fn every_kind_of_mistake_in_a_formula_is_reported_with_its_key_and_position() {
     let with = |change: fn(&mut Table)| {
         let mut table = Table::new("X <= 3", &[]);
         change(&mut table);
@@ -161,7 +161,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(): random numbers are drawn only for frames",
+            "has random(): random numbers are available only in formulas about frames",
         ),
         (
             with(|t| {
@@ -223,13 +223,13 @@ fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
     assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
     assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula uses the sum of this constant");
-    // A value that depends on a rate is computed when the run starts, and its replacement is counted then.
+    // A value that depends on a rate is computed when the run starts. If it is replaced, this is counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);
     assert_eq!(table.compile(Some(VCS)).unwrap().replaced, 1);
 }
 
 #[test]
-fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_stored() {
+fn formula_bytecode_reads_values_and_state_of_a_vc_at_the_right_registers() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -246,7 +246,7 @@ fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_st
         registers[usize::from(X)] = x;
         assert_eq!(answers[0].run(&mut registers, &mut draw, &mut 0), admitted, "3 + 30 + 7 are 40");
     }
-    // New values are computed from the old ones.
+    // New values are computed from the old values.
     update(&updates[0], &mut registers, &mut draw, &mut 0);
     assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0]);
     update(&updates[1], &mut registers, &mut draw, &mut 0);
@@ -254,7 +254,7 @@ fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_st
 }
 
 #[test]
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method's type has one lifetime")]
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the type of the method has exactly one lifetime")]
 fn names_that_no_formula_uses_are_listed_in_a_warning() {
     let mut table = Table::new("X <= R", &[("R", text("0.5 * K")), ("S", number(1.0)), ("T", text("T"))]);
     table.state = start(&[("seen", 0.0)]);

@@ -1,4 +1,4 @@
-//! Tests with scripted stacks, at instants computed by hand.
+//! A stack whose timeout is always the current time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Script {
     sends: VecDeque<(Duration, usize)>,
     answer: usize,
     answers: usize,
-    /// Returns the current time as its timeout.
+    /// Returns the current time as the stack's timeout.
     is_hasty: bool,
     received: u64,
     log: Log,
@@ -116,7 +116,7 @@ fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation(
 }
 
 #[test]
-fn a_timeout_that_a_stack_sets_in_the_past_expires_one_time_unit_later() {
+fn a_timeout_that_a_stack_sets_in_the_past_expires_one_clock_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -166,11 +166,11 @@ fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
     );
     let count = |step, flow| seen.iter().filter(|packet| (packet.0, packet.1) == (step, flow)).count();
     assert!(result.unwrap().cells.lost > 0);
-    // Only the second sender has a later packet that arrives.
+    // Only for the second sender does a later packet arrive.
     assert_eq!(count(Step::Sent, 1), count(Step::Arrived, 1) + count(Step::Lost, 1));
     assert!(count(Step::Lost, 1) > 0);
     let last = seen.iter().rposition(|packet| packet.0 == Step::Arrived).unwrap();
-    assert_eq!(seen[last].2, 8, "the loss is known before the packet is passed on");
+    assert_eq!(seen[last].2, 8, "the loss is known before the packet is delivered");
     assert!(seen[..last].iter().any(|packet| packet.0 == Step::Lost));
 }
 
@@ -199,7 +199,7 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
 
 #[test]
 fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
-    // Polls are 10.3 ns apart, so 100,000 of them take 1.03 ms. Packets in between do not hide them.
+    // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide them.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
         let (_, result) = run(&network, |_, _| {
@@ -271,7 +271,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
                 error.contains("the stack returned 0 ns after") && error.contains("without a packet"),
                 "{rate} {unit:?} {error}"
             );
-            // A stack that is slow, and one that is polled often.
+            // One stack that is slow, and one stack that is polled often.
             for every in [unit.max(200 * US), Duration::from_millis(500)] {
                 assert_eq!(ended(rate, unit, Some(every)), Ok(()), "{rate} {unit:?} {every:?}");
             }

@@ -1,8 +1,8 @@
 //! QUIC without cryptography, as a replacement for TLS 1.3 (RFC 9001).
 //!
 //! The handshake has the same flights as TLS with X25519, AES-128-GCM and one certificate of [`CERTIFICATE`] bytes,
-//! with the same lengths. Keys have no effect, and tags of packets are zeros. The flights contain only transport
-//! parameters, because QUIC reads nothing else.
+//! with the same lengths. Keys have no effect, and tags of packets are zeros. The only real content of a flight is the
+//! transport parameters, because QUIC reads nothing else.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -231,7 +231,8 @@ impl PacketKey for NoKey {
     }
 }
 
-/// Creates the tokens with which an end may reset a connection. They differ from each other and from the zeros of tags.
+/// Creates the tokens with which an end may reset a connection. They differ from each other and from the zero bytes of
+/// packet tags.
 impl HmacKey for NoKey {
     fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mut fingerprint = Fingerprint::default();

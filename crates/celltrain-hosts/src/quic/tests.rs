@@ -76,7 +76,7 @@ fn new_reno() -> Config {
     Config { congestion: Congestion::NewReno, ..Config::default() }
 }
 
-/// Returns the times at which one end saw an event.
+/// Returns the times at which an end observed an event.
 fn times(log: &[Seen], side: Side, step: Step) -> Vec<Duration> {
     log.iter().filter(|seen| (seen.1, seen.2) == (side, step)).map(|seen| seen.0).collect()
 }
@@ -136,7 +136,7 @@ fn quic_sends_each_burst_as_a_stream_after_a_pause() {
     let trial = Trial::new(1).mss(1460).duration(Duration::from_millis(500));
     let bursts = || Application::Bursts { bytes: 20_000, pause: Box::new(|| Duration::from_millis(40)) };
     let result = trial.run(|ends| Quic::pair(&Config::default(), ends, bursts()));
-    // A burst takes up to 25 ms longer than the pause, for which the receiver may delay its acknowledgement.
+    // A burst can take up to 25 ms longer than the pause, because the receiver may delay its acknowledgement that long.
     let bursts = result.flows[FlowIndex::new(0)].delivered_bytes / 20_000;
     assert!((7..=13).contains(&bursts), "{bursts}");
     assert!(result.flows[FlowIndex::new(0)].cwnd_segments.is_some_and(|cwnd| cwnd > 1.0));

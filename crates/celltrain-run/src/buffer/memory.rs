@@ -11,8 +11,8 @@ use celltrain_core::units::Time;
 
 use super::{NONE, whole};
 
-/// The state of a memory that ports share, after each instant with a step. If cells are counted on two sides, the
-/// queues are those of the egress side.
+/// The state of a memory shared by ports, after each instant with a step. If cells are counted on two sides, the queues
+/// are those of the egress side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedMemory {
     /// Its name.
@@ -32,12 +32,12 @@ pub struct SharedMemory {
     pub refusals: Refusals,
 }
 
-/// Cells that a memory refused, one per row.
+/// Cells refused by a memory, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refusals {
     /// Index into [`Self::queues`].
     pub queue: Vec<i32>,
-    /// The limit that was reached, in words.
+    /// Description of the limit that was reached.
     pub reason: Vec<&'static str>,
     /// Q.
     pub used: Vec<i32>,
@@ -45,7 +45,7 @@ pub struct Refusals {
     pub pool_cells: Vec<i32>,
     /// `q_i`.
     pub shared: Vec<i32>,
-    /// Threshold of the queue; NaN if its policy has none.
+    /// Threshold of the queue; NaN if its policy has no threshold.
     pub threshold: Vec<f64>,
     /// Name of each queue or priority group.
     pub queues: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) struct MemoryObserver {
 }
 
 impl MemoryObserver {
-    /// Creates an observer of the memory of a port, if it is in one.
+    /// Creates an observer of the memory of a port, if the port belongs to one.
     pub(super) fn of(network: &Network, port: LinkIndex) -> Option<Self> {
         let number = network.memories.position(|memory| memory.ports.contains(&port))?;
         let config = &network.memories[number];
@@ -126,7 +126,7 @@ impl MemoryObserver {
         }
     }
 
-    /// Records a cell that this memory refuses. The port's event for the cell follows.
+    /// Records a cell that this memory refuses. The port then reports its own event for the cell.
     pub(super) fn on_event(&mut self, now: Time, event: &MemoryEvent) {
         let MemoryStep::Refused { vc, frame, limit, rule } = event.step else { return };
         if event.memory != self.number {

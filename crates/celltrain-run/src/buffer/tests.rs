@@ -26,7 +26,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
     let ended = Engine::Reference.observe(network, network.duration, &mut observers, |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
-    observers.buffer.expect("the observer is still installed").history()
+    observers.buffer.expect("the observer has not been removed").history()
 }
 
 /// Returns the frame numbers of the cells that have this event in the window's event table.
@@ -43,7 +43,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
         let log = Log::new(&choice, network, &mut sink).expect("the choice is valid");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
         Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test cancels a run");
-        observers.log.expect("the observer is still installed").finish();
+        observers.log.expect("the observer has not been removed").finish();
     }
     let mut frames = Vec::new();
     for block in &blocks {
@@ -61,7 +61,7 @@ fn of_kind(history: &History, kind: Step) -> Vec<usize> {
 }
 
 #[test]
-fn every_kind_of_buffer_event_has_its_own_name() {
+fn every_kind_of_event_at_a_buffer_has_a_different_name() {
     let kinds = [
         (Step::Refused, "refused"),
         (Step::Cut, "cut"),
@@ -98,7 +98,7 @@ fn the_waiting_cells_of_a_time_window_are_its_arrivals_less_its_departures() {
     for (kind, event) in [(Step::Admitted, "admitted"), (Step::Discarded, "lost"), (Step::Departed, "departed")] {
         let frame = |row: &usize| {
             let frame = usize::try_from(history.steps.frame[*row])
-                .expect("the network has no RM cells, so every event has a frame");
+                .expect("the network has no RM cells, so every event belongs to a frame");
             i64::from(history.frames.number[frame])
         };
         let shown: Vec<i64> = of_kind(&history, kind).iter().map(frame).collect();
@@ -131,7 +131,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
 }
 
 #[test]
-fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment_in_the_buffer_events() {
+fn a_frame_with_a_lost_cell_stays_damaged_in_the_buffer_history_and_keeps_its_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -230,7 +230,7 @@ fn the_number_of_buffer_events_is_limited_and_buffer_events_of_an_unknown_port_a
 }
 
 #[test]
-fn a_time_window_after_the_last_buffer_event_contains_the_cells_that_still_wait() {
+fn if_the_window_begins_after_the_last_event_the_history_contains_the_cells_that_still_wait() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);

@@ -10,19 +10,20 @@ use typed_index_collections::TiVec;
 
 use super::Kind;
 
-/// A column of one kind of event, as one line of a table.
+/// A column of one kind of event. A table defines each column in one line.
 pub struct Column<E: 'static> {
     /// Its name.
     pub name: &'static str,
     /// Unit; empty for names and words, `1` for pure numbers.
     pub unit: &'static str,
-    /// Meaning, in one line.
+    /// Meaning of the column, in one line.
     pub meaning: &'static str,
     /// Accessor that reads the column's value from an event.
     pub value: Accessor<E>,
 }
 
-/// Reads a value from an event; one variant for each type of value. Returns `None` if the event has no such value.
+/// Reads a value from an event. There is one variant for each type of value. Returns `None` if the event has no such
+/// value.
 pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
@@ -30,13 +31,13 @@ pub enum Accessor<E: 'static> {
     Flow(fn(&Row<E>) -> Option<ConnectionName>),
     /// A VC's name, looked up by index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
-    /// The name of a VC at a port: its own, or the name of the VC into which it has merged.
+    /// The name of a VC at a port: the VC's own name, or the name of the merge to which it belongs.
     PortVc(fn(&Row<E>) -> Option<PortVc>),
     /// A port's name, looked up by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A pool's name, looked up by its index among the pools of all memories.
     Pool(fn(&Row<E>) -> u32),
-    /// A word; empty if there is none.
+    /// A word; empty if the event has none.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
     Count(fn(&Row<E>) -> Option<u64>),
@@ -48,12 +49,12 @@ pub enum Accessor<E: 'static> {
     Flag(fn(&Row<E>) -> Option<bool>),
 }
 
-/// A VC at a port: either the VC itself, or the VC into which it has merged with others.
+/// A VC at a port: the VC itself, or the merged VC to which it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortVc {
     /// A VC that has not merged with others.
     Own(VcIndex),
-    /// The VC into which VCs have merged.
+    /// The VC that results from a merge.
     Merged(MergeIndex),
 }
 
@@ -72,7 +73,7 @@ pub struct Row<E> {
     pub event: E,
     /// Instant of the event, in seconds.
     pub time_s: f64,
-    /// The connection of the event, or the flow of its VC.
+    /// The connection of the event, or the flow to which its VC belongs.
     pub flow: Option<ConnectionName>,
     /// Tick of the connection's retransmission clock, in seconds.
     pub tick_s: f64,
@@ -123,20 +124,20 @@ pub struct Block {
     pub columns: Vec<Values>,
 }
 
-/// The names that columns refer to by index.
+/// The names to which columns refer by index.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
     pub(super) groups: TiVec<GroupIndex, String>,
     pub(super) vcs: Arc<[String]>,
-    /// Names of VCs, then names of merges.
+    /// Names of VCs, followed by names of merges.
     pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
     /// Names of all pools, in the form `memory/pool`.
     pub(super) pools: Arc<[String]>,
 }
 
-/// Rows of one kind that have not been delivered yet. They are converted to columns chunk by chunk: each column is then
+/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that each column is
 /// one loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
@@ -159,7 +160,8 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// The requests that occur in a block. Their names are not kept longer, because a run can have millions of requests.
+/// The requests that occur in a block. The block does not keep their names longer, because a run can have millions of
+/// requests.
 #[derive(Default)]
 struct BlockRequests {
     places: BTreeMap<(GroupIndex, u32), i32>,
@@ -176,7 +178,7 @@ impl BlockRequests {
         -2 - place
     }
 
-    /// Returns the values as indices into a list of names: those of flows, then those of the block's requests.
+    /// Returns the values as indices into a list of names: first the flows, then the block's requests.
     fn resolve(self, values: Vec<i32>, names: &Names) -> Values {
         if self.list.is_empty() {
             return Values::Words(values, Arc::clone(&names.flows));
@@ -199,7 +201,7 @@ impl<E> Rows<E> {
         Self { kind, table, vcs, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
-    /// Adds a row. Returns the block if it is now full.
+    /// Adds a row. Returns the block if the row has filled it.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>, names: &Names) -> Option<Block> {
         self.chunk.push(row);

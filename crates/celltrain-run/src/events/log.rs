@@ -54,8 +54,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Creates a log of the events that `choice` selects in a run of this network. `sink` receives the blocks. Once it
-    /// returns false, nothing more is recorded.
+    /// Creates a log of the events that `choice` selects in a run of this network. `sink` receives the blocks. When it
+    /// returns false, recording ends.
     ///
     /// # Errors
     /// Returns an error if a port, VC or flow does not exist.
@@ -117,7 +117,7 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// Returns whether the sink has returned false.
+    /// Returns whether the sink has ended the recording.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -179,7 +179,7 @@ impl Observer for Log<'_> {
     const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
-        // The index of a cell in its frame depends on earlier cells, including those before the window.
+        // The index of a cell in its frame depends on earlier cells, including cells before the window.
         let index = match &event {
             Event::Cell(cell) if self.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
                 self.places.of(cell)

@@ -1,4 +1,5 @@
-//! Events of a run as tables: one table per kind, one line per column (`docs/design/events.md`).
+//! Events of a run as tables. Each kind of event is a table, and one line defines each column
+//! (`docs/design/events.md`).
 //!
 //! A [`Log`] is a probe that observes events. It records the events selected by a [`Choice`] in numeric columns, and
 //! delivers them block by block. Names and words are indices into lists, which are part of each block.
@@ -29,7 +30,7 @@ pub enum Kind {
     Cells,
     /// Rates of ABR VCs.
     Rates,
-    /// Refusals and pauses of memories that ports share.
+    /// Refusals and pauses of memories shared by ports.
     Memories,
 }
 

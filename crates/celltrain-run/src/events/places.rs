@@ -1,4 +1,4 @@
-//! Tracks the index of each cell within its frame, from its arrival at a port until it leaves.
+//! Tracks the index of each cell within its frame, from the cell's arrival at a port until it leaves.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,7 +34,7 @@ impl Places {
         let CellEvent { link, vc, frame, step, .. } = *event;
         let AtPort { coming, came, waiting } = self.by_port.entry((link, vc)).or_default();
         let place = match step {
-            // The network tags a cell just before it arrives, and marks it as it leaves.
+            // The network tags a cell just before it arrives, and marks it when it leaves.
             CellStep::Tagged => coming.filter(|of| of.0 == frame).map_or(0, |of| of.1),
             CellStep::Marked => waiting.front().map(|place| place.1)?,
             CellStep::Arrived => {

@@ -402,7 +402,7 @@ impl Deref for InPool {
     }
 }
 
-/// Columns of memories that ports share.
+/// Columns of memories shared by ports.
 pub const MEMORIES: &[Column<InPool>] = &[
     time(),
     column(

@@ -100,7 +100,7 @@ fn event_rows_are_selected_by_flow_port_and_time_window() {
 }
 
 #[test]
-fn event_rows_arrive_in_blocks_and_no_block_arrives_after_a_stop() {
+fn events_are_delivered_in_blocks_and_no_block_is_delivered_after_the_receiver_stops() {
     let choice = choice(&["cells"], [None; 3], None).expect("the choice is valid");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
@@ -133,7 +133,8 @@ fn an_invalid_choice_of_events_is_refused_with_a_message() {
     assert!(said(&[], Some("20ms:")).contains("is empty"));
     assert!(said(&[], Some("5:6ms")).contains("has the end \"5\", which is not"));
     let there = |of| {
-        let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
+        let (choice, network) =
+            (choice(&[], of, None).expect("names of events are looked up in the network"), network());
         Log::new(&choice, &network, &mut |_| true).err().expect("the choice is refused").to_string()
     };
     assert!(
@@ -165,6 +166,7 @@ fn with_requests() -> Network {
     network.requests.groups.push(RequestGroup {
         name: "web".into(),
         tcp: flow.tcp,
+        outside: false,
         opening: Opening::Handshake,
         arrivals: Arrivals::Poisson {
             mean: Duration::from_milliseconds(1),

@@ -8,6 +8,10 @@ fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message()
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
+/// Requests over real stacks. Another program tests those in Python.
+#[cfg(all(feature = "smoltcp", feature = "quic"))]
+mod requests;
+
 #[cfg(feature = "smoltcp")]
 mod smoltcp {
     use std::sync::atomic::AtomicBool;
@@ -122,7 +126,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn the_last_value_in_the_series_of_a_stack_flow_is_its_number_of_bytes_in_the_answer() {
+    fn the_last_value_of_a_series_of_a_stack_flow_equals_its_byte_count_in_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);
@@ -184,7 +188,7 @@ mod smoltcp {
         assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
-    /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.
+    /// Returns a capture of the run. The reference engine makes it, because that engine reports where packets are lost.
     fn capture(kind: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sink = |block: &[u8]| {

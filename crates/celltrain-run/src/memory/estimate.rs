@@ -1,8 +1,8 @@
 //! Estimates the memory of a run from the numbers of its nodes, links, VCs and flows.
 //!
 //! There are two estimates. The lower bound is used to refuse runs that cannot fit. The likely maximum, with all
-//! windows open, is used to schedule runs that share a process. The constants were measured once
-//! (`docs/design/memory.md`) and are not updated when the size of records changes. The test `tests/memory.rs` compares
+//! windows open, is used to schedule runs that share a process. The constants are measurements
+//! (`docs/design/memory.md`), which need not follow small changes of record sizes. The test `tests/memory.rs` compares
 //! both estimates with a counting allocator.
 
 use celltrain_core::index::LinkIndex;
@@ -25,7 +25,7 @@ pub struct MemoryEstimate {
     pub certain_requests: u64,
     /// Minimum number of bytes that the run takes.
     pub least: u64,
-    /// Number of bytes that the run takes with all windows open.
+    /// Number of bytes that the run takes if all windows are open.
     pub likely: u64,
 }
 
@@ -70,7 +70,7 @@ impl MemoryEstimate {
         self.with_requests(RECORD)
     }
 
-    /// Adds the rows of requests that are passed to the caller.
+    /// Adds the rows of requests that the caller receives.
     #[must_use]
     pub fn with_rows(self) -> Self {
         self.with_requests(ROW)
@@ -114,7 +114,7 @@ impl MemoryEstimate {
 }
 
 /// Returns the maximum number of data frames that a flow can have in flight: its window, its file, or the frames that
-/// its host can send during the run. Returns 0 for flows without TCP, whose packets have no limit.
+/// its host can send during the run. Returns 0 for flows without TCP, because the number of their packets is unlimited.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of frames")]
 fn window(network: &Network, flow: &Flow) -> u64 {
     if !flow.outside && flow.traffic.packets().is_some() {
@@ -129,8 +129,8 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. The
-/// certain number is eight standard deviations of a Poisson process below the mean.
+/// Returns the number of requests that certainly open during the run and the mean number, and both numbers for queries.
+/// The certain number is eight standard deviations of a Poisson process below the mean.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of events")]
 fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {
@@ -153,15 +153,15 @@ fn in_units(bytes: u64) -> String {
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
 }
 
-/// Bytes per node: its description.
+/// Bytes per node, for its description.
 const NODE: u64 = 150;
-/// Bytes per link: its description, port and results.
+/// Bytes per link, for its description, port and results.
 const LINK: u64 = 700;
-/// Bytes per flow: its sender, receiver, timers and results.
+/// Bytes per flow, for its sender, receiver, timers and results.
 const FLOW: u64 = 1000;
-/// Bytes per VC: both ends.
+/// Bytes per VC, for both of its ends.
 const VC: u64 = 250;
-/// Bytes per hop (a VC on a link): its label, next hop, counters and state at the port.
+/// Bytes per hop (a VC on a link), for its label, next hop, counters and state at the port.
 const HOP: u64 = 60;
 /// Largest ratio between the memory before any cell is in flight and the lower bound. The largest measured ratio is
 /// 3.3, in networks with ABR.
@@ -169,12 +169,13 @@ const LARGEST: u64 = 4;
 /// Likely bytes per completion time, and likely number of completion times.
 const TIME: u64 = 150;
 const TIMES: u64 = 500_000;
-/// Minimum and likely bytes per request: its record in the engine and in the results, with lists whose capacity has
-/// doubled.
+/// Minimum and likely number of bytes per request: a record in the engine and one in the results, in lists whose
+/// capacity has doubled.
 const RECORD: [u64; 2] = [112, 240];
-/// Minimum and likely bytes per query: its record, in a list whose capacity has doubled, and its completion time.
+/// Minimum and likely number of bytes per query: a record in a list whose capacity has doubled, and the completion
+/// time.
 const QUERY: [u64; 2] = [32, 100];
-/// Minimum and likely bytes per row of the table of requests, while the results still have the record.
+/// Minimum and likely number of bytes per row in the table of requests, while the results still contain the record.
 const ROW: [u64; 2] = [44, 340];
 /// Bytes per frame in flight, in lists whose capacity has doubled.
 const FRAME: u64 = 150;
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_estimate_of_a_run_counts_every_allocation_once() {
+    fn the_memory_estimate_of_a_run_includes_every_allocation_exactly_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;

@@ -1,4 +1,4 @@
-//! Memory that the host program allows, because WebAssembly cannot read how much is free.
+//! Memory that the host program allows. WebAssembly cannot read how much memory is free.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

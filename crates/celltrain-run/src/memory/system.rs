@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Machine;
 
-/// Returns the free memory. On Linux, this is the minimum of the machine's available memory and the remainder of the
+/// Returns the free memory. On Linux, this is the least of the machine's available memory and the unused parts of the
 /// limits of the process and its control groups. On macOS it is the total memory. Elsewhere it is unknown.
 pub(super) fn free() -> Machine {
     let limits = [("Max data size", "VmData:"), ("Max address space", "VmSize:")];
@@ -60,7 +60,7 @@ fn group() -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container, the path may be that of the host, and the root is the group itself.
+        // In a container, the path may be a path of the host. The root is then the group of the container itself.
         let inside = Path::new(path.trim_start_matches('/'));
         inside.ancestors().filter_map(|part| left_of_group(&Path::new(root).join(part), files)).min()
     });

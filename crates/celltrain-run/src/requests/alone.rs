@@ -1,12 +1,14 @@
-//! Completion times of requests that have their paths to themselves.
+//! Completion times of requests that are alone on their paths.
 //!
-//! A simulation of one connection alone on a path shows when each segment arrives. A request with n segments would
+//! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
+//!
+//! A real stack may treat the last segment of a request in another way, for example acknowledge it later. So each size
+//! of its requests has a simulation of its own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use celltrain_core::cancellation::Interrupted;
 use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
@@ -17,6 +19,7 @@ use celltrain_core::requests::{
     Arrivals, GroupIndex, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
 };
 use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
+use celltrain_core::until::Until;
 use typed_index_collections::{TiVec, ti_vec};
 
 /// The VCs of a request, for its data and for its acknowledgements.
@@ -28,53 +31,74 @@ pub struct Paths<'a> {
     /// Kind of each group's path.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// For each kind of path: a group that uses this kind, one such path, and the most segments of any request.
-    needed: Vec<(GroupIndex, Vcs, u32)>,
+    /// Simulation of each kind of path, and of each size in bytes if stacks carry the requests.
+    simulations: BTreeMap<(u32, Option<u64>), u32>,
+    needed: Vec<Needed>,
 }
 
-/// The kind of the path of a request, and its number of segments.
+/// A simulation of a connection that is alone on its path.
+struct Needed {
+    /// A group whose requests use this kind of path, and one such path.
+    group: GroupIndex,
+    vcs: Vcs,
+    /// Bytes of the largest request.
+    bytes: u64,
+}
+
+/// The simulation of a request alone on its path, and the request's number of segments in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PathKind {
-    kind: u32,
+    simulation: u32,
     segments: u32,
 }
 
 impl<'a> Paths<'a> {
     /// Creates an empty set of paths.
     pub(super) fn of(network: &'a Network) -> Self {
-        Self { describer: Describer::of(network), places: BTreeMap::new(), kinds: BTreeMap::new(), needed: Vec::new() }
+        Self {
+            describer: Describer::of(network),
+            places: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            simulations: BTreeMap::new(),
+            needed: Vec::new(),
+        }
     }
 
     /// Adds the path of a request.
     pub(super) fn add(&mut self, group: GroupIndex, record: &RequestRecord) -> PathKind {
-        let Self { describer, places, kinds, needed } = self;
+        let Self { describer, places, kinds, simulations, needed } = self;
         let requests = &describer.network.requests;
         let vcs = vcs(requests, record);
         let own = &requests.groups[group];
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
-            *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
-                needed.push((group, vcs, 0));
-                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits in 32 bits")
-            })
+            let number = index(kinds.len());
+            // The network does not show which stack a group uses.
+            let of_stack = if own.outside { format!(" {}", own.name) } else { String::new() };
+            *kinds.entry(describer.describe(own, vcs) + &of_stack).or_insert(number)
         });
-        let segments = segments(own, record.bytes);
-        let most = &mut needed[kind as usize].2;
-        *most = segments.max(*most);
-        PathKind { kind, segments }
+        let (size, segments, bytes) = sizes(own, record.bytes);
+        let simulation = *simulations.entry((kind, size)).or_insert_with(|| {
+            needed.push(Needed { group, vcs, bytes });
+            index(needed.len() - 1)
+        });
+        let most = &mut needed[simulation as usize].bytes;
+        *most = bytes.max(*most);
+        PathKind { simulation, segments }
     }
 }
 
 /// Simulations of connections that are alone on their paths.
 pub struct Alone<'a> {
     paths: Paths<'a>,
-    /// Simulations, by kind of path.
+    /// The results of the simulations.
     simulated: Vec<Arrived>,
 }
 
-/// Arrival times of segments on a connection that has its path to itself.
+/// Arrival times of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
-    /// Time from opening until the first n segments have arrived, for each n from 1.
+    /// Time from opening until the first n segments have arrived, for each n from 1; the completion time of the only
+    /// request if a stack carries it.
     after: Vec<Span>,
 }
 
@@ -83,19 +107,17 @@ impl<'a> Alone<'a> {
     /// its end with a recorder.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    pub fn simulate(
-        paths: Paths<'a>,
-        run: impl Fn(&Network, &mut Recorder) -> Result<(), Interrupted>,
-    ) -> Result<Self, Interrupted> {
+    /// Returns the first error of `run`.
+    pub fn simulate<E>(paths: Paths<'a>, run: impl Fn(&Network, &mut Recorder) -> Result<(), E>) -> Result<Self, E> {
         let network = paths.describer.network;
-        let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u32)| {
-            let alone = network_for(network, (group, vcs), u64::from(segments));
-            let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes);
+        let simulate = |&Needed { group, vcs, bytes }: &Needed| {
+            let alone = network_for(network, (group, vcs), bytes);
+            let own = &network.requests.groups[group];
+            let mut recorder = Recorder::new((!own.outside).then(|| own.tcp.options().mss.bytes));
             run(&alone, &mut recorder)?;
             Ok(Arrived { clock: alone.clock(), after: recorder.after() })
         };
-        let simulated = paths.needed.iter().map(simulate).collect::<Result<_, Interrupted>>()?;
+        let simulated = paths.needed.iter().map(simulate).collect::<Result<_, E>>()?;
         Ok(Self { paths, simulated })
     }
 
@@ -104,15 +126,15 @@ impl<'a> Alone<'a> {
         let requests = &self.paths.describer.network.requests;
         let took = record.completed()? - record.opened;
         let kind = self.paths.places[&(group, vcs(requests, record))];
-        let segments = segments(&requests.groups[group], record.bytes);
-        self.slowdown_of(PathKind { kind, segments }, took, clock)
+        let (size, segments, _) = sizes(&requests.groups[group], record.bytes);
+        self.slowdown_of(PathKind { simulation: self.paths.simulations[&(kind, size)], segments }, took, clock)
     }
 
     /// Returns the slowdown of requests on a kind of path with this completion time on `clock`.
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
-        let alone = &self.simulated[path.kind as usize];
+        let alone = &self.simulated[path.simulation as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
-        // Both products are exact, so equal times give a quotient of exactly 1.
+        // Both products are exact, so the quotient of equal times is exactly 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
@@ -123,16 +145,26 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
     [record.data_vc(requests), record.ack_vc(requests)]
 }
 
-fn segments(group: &RequestGroup, bytes: u64) -> u32 {
-    let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
+/// Returns the size that needs a simulation of its own, if any, the number of segments that must arrive in the
+/// simulation, and the bytes that it must send.
+fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
+    if group.outside {
+        return (Some(bytes), 1, bytes);
+    }
+    let mss = group.tcp.options().mss.bytes;
+    let segments = bytes.div_ceil(mss).max(1);
     // Only an open request can have more, and no run is so long that it would be complete.
-    u32::try_from(segments).unwrap_or(u32::MAX)
+    let segments = u32::try_from(segments).unwrap_or(u32::MAX);
+    (None, segments, u64::from(segments).saturating_mul(mss))
+}
+
+fn index(number: usize) -> u32 {
+    u32::try_from(number).expect("the number of simulations fits in 32 bits")
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.
-fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), segments: u64) -> Network {
+fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
-    let mss = own.tcp.options().mss.bytes;
     // Policies that count VCs or have per-VC settings need all VCs; others need only these two.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
@@ -155,7 +187,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
     let arrivals = Arrivals::Incast {
         interval: network.duration,
         times: QueryTimes::Fixed,
-        bytes: Bytes { bytes: segments.saturating_mul(mss) },
+        bytes: Bytes { bytes },
         senders: 1,
         receivers: vec![vec![there]],
         spread: Duration::default(),
@@ -165,6 +197,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         seed: network.seed,
         // The run ends before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
+        until: Until::Duration,
         nodes: network.nodes.clone(),
         // An empty network loses and delays no packets.
         links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),
@@ -176,6 +209,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         bottleneck: network.bottleneck,
         tie_order: network.tie_order,
         service_order: network.service_order,
+        switching: network.switching,
         host: network.host.clone(),
         aal5: network.aal5.clone(),
         file_size: None,
@@ -186,18 +220,19 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
 
 /// Records when each segment of the only connection arrives for the first time.
 pub struct Recorder {
-    mss: u64,
+    /// Bytes of a segment; `None` to record only the completion.
+    mss: Option<u64>,
     opened: Option<Time>,
-    /// For each segment up to the last that arrived, when it did.
+    /// Arrival time of each segment, up to the last segment that arrived.
     arrived: Vec<Option<Time>>,
 }
 
 impl Recorder {
-    fn new(mss: u64) -> Self {
+    fn new(mss: Option<u64>) -> Self {
         Self { mss, opened: None, arrived: Vec::new() }
     }
 
-    /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
+    /// For each number of segments, returns the time until that many have arrived. Ends before the first segment that
     /// did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
@@ -215,12 +250,15 @@ impl Observer for Recorder {
 
     fn on_event(&mut self, now: Time, event: Event) {
         match event {
-            Event::Request(request) if matches!(request.step, RequestStep::Opened { .. }) => {
-                self.opened.get_or_insert(now);
-            }
+            Event::Request(request) => match request.step {
+                RequestStep::Opened { .. } => _ = self.opened.get_or_insert(now),
+                RequestStep::Completed if self.mss.is_none() => self.arrived.push(Some(now)),
+                RequestStep::Completed | RequestStep::Closed => {}
+            },
             Event::Segment(segment) => {
                 let SegmentStep::Arrived { segment, .. } = segment.step else { return };
-                let number = usize::try_from(segment.seq / self.mss).expect("the number of segments fits 32 bits");
+                let Some(mss) = self.mss else { return };
+                let number = usize::try_from(segment.seq / mss).expect("the number of segments fits 32 bits");
                 // Only few of the segments of a long request may arrive before the end.
                 if self.arrived.len() <= number {
                     self.arrived.resize(number + 1, None);
@@ -255,7 +293,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a group's connection that has its path to itself.
+    /// Describes everything that affects a connection of a group that is alone on its path.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
@@ -308,7 +346,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port treats VCs by name, or by other information that is not in its settings.
+    /// Returns whether a port distinguishes VCs by name, or by other information that is not in its settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

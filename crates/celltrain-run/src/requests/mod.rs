@@ -27,15 +27,17 @@ use self::alone::Alone;
 pub struct GroupMeasures {
     /// Its name.
     pub name: String,
+    /// The real transport stack of its requests, with its version and changed settings; empty for simulated TCP.
+    pub stack: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// The rate of these bytes, in megabits per second.
+    /// The rate at which these bytes were delivered, in megabits per second.
     pub goodput_mbps: f64,
     /// Requests of any size.
     pub all: SizeMeasures,
     /// Short requests.
     pub short: SizeMeasures,
-    /// Requests that are neither short nor long.
+    /// Requests of medium size, neither short nor long.
     pub medium: SizeMeasures,
     /// Long requests.
     pub long: SizeMeasures,
@@ -52,8 +54,10 @@ pub struct SizeMeasures {
     pub completed: u64,
     /// Data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
-    /// Expirations of retransmission timers, for all requests that opened.
+    /// Expirations of retransmission timers, for all requests that opened. Stacks do not report them.
     pub timeouts: u64,
+    /// True if the segments of stacks that send neither TCP nor UDP are unknown.
+    pub hides_segments: bool,
     /// Completion times in milliseconds.
     pub completion_ms: Statistics,
     /// Slowdowns; missing unless requested.
@@ -61,7 +65,7 @@ pub struct SizeMeasures {
 }
 
 impl SizeMeasures {
-    /// Returns the requests that were not complete at the end of the run.
+    /// Returns the number of requests that were not complete at the end of the run.
     pub fn open(&self) -> u64 {
         self.opened - self.completed
     }
@@ -83,23 +87,23 @@ impl SizeMeasures {
 pub struct QueryMeasures {
     /// Queries asked.
     pub asked: u64,
-    /// Number of measured queries for which all answers arrived.
+    /// Number of measured queries that received all their answers.
     pub completed: u64,
     /// Times from the query to the last byte of the last answer, in milliseconds.
     pub completion_ms: Statistics,
 }
 
 impl QueryMeasures {
-    /// Returns the queries that lacked an answer at the end of the run.
+    /// Returns the number of queries that still lacked an answer at the end of the run.
     pub fn open(&self) -> u64 {
         self.asked - self.completed
     }
 }
 
-/// Statistics of the requests or queries that opened. A statistic is missing if there are too few of them for it.
+/// Statistics of the requests or queries that opened. If there are too few of them for a statistic, it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// Mean of the completed ones.
+    /// Mean over the completed requests or queries.
     pub mean: Option<f64>,
     /// Median.
     pub median: Option<Percentile>,
@@ -111,7 +115,7 @@ pub struct Statistics {
     pub p999: Option<Percentile>,
 }
 
-/// A percentile of requests that opened, some of which may be open.
+/// A percentile over requests that opened. Some of them may still be open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
     /// The value of a completed request.
@@ -133,16 +137,16 @@ impl Percentile {
     }
 }
 
-/// Values, each with the number of times it occurred.
+/// Distinct values, each with the number of times it occurred.
 type Counted = Vec<(f64, u64)>;
 
 impl Statistics {
-    /// Computes the statistics of the values of completed requests, and of the values that open ones have at least.
+    /// Computes statistics from the values of completed requests, and from lower bounds for open requests.
     pub fn of(mut completed: Counted, mut open: Counted) -> Self {
         let in_order = |one: &(f64, u64), other: &(f64, u64)| one.0.total_cmp(&other.0);
         completed.sort_unstable_by(in_order);
         let number = total(&completed);
-        // Repeated values are added one by one, so that the sum is rounded as that of the single values.
+        // Repeated values are added one by one, so that rounding is the same as for a list of single values.
         let add = |sum: f64, &(value, times): &(f64, u64)| (0..times).fold(sum, |sum, _| sum + value);
         let mean = (number > 0).then(|| completed.iter().fold(0.0, add) / number as f64);
         let opened = number + total(&open);
@@ -167,7 +171,7 @@ impl Statistics {
     }
 }
 
-/// Returns the number of values that a percentile needs, so that one value beyond it is expected. `share` is in
+/// Returns the number of values needed for a percentile, so that one value beyond it is expected. `share` is in
 /// thousandths.
 pub const fn needed(share: u64) -> u64 {
     1000_u64.div_ceil(1000 - share)
@@ -177,7 +181,7 @@ fn total(values: &[(f64, u64)]) -> u64 {
     values.iter().map(|&(_, times)| times).sum()
 }
 
-/// Returns the value with this rank, from 1, among sorted values; `None` if there are fewer.
+/// Returns the value with this rank among sorted values. Ranks start at 1. Returns `None` if there are fewer values.
 fn at_rank(sorted: &[(f64, u64)], rank: u64) -> Option<f64> {
     let mut up_to = 0;
     let found = sorted.iter().find(|&&(_, times)| {
@@ -210,6 +214,7 @@ pub fn measure(
         let end = Time::default() + group.clock.span(network.duration);
         groups.push(GroupMeasures {
             name: group.name.clone(),
+            stack: String::new(),
             delivered_bytes: group.delivered_bytes,
             goodput_mbps: if seconds > 0.0 { group.delivered_bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 },
             all,

@@ -37,15 +37,15 @@ pub struct Records {
     pub bytes: Vec<i64>,
     /// Time at which the connection opened, in seconds.
     pub opened_s: Vec<f64>,
-    /// Time at which the receiver had the last byte, in seconds; NaN if it never did.
+    /// Time at which the last byte arrived at the receiver, in seconds; NaN if it did not arrive.
     pub completed_s: Vec<f64>,
-    /// The request's completion time divided by the completion time of the same request alone; NaN if it did not complete.
+    /// The request's completion time divided by its completion time without other traffic; NaN if it did not complete.
     pub slowdown: Vec<f64>,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, retransmissions included; -1 if the stack sends neither TCP nor UDP.
     pub segments_sent: Vec<i64>,
-    /// Data segments retransmitted.
+    /// Data segments retransmitted; -1 if the stack sends neither TCP nor UDP.
     pub retransmitted_segments: Vec<i64>,
-    /// Expirations of the request's retransmission timer.
+    /// Expirations of the request's retransmission timer; -1 with a real stack.
     pub timeouts: Vec<i64>,
 }
 
@@ -91,14 +91,20 @@ impl Records {
                 records.opened_s.push(group.clock.seconds(record.opened));
                 records.completed_s.push(record.completed().map_or(f64::NAN, |time| group.clock.seconds(time)));
                 records.slowdown.push(alone.slowdown(number, record, group.clock).unwrap_or(f64::NAN));
-                records.segments_sent.push(i64::from(record.segments_sent));
-                records.retransmitted_segments.push(i64::from(record.retransmitted_segments));
-                records.timeouts.push(i64::from(record.timeouts));
+                let is_hidden = record.completed().is_some() && record.segments_sent == 0;
+                let segments = |count: u32| if is_hidden { UNKNOWN } else { i64::from(count) };
+                records.segments_sent.push(segments(record.segments_sent));
+                records.retransmitted_segments.push(segments(record.retransmitted_segments));
+                let outside = network.requests.groups[number].outside;
+                records.timeouts.push(if outside { UNKNOWN } else { i64::from(record.timeouts) });
             }
         }
         Ok(records)
     }
 }
+
+/// Placeholder for a count that a stack does not show.
+const UNKNOWN: i64 = -1;
 
 fn index(place: usize) -> i32 {
     i32::try_from(place).expect("the number of rows is below 2^31")

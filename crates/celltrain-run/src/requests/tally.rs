@@ -25,9 +25,9 @@ pub struct Tally<'a> {
     network: &'a Network,
     clock: Clock,
     limits: Limits,
-    /// Requests that open at this time or before are not counted.
+    /// Requests that open at or before this time are not counted.
     after: Option<Time>,
-    /// Requests that open later are not counted.
+    /// Requests that open after this time are not counted.
     until: Time,
     /// The end of the run. Requests that open then are not counted.
     end: Time,
@@ -79,6 +79,7 @@ impl<'a> Tally<'a> {
         counts.opened += 1;
         counts.retransmitted_segments += u64::from(record.retransmitted_segments);
         counts.timeouts += u64::from(record.timeouts);
+        counts.hides_segments |= record.completed().is_some() && record.segments_sent == 0;
         let kind = self.paths.as_mut().map(|paths| paths.add(group, record));
         let (times, until) = match record.completed() {
             Some(completed) => (&mut counts.completed, completed),
@@ -87,7 +88,7 @@ impl<'a> Tally<'a> {
         *times.entry((until - record.opened, kind)).or_default() += 1;
     }
 
-    /// Returns the paths of the requests, to simulate them alone.
+    /// Returns the paths of the requests, for simulations of each request alone.
     pub fn take_paths(&mut self) -> Option<Paths<'a>> {
         self.paths.take()
     }
@@ -129,25 +130,28 @@ struct Counts {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
+    /// True if a completed request shows no segments, because its stack sends neither TCP nor UDP.
+    hides_segments: bool,
     /// Number of requests with each completion time.
     completed: Times,
-    /// Number of requests that are open at the end, with each age.
+    /// Number of open requests at the end of the run, by age.
     open: Times,
 }
 
-/// Number of requests with each time, and with each kind of path and number of segments if they matter.
+/// Number of requests by time and, if they matter, by kind of path and number of segments.
 type Times = HashMap<(Span, Option<PathKind>), u64>;
 
-/// Values of the requests of some sizes, each with the number of times it occurred.
+/// Distinct values of the requests of some sizes, each with the number of times it occurred.
 #[derive(Default)]
 struct Values {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
+    hides_segments: bool,
     completed: u64,
     completions_ms: Counted,
     slowdowns: Counted,
-    /// For open requests, the least values that they can have.
+    /// Lower bounds of the values of open requests.
     open_ms: Counted,
     open_slowdowns: Counted,
 }
@@ -162,6 +166,7 @@ impl Values {
     ) -> Result<(), Interrupted> {
         (self.opened, self.retransmitted_segments, self.timeouts) =
             (counts.opened, counts.retransmitted_segments, counts.timeouts);
+        self.hides_segments = counts.hides_segments;
         // The order of a hash map has no effect, because values are sorted.
         for (&(took, kind), &times) in &counts.completed {
             token.tick(1)?;
@@ -173,7 +178,7 @@ impl Values {
         for (&(age, kind), &times) in &counts.open {
             token.tick(1)?;
             self.open_ms.push((milliseconds(age, clock), times));
-            // Nothing is known of a request that would not even be complete alone.
+            // A request that would not be complete even without other traffic gives no information.
             let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
             self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }
@@ -184,6 +189,7 @@ impl Values {
         self.opened += other.opened;
         self.retransmitted_segments += other.retransmitted_segments;
         self.timeouts += other.timeouts;
+        self.hides_segments |= other.hides_segments;
         self.completed += other.completed;
         self.completions_ms.extend(&other.completions_ms);
         self.slowdowns.extend(&other.slowdowns);
@@ -197,6 +203,7 @@ impl Values {
             completed: self.completed,
             retransmitted_segments: self.retransmitted_segments,
             timeouts: self.timeouts,
+            hides_segments: self.hides_segments,
             completion_ms: Statistics::of(self.completions_ms, self.open_ms),
             slowdown: Statistics::of(self.slowdowns, self.open_slowdowns),
         }
@@ -232,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_with_a_size_on_the_border_of_two_size_classes_belongs_to_the_smaller_class() {
+    fn a_request_whose_size_is_the_border_of_two_size_classes_belongs_to_the_smaller_class() {
         let limits = Limits { short: 100, long: 1000 };
         assert_eq!(
             [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),

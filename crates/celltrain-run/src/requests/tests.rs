@@ -139,7 +139,7 @@ fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_
 }
 
 #[test]
-fn a_percentile_of_requests_is_an_order_statistic_and_needs_a_larger_value_in_the_sample() {
+fn a_percentile_of_requests_is_an_order_statistic_and_needs_at_least_one_larger_sample() {
     let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect(), Vec::new());
     let exact = |value| Some(Percentile::Exact(value));
     assert_eq!(of(0), Statistics::default());
@@ -152,19 +152,20 @@ fn a_percentile_of_requests_is_an_order_statistic_and_needs_a_larger_value_in_th
 }
 
 #[test]
-fn the_numbers_that_percentiles_need_include_open_requests_and_the_mean_leaves_them_out() {
+fn the_sample_size_that_a_percentile_needs_includes_open_requests_but_the_mean_excludes_them() {
     let one = |value: f64| (value, 1);
     let few = Statistics::of(vec![one(3.0)], vec![one(1.0)]);
     assert_eq!((few.mean, few.median, few.p95), (Some(3.0), Some(Percentile::Exact(3.0)), None));
     let none = Statistics::of(Vec::new(), vec![one(1.0), one(4.0)]);
     assert_eq!((none.mean, none.median), (None, Some(Percentile::AtLeast(1.0))));
-    // The open request is the 20th of 20, so only the percentiles beyond it are unknown.
+    // The open request is the 20th of 20 requests, so only percentiles beyond it are unknown.
     let nineteen: Vec<_> = (1..=19).map(|value| one(f64::from(value))).collect();
     assert_eq!(Statistics::of(nineteen.clone(), vec![one(0.0)]).p95, Some(Percentile::Exact(19.0)));
     assert_eq!(Statistics::of(nineteen, vec![one(0.0), one(25.0)]).p95, Some(Percentile::AtLeast(19.0)));
 }
 
-/// Returns numbers, each repeated one to three times, as values with their numbers of times and one by one.
+/// Returns numbers in two forms: as distinct values with their counts, and as a list in which each number is repeated
+/// one to three times.
 fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>)> {
     vec((0..limit, 1_usize..4), 0..most).prop_map(|values| {
         let counted = values.iter().map(|&(value, times)| (f64::from(value), times as u64)).collect();
@@ -181,7 +182,7 @@ fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 
 
 proptest! {
     #[test]
-    fn percentiles_bound_what_they_would_be_if_the_open_requests_had_finished(
+    fn percentiles_with_open_requests_are_lower_bounds_of_those_with_all_requests_finished(
         (completed, each) in repeated(40, 600),
         (open, ages) in repeated(40, 40),
         more in vec(0..100_u32, 120),
@@ -198,7 +199,7 @@ proptest! {
                 }
                 Some(Percentile::AtLeast(value)) => {
                     prop_assert!(value <= truth(&each, late(), share));
-                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "there is a larger bound");
+                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "some larger bound exists");
                     prop_assert!(ages.len() as u64 * 1000 > opened * (1000 - share));
                 }
             }
@@ -207,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn a_bound_on_the_percentiles_of_a_run_holds_for_the_same_requests_with_time_to_finish() {
+fn the_lower_bound_of_a_percentile_holds_when_the_same_requests_have_time_to_finish() {
     // A second group is so large that no run of this length completes one of its requests, even alone.
     let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");
@@ -217,7 +218,7 @@ fn a_bound_on_the_percentiles_of_a_run_holds_for_the_same_requests_with_time_to_
     let mut kinds = [0; 2];
     for (short, long) in short.iter().zip(&long) {
         for (one, other) in [(&short.all, &long.all), (&short.medium, &long.medium), (&short.long, &long.long)] {
-            assert_eq!(one.opened, other.opened, "requests do not depend on the length of a run");
+            assert_eq!(one.opened, other.opened, "the length of a run does not affect its requests");
             let values = |of: &SizeMeasures| [of.completion_ms.percentiles(), of.slowdown.percentiles()].concat();
             for (bound, truth) in values(one).into_iter().zip(values(other)) {
                 let (Some(bound), Some(Percentile::Exact(truth))) = (bound, truth) else { continue };

@@ -33,7 +33,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn a_run_can_be_measured_in_a_part_of_its_time() {
+fn results_can_cover_only_a_part_of_a_run() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();
@@ -50,7 +50,7 @@ fn a_run_can_be_measured_in_a_part_of_its_time() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-/// Returns a run too long to finish.
+/// Returns a run that is too long to finish.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))
 }
@@ -76,7 +76,10 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
         Ok::<_, io::Error>(())
     };
     many(scenarios, (runs, 2), how, on).expect("no test cancels a run");
-    outcomes.into_iter().map(|outcome| outcome.expect("every run has an outcome")).collect()
+    outcomes
+        .into_iter()
+        .map(|outcome| outcome.expect("each run of the batch has either a result or an error"))
+        .collect()
 }
 
 #[test]
@@ -84,11 +87,11 @@ fn a_run_uses_the_given_seed_or_the_seed_of_the_scenario_and_a_second_run_equals
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
-    assert_eq!(own["fingerprint"], again["fingerprint"], "the network was rebuilt");
+    assert_eq!(own["fingerprint"], again["fingerprint"], "the network was built again");
     let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
     assert_ne!(own["fingerprint"], other["fingerprint"]);
     let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());
-    assert_eq!(other["fingerprint"], fresh["fingerprint"], "the network of the checks has the seed of the run");
+    assert_eq!(other["fingerprint"], fresh["fingerprint"], "the network built by the checks has the seed of the run");
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn an_error_in_the_callback_of_the_caller_ends_all_runs_of_a_batch() {
     };
     let runs = [(0, 1), (1, 1), (1, 2), (1, 3)];
     assert_eq!(many(&[&quick, &slow], (&runs, 2), How::default(), on).unwrap_err().to_string(), "enough");
-    assert_eq!(ended.into_inner(), 1, "stopped runs are not returned");
+    assert_eq!(ended.into_inner(), 1, "no result is returned for runs that were stopped");
 }
 
 #[test]

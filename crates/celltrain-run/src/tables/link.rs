@@ -9,11 +9,11 @@ type Link = Measure<LossResult>;
 /// Measures of one link with loss rules.
 pub const LINK: &[Link] = &[
     Link::text("name", "the link", |link| &link.name),
-    Link::count("cells", "cells", "cells that reached the end of the link, lost or not", |link| {
+    Link::count("cells", "cells", "cells that reached the end of the link, including lost cells", |link| {
         Some(link.counters.came)
     })
     .printed("cells", When::Always),
-    Link::count("lost_cells", "cells", "of these, cells lost", |link| Some(link.counters.lost))
+    Link::count("lost_cells", "cells", "cells lost on the link", |link| Some(link.counters.lost))
         .printed("lost", When::Always),
     Link::count("cut_frames", "frames", "frames that lost a cell on the link", |link| Some(link.counters.cut_frames))
         .printed("cut frames", When::Always),

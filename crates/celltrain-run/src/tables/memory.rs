@@ -1,4 +1,4 @@
-//! Measures of a memory that ports share.
+//! Measures of a memory shared by ports.
 
 use celltrain_core::metrics::{MemoryResult, PoolResult, QueueResult};
 
@@ -37,10 +37,12 @@ pub const MEMORY: &[Memory] = &[
     Memory::count("max_pool_cells", "cells", "largest number of cells in the shared part of any pool", |memory| {
         memory.pools.iter().map(|pool: &PoolResult| u64::from(pool.max_used_cells)).max()
     }),
-    Memory::count("refused_cells", "cells", "cells refused because the memory had no space for them", |memory| {
-        Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum())
-    })
-    .printed("refused", When::Always),
+    Memory::count(
+        "refused_cells",
+        "cells",
+        "cells refused by the memory, without the rest of their frames; ports count all dropped cells",
+        |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum()),
+    ),
 ];
 
 /// Returns a percentile of the occupancy over time. `share` is in thousandths.

@@ -1,4 +1,5 @@
-//! A table for each kind of row in an answer. To add a measure, add its line here and a test of its value.
+//! Tables of measures, one for each kind of row in an answer. To add a measure, add its line here and a test of its
+//! value.
 
 use serde_json::{Value, json};
 

@@ -38,11 +38,19 @@ pub const PORT: &[Port] = &[
         Some(port.counters.lost_pushed_out)
     })
     .printed("lost, pushed out", When::Always),
-    Port::count("discarded_cells", "cells", "cells discarded by the policy", |port| Some(port.counters.discarded())),
+    Port::count("discarded_cells", "cells", "cells of frames that were refused whole, or had lost a cell", |port| {
+        Some(port.counters.discarded())
+    }),
     Port::count("discarded_frame_cells", "cells", "cells of frames that the policy refused as a whole", |port| {
         Some(port.counters.discarded_frame)
     })
     .printed("discarded, whole frames", When::Always),
+    Port::count(
+        "refused_by_memory_cells",
+        "cells",
+        "cells of frames that a shared memory refused as a whole",
+        |port| Some(port.counters.refused_by_memory),
+    ),
     Port::count(
         "discarded_remainder_cells",
         "cells",
@@ -50,7 +58,10 @@ pub const PORT: &[Port] = &[
         |port| Some(port.counters.discarded_remainder),
     )
     .printed("discarded rests of frames", When::Always),
-    Port::count("discarded_frames", "frames", "frames that the policy refused as a whole", |port| {
+    Port::count("dropped_cells", "cells", "cells lost or discarded, for any reason", |port| {
+        Some(port.counters.lost() + port.counters.discarded())
+    }),
+    Port::count("discarded_frames", "frames", "frames that the policy or a memory refused as a whole", |port| {
         Some(port.counters.discarded_frames)
     }),
     Port::count("cut_frames", "frames", "frames that lost a cell because the buffer was full", |port| {

@@ -1,4 +1,4 @@
-//! Measures of a queue or a priority group of a memory that ports share, and of a queue of a scheduler.
+//! Measures of a queue or priority group of a memory, and of a scheduler's queue.
 
 use celltrain_core::memory::Side;
 use celltrain_core::metrics::QueueResult;
@@ -7,7 +7,7 @@ use crate::measure::{Measure, When};
 
 type Queue = Measure<QueueResult>;
 
-/// Returns a number of cells of a queue. Only memories count them by queue.
+/// Returns the number of cells of a queue; `None` without a memory, because only memories count cells by queue.
 fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
     queue.pool.is_some().then_some(cells)
 }
@@ -19,12 +19,12 @@ pub const QUEUE: &[Queue] = &[
         Side::Egress => "egress",
         Side::Ingress => "ingress",
     }),
-    Queue::text("pool", "its pool", |queue| queue.pool.as_deref().unwrap_or_default()),
+    Queue::text("pool", "pool to which the queue belongs", |queue| queue.pool.as_deref().unwrap_or_default()),
     Queue::count("max_cells", "cells", "largest queue length, with reserve, pool and headroom", |queue| {
         counted(queue, queue.counters.max_cells.into())
     })
     .printed("most cells", When::Always),
-    Queue::count("max_headroom_cells", "cells", "largest number of cells in its headroom", |queue| {
+    Queue::count("max_headroom_cells", "cells", "largest number of cells in the headroom of the queue", |queue| {
         counted(queue, queue.counters.max_headroom.into())
     })
     .printed("most headroom", When::Present),
@@ -32,10 +32,9 @@ pub const QUEUE: &[Queue] = &[
     Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| {
         counted(queue, queue.counters.entered)
     }),
-    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| {
+    Queue::count("refused_cells", "cells", "cells refused by the queue, without the rest of their frames", |queue| {
         counted(queue, queue.counters.refused)
-    })
-    .printed("refused", When::Always),
+    }),
     Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
         counted(queue, queue.counters.pushed_out)
     })

@@ -5,6 +5,14 @@ use crate::requests::GroupMeasures;
 
 type Group = Measure<GroupMeasures>;
 
+fn retransmitted(group: &GroupMeasures) -> Option<u64> {
+    (!group.all.hides_segments).then_some(group.all.retransmitted_segments)
+}
+
+fn timeouts(group: &GroupMeasures) -> Option<u64> {
+    group.stack.is_empty().then_some(group.all.timeouts)
+}
+
 /// Creates the table of a group's measures: for the whole group, and for each size class.
 macro_rules! table {
     ($($class:ident: $what:literal;)+) => {
@@ -27,18 +35,25 @@ macro_rules! table {
                 Some(group.goodput_mbps)
             })
             .printed("goodput Mb/s", When::Always),
-            Group::count("retransmitted_segments", "segments", "data segments retransmitted", |group| {
-                Some(group.all.retransmitted_segments)
-            })
+            Group::count(
+                "retransmitted_segments",
+                "segments",
+                "data segments retransmitted; null without TCP or UDP",
+                |group| retransmitted(group),
+            )
             .printed("retransmitted", When::Always),
-            Group::count("timeouts", "1", "expiries of retransmission timers", |group| Some(group.all.timeouts))
+            Group::count("timeouts", "1", "expiries of retransmission timers; null with a real stack", timeouts)
                 .printed("timeouts", When::Always),
             Group::number("retransmitted_per_request", "segments", "data segments retransmitted per request", |group| {
-                group.all.per_request(group.all.retransmitted_segments)
+                group.all.per_request(retransmitted(group)?)
             }),
             Group::number("timeouts_per_request", "1", "timer expiries per request", |group| {
-                group.all.per_request(group.all.timeouts)
+                group.all.per_request(timeouts(group)?)
             }),
+            Group::text("stack", "real transport stack, its version and changed settings; empty without one", |group| {
+                &group.stack
+            })
+            .printed("stack", When::Present),
             $(
                 Group::count(
                     concat!(stringify!($class), ".opened"),

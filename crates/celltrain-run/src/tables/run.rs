@@ -2,8 +2,9 @@
 
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
+use celltrain_core::port::PortCounters;
 
-use crate::measure::Measure;
+use crate::measure::{Measure, When};
 use crate::requests::GroupMeasures;
 
 /// A finished run and its settings.
@@ -42,6 +43,15 @@ impl EndedRun {
 }
 
 type Run = Measure<EndedRun>;
+
+/// Sums a number over all ports.
+fn of_ports(run: &EndedRun, cells: fn(&PortCounters) -> u64) -> u64 {
+    run.result.ports.iter().map(|port| cells(&port.counters)).sum()
+}
+
+fn on_links(run: &EndedRun) -> u64 {
+    run.result.losses.iter().map(|link| link.counters.lost).sum()
+}
 
 /// Measures of a whole run.
 pub const RUN: &[Run] = &[
@@ -85,8 +95,39 @@ pub const RUN: &[Run] = &[
     Run::count("cells.lost", "cells", "cells lost in full buffers and on links with loss rules", |run| {
         Some(run.result.cells.lost)
     }),
-    Run::count("cells.discarded", "cells", "cells discarded by policies", |run| Some(run.result.cells.discarded)),
+    Run::count("cells.discarded", "cells", "cells of frames that were refused whole, or had lost a cell", |run| {
+        Some(run.result.cells.discarded)
+    }),
     Run::count("cells.in_flight", "cells", "cells in flight at the end", |run| Some(run.result.cells.in_flight)),
+    Run::count("drops.lost_overflow", "cells", "cells that found no room at a port or in a memory", |run| {
+        Some(of_ports(run, |port| port.lost_overflow))
+    })
+    .printed("no room", When::Present),
+    Run::count("drops.lost_pushed_out", "cells", "waiting cells that were pushed out", |run| {
+        Some(of_ports(run, |port| port.lost_pushed_out))
+    })
+    .printed("pushed out", When::Present),
+    Run::count(
+        "drops.discarded_frame",
+        "cells",
+        "cells of frames that the policy of a port refused as a whole",
+        |run| Some(of_ports(run, |port| port.discarded_frame)),
+    )
+    .printed("frame refused by the port", When::Present),
+    Run::count("drops.refused_by_memory", "cells", "cells of frames that a shared memory refused as a whole", |run| {
+        Some(of_ports(run, |port| port.refused_by_memory))
+    })
+    .printed("frame refused by the memory", When::Present),
+    Run::count("drops.discarded_remainder", "cells", "remaining cells of frames that had lost a cell", |run| {
+        Some(of_ports(run, |port| port.discarded_remainder))
+    })
+    .printed("rest of a damaged frame", When::Present),
+    Run::count("drops.lost_on_links", "cells", "cells lost on links with loss rules", |run| Some(on_links(run)))
+        .printed("lost on links", When::Present),
+    Run::count("drops.dropped", "cells", "all dropped cells: the sum of the other reasons in this group", |run| {
+        Some(of_ports(run, |port| port.lost() + port.discarded()) + on_links(run))
+    })
+    .printed("all", When::Always),
     Run::count("cell_hops", "1", "cells forwarded over links, counted once per link", |run| Some(run.result.cell_hops)),
     Run::number("timing.engine_seconds", "s", "run time of the engine", |run| Some(run.engine_seconds)),
     Run::number("timing.cell_hops_per_second", "1/s", "cell-hops per second of real time", |run| {

@@ -22,7 +22,7 @@ proptest! {
     })]
 
     #[test]
-    fn vetting_rejects_any_policy_that_exceeds_the_buffer_and_checks_all_counts(
+    fn vetting_rejects_a_policy_that_exceeds_the_buffer_or_breaks_any_counter(
         capacity in 0u32..40,
         operations in drawn_operations(),
     ) {
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn vetting_checks_that_admitted_frames_are_whole_unless_the_buffer_overflowed(
+    fn vetting_checks_that_admitted_frames_stay_whole_unless_the_buffer_overflowed(
         capacity in 1u32..40,
         operations in drawn_operations(),
     ) {
@@ -45,7 +45,7 @@ proptest! {
             prop_assert_eq!(outcome.broken.get(&Check::WholeFrames), None, "{}", config.name());
             if overflow(&config) == Overflow::LoseCell {
                 let discarded: u64 = outcome.counters.iter().map(PortCounters::discarded).sum();
-                prop_assert_eq!(discarded, 0, "tail drop discards nothing");
+                prop_assert_eq!(discarded, 0, "tail drop never discards whole frames");
             }
         }
     }
@@ -104,7 +104,7 @@ fn the_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
 }
 
 #[test]
-fn counts_in_messages_have_commas_between_thousands() {
+fn counts_in_messages_have_a_comma_between_groups_of_three_digits() {
     let counts = [0, 999, 1000, 101_842, 1_000_000].map(grouped);
     assert_eq!(counts, ["0", "999", "1,000", "101,842", "1,000,000"]);
 }

@@ -3,7 +3,7 @@
 use celltrain_core::rng::Stream;
 use serde_json::{Value, json};
 
-/// Marks a string that is written into TOML verbatim, without this character.
+/// Marks a string that is written into TOML verbatim, without this marker.
 pub(crate) const RAW: char = '\u{1}';
 
 const WHOLE: &[u64] = &[

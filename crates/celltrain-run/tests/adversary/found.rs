@@ -1,4 +1,4 @@
-//! Regression tests for values found by the adversary that once wrapped, panicked or never ended.
+//! Regression tests for values, found by random testing, that once wrapped, panicked or never ended.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ fn lan(more: &str) -> String {
 }
 
 #[test]
-fn the_bytes_of_a_burst_of_two_longest_frames_are_counted_in_more_than_32_bits() {
+fn a_burst_of_two_frames_of_maximum_size_does_not_overflow_32_bits() {
     // 2 MFS used to wrap to 2 in 32 bits, so every other frame was ineligible. A contract this large admits all frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
@@ -108,7 +108,7 @@ fn a_number_in_a_scenario_means_the_same_in_toml_and_in_json() {
 
 #[test]
 fn a_name_pattern_with_many_wildcards_is_matched_quickly() {
-    // Each star used to try every position for all later stars, which took years for thirty stars.
+    // Regression: each star tried every position for all later stars, which took years for thirty stars.
     let pattern = "a*".repeat(60) + "b";
     let link = "a".repeat(4000);
     let start = Instant::now();
@@ -152,8 +152,8 @@ fn a_name_pattern_matches_names_that_contain_its_pieces_in_order() {
 
 #[test]
 fn averaging_a_rate_over_intervals_of_a_picosecond_takes_one_step_per_cell() {
-    // The fast engine used to record every averaging interval between two cells of a run, which took 10 GB. It checked
-    // the time limit only after creating all of them.
+    // Regression: the fast engine recorded every averaging interval between two cells of a run, which took 10 GB, and
+    // checked the time limit only after that.
     for allocator in ["erica", "erica_plus"] {
         let text = "duration = \"5ms\"\n\
              topology.n_source = { sources = 3, link_delay = \"1ms\" }\n\

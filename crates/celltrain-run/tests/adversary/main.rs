@@ -18,7 +18,7 @@ mod draw;
 #[allow(dead_code, reason = "only some of the tests that include this file use all functions")]
 mod drawn;
 mod edges;
-/// Makes `drawn` available under the same path as in the tests of the scenario crate.
+/// Makes the module `drawn` available under the same path as in the tests of the scenario crate.
 mod formulas {
     pub(crate) use crate::drawn;
 }
@@ -49,7 +49,7 @@ use celltrain_scenario::{Reading, Scenario, build};
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
 /// Larger scenarios are not run.
 const LARGEST: u64 = 1 << 26;
-/// File name that every fault must contain.
+/// File name that must occur in every fault.
 const FILE: &str = "adversary.toml";
 
 #[test]
@@ -158,7 +158,7 @@ enum Outcome {
     Refused,
     TooLarge,
     Compared,
-    /// The run stopped this long after the limit.
+    /// The run stopped this long after its limit.
     Stopped(Duration),
 }
 

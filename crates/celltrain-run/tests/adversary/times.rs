@@ -1,8 +1,8 @@
 //! Every parameter that is a time, from a picosecond to the length of the run, in every shipped scenario.
 //!
-//! The schema lists the parameters, so a new one is included without a change here. A run that ends within its limit
-//! gives the same fingerprint on both engines. Any other run stops soon after its limit. The test fails if a parameter
-//! never occurs in a scenario that is accepted.
+//! The schema lists the parameters, so a new parameter is included without a change here. A run that ends within its
+//! limit gives the same fingerprint on both engines. Any other run stops soon after its limit. The test fails if a
+//! parameter never occurs in a scenario that is accepted.
 //!
 //! `CELLTRAIN_TIMES=10000` runs a campaign (`make campaign NAME=times`), `CELLTRAIN_TIMES_SEED=7` starts with seed 7,
 //! and `CELLTRAIN_TIMES_FOLDER` names a folder for the scenarios that reached their limit.
@@ -108,7 +108,8 @@ fn no_value_of_a_time_setting_causes_a_run_that_cannot_be_stopped() {
     }
 }
 
-/// Returns the shipped scenarios, which use every model, and one with the delay of a packet, which none of them has.
+/// Returns the shipped scenarios, which together use every model, and a scenario with a packet delay, which none of
+/// them has.
 fn shipped() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -162,7 +163,8 @@ struct Drawn {
 impl Drawn {
     /// Draws a scenario in which one given parameter is always changed. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
-        let wanted = &parameters[usize::try_from(seed).expect("the seed fits in the address space") % parameters.len()];
+        let wanted =
+            &parameters[usize::try_from(seed).expect("the seed fits into an index of this machine") % parameters.len()];
         let mut tries =
             (0..10_000).map(|attempt| Self::random(&format!("times/{draw}/{attempt}"), seed, bases, wanted));
         let drawn = tries.find(|drawn| drawn.parameters.contains(wanted));
@@ -204,7 +206,7 @@ fn time(rng: &mut Stream, longest: u64) -> u64 {
 struct Writer<'a> {
     rng: Stream,
     duration: u64,
-    /// The parameter that is always drawn.
+    /// On average, one in this many parameters is drawn.
     wanted: &'a Parameter,
     parameters: BTreeSet<Parameter>,
     /// One in this many parameters is drawn.
@@ -242,7 +244,7 @@ impl Writer<'_> {
             let properties = &resolved(choice)["properties"];
             choices.len() == 1 || map.keys().next().is_some_and(|key| properties.get(key).is_some())
         });
-        // `anyOf` with null has only one relevant choice.
+        // For `anyOf` with null, only the other choice is relevant.
         if choice.is_none() {
             choice = choices.iter().find(|choice| choice.get("$ref").is_some());
         }
@@ -307,7 +309,7 @@ fn has_time_in_model(choice: &'static Value) -> bool {
     properties.is_some_and(|properties| properties.values().any(is_time))
 }
 
-/// Returns whether a property is a table with a time that may be absent, and in which no key is required.
+/// Returns whether a property is an optional table without required keys that contains a time.
 fn is_optional_table(property: &'static Value) -> bool {
     let schema = resolved(property);
     let is_free = schema.get("required").is_none() && schema["type"] == "object";
@@ -396,7 +398,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
                 }
                 Err(Unfinished::TookTooLong(_)) => {
                     let late = start.elapsed().saturating_sub(LIMIT);
-                    // The machine may have been busy with other things.
+                    // The machine may have been busy with other work.
                     runs += 1;
                     if late <= beyond {
                         latest = latest.max(Some(late));

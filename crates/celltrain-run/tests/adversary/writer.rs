@@ -63,15 +63,17 @@ impl Writer {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
         let mut drawn = |strategy: BoxedStrategy<Scenario>| {
-            strategy.new_tree(&mut runner).expect("the strategy rejects no values").current()
+            strategy.new_tree(&mut runner).expect("the random generator rejects no values").current()
         };
         let scenario = match kind {
             1..=3 => drawn(draw::any_network()),
             4..=5 => drawn(draw::crowded()),
             6 => drawn(draw::in_step()),
             _ => {
-                let topology =
-                    draw::any_topology().new_tree(&mut runner).expect("the strategy rejects no values").current();
+                let topology = draw::any_topology()
+                    .new_tree(&mut runner)
+                    .expect("the random generator rejects no values")
+                    .current();
                 return in_numbers(&topology);
             }
         };
@@ -116,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Draws a time from `least` picoseconds to a second, of any magnitude.
+    /// Changes this value, or a value inside it.
     fn time(&mut self, least: u64) -> String {
         const SECOND: u64 = 1_000_000_000_000;
         let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
@@ -124,7 +126,7 @@ impl Writer {
         format!("{}ps", SECOND.min(digit * power * least))
     }
 
-    /// Changes this value or one inside it.
+    /// Changes this value, or a value inside it.
     fn change(&mut self, value: &mut Value, schema: &'static Value, depth: u32) {
         let schema = resolved(schema);
         if depth > 0 && self.one_in(8) {

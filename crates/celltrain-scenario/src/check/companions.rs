@@ -1,4 +1,4 @@
-//! Warnings about settings that have an effect only together with another one, which is missing.
+//! Warnings about settings that have an effect only together with another setting, which is missing.
 
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::tcp::{Congestion, DelayedAcks, GapAcks, RepeatedAcks, TcpOptions};
@@ -64,7 +64,7 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     queries(scenario, warnings);
 }
 
-/// Returns the settings of a TCP that another of its settings leaves without effect, each with the reason.
+/// Returns the TCP settings that have no effect because of another setting, each with the reason.
 fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
     let default = TcpOptions::default();
     let acks_at_once = "has no effect with delayed_acks = \"off\"";

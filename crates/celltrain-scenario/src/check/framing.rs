@@ -1,7 +1,8 @@
-//! Checks of packets that delimit themselves: rules of AAL5 do not apply to them.
+//! Checks of packets that delimit themselves. Rules of AAL5 do not apply to such packets.
 
 use celltrain_core::aal5::{Aal5Options, Framing};
 use celltrain_core::policy::{Overflow, PolicyConfig};
+use celltrain_core::switching::PacketAdmission;
 
 use crate::build::ResolvedScenario;
 use crate::scenario::{PortConfig, Scenario};
@@ -9,8 +10,23 @@ use crate::scope::Scope;
 
 /// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
     if scenario.framing().framing == Framing::Aal5 {
+        let problem = "is a setting for packets that delimit themselves, but the framing is AAL5, whose cells always leave \
+                       as they come; leave it out, or set framing = \"packets\"";
+        if let Some(cut_through) = cut_through {
+            root.at("switch").at("cut_through").refuse_value(cut_through, problem);
+        }
+        if let Some(admission) = admission {
+            root.at("switch").at("admission").refuse_text(name_of(admission), problem);
+        }
         return;
+    }
+    if let Some(admission) = admission.filter(|&admission| admission != PacketAdmission::Start)
+        && cut_through == Some(true)
+    {
+        let problem = "needs ports that store packets whole; set cut_through = false, or admission = \"start\"";
+        root.at("switch").at("admission").refuse_text(name_of(admission), problem);
     }
     let (given, standard) = (&scenario.aal5, Aal5Options::default());
     let no_effect = "has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \"aal5\"";
@@ -20,19 +36,27 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     if given.max_sdu != standard.max_sdu {
         root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
     }
-    // Without the key, the size of the cells is refused for these services.
+    // Without this key, these services refuse the size of the cells.
     if scenario.framing.is_some()
         && let Some(service) = super::cells::service_of_atm(scenario)
     {
         refuse_key(scenario, root, &format!("is not possible with {service}, which needs AAL5; leave framing out"));
     }
     for (name, port) in &scenario.port {
-        policy(port, &mut root.at("port").at(name));
+        policy(port, admission, &mut root.at("port").at(name));
+    }
+}
+
+fn name_of(admission: PacketAdmission) -> &'static str {
+    match admission {
+        PacketAdmission::Start => "start",
+        PacketAdmission::Fits => "fits",
+        PacketAdmission::End => "end",
     }
 }
 
 /// Checks that a port does not depend on last cells.
-fn policy(port: &PortConfig, scope: &mut Scope<'_>) {
+fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Scope<'_>) {
     let name = port.policy.name();
     let reason = match port.policy {
         PolicyConfig::Ppd(_) => {
@@ -42,6 +66,10 @@ fn policy(port: &PortConfig, scope: &mut Scope<'_>) {
         _ if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront => {
             "pushes out cells but keeps last cells, which only AAL5 needs; choose another policy, or set framing = \
              \"aal5\""
+        }
+        _ if admission == Some(PacketAdmission::Fits) && port.policy.build(Some(1), &[]).follower().is_some() => {
+            "follows single cells in virtual queues, and cannot be asked about a packet with its length; set \
+             switch.admission = \"start\" or \"end\""
         }
         _ => return,
     };

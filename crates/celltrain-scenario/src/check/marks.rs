@@ -18,8 +18,11 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     match (marking, ecn) {
         (Some((port, _)), None) => {
             let key = join(&join("port", port), "marking");
-            let tcp = scenario.tcp.name();
-            let message = format!("{key} has no effect, because no TCP uses ECN; set tcp.{tcp}.ecn = \"on\"");
+            let advice = match &scenario.stack {
+                None => format!("set tcp.{}.ecn = \"on\"", scenario.tcp.name()),
+                Some(stack) => format!("stack.{} does not react to marks", stack.name()),
+            };
+            let message = format!("{key} has no effect, because no TCP uses ECN; {advice}");
             warnings.push(Warning { key, message });
         }
         (None, Some((table, tcp))) => {

@@ -1,4 +1,4 @@
-//! Checks of memories that ports share, and of the tables of their ports.
+//! Checks of memories shared by ports, and of the tables of these ports.
 
 use celltrain_core::network::NodeKind;
 
@@ -7,7 +7,7 @@ use crate::memories;
 use crate::scenario::{Buffer, Infinite, Shared};
 use crate::scope::Scope;
 
-/// Checks the memories. Also checks that a port has a shared buffer if, and only if, it is in a memory.
+/// Checks the memories. Also checks that a port has a shared buffer if and only if it belongs to a memory.
 pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables, .. } = resolved;
     memories::resolve(scenario, layout, channels, tables, root);
@@ -43,7 +43,7 @@ pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Returns the smallest buffer size K of a table's ports that are in a memory.
+/// Returns the smallest buffer size K among the ports of a table that belong to a memory.
 pub(super) fn shared_capacity(resolved: &ResolvedScenario<'_>, table: &str) -> Option<u32> {
     let ports = resolved.tables.ports.iter_enumerated();
     let own = ports.filter(|(_, own)| own.is_some_and(|(name, _)| name == table)).map(|(port, _)| port);

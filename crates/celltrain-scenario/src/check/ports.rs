@@ -170,7 +170,7 @@ fn without_table(
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
         let mut of_all = root.at("port");
         let mut scope = of_all.at(shown);
-        // If the table was refused or misspelt, do not also report it as missing.
+        // If the table was refused or its name misspelt, do not also report the table as missing.
         if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
             continue;
         }
@@ -189,7 +189,7 @@ fn without_table(
     }
 }
 
-/// Returns for each link whether its port needs a table even if there are no ABR VCs.
+/// For each link, returns whether its port needs a table even without ABR VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a network has at most 10^7 flows")]
 fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
     let ResolvedScenario { scenario, layout, channels, .. } = resolved;
@@ -266,7 +266,7 @@ pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkInde
         let merge = vc.merge.map(|merge| &channels.merges[merge]);
         let mut name = &vc.name;
         for &link in &vc.path {
-            // Only merged VCs can occur more than once.
+            // Only merged VCs can occur more than once on the way.
             if name == &vc.name || merged.insert((link, vc.merge)) {
                 crossing[link].push(name);
             }
@@ -278,7 +278,7 @@ pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkInde
     crossing
 }
 
-/// Checks ports where VCs merge: their policies must not remove single cells, because frames must stay whole.
+/// Checks ports where VCs merge. Their policies must not remove single cells, because frames must stay complete.
 fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { layout, channels, tables, .. } = resolved;
     for merge in &channels.merges {
@@ -428,7 +428,7 @@ fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], 
     }
 }
 
-/// Checks when a port marks packets. `shared` is K of its memory, if it is in one.
+/// Checks the settings for marking packets at a port. `shared` is K of the port's memory, if it belongs to one.
 fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>, scope: &mut Scope<'_>) {
     for fault in marking.check(port.buffer.cells().or(shared)) {
         scope.refuse_setting(fault);
@@ -445,7 +445,7 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
     }
 }
 
-/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether this is true.
+/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether all have.
 fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
@@ -465,8 +465,8 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
     all
 }
 
-/// Checks the settings of a port's table on their own. `shared` is the smallest K of its ports that are in a memory,
-/// `largest_frame` the largest frame at its ports, in cells.
+/// Checks the settings of a port's table without other tables. `shared` is the smallest K of its ports that belong to a
+/// memory. `largest_frame` is the largest frame at its ports, in cells.
 pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells().or(shared);
     if let Some(cells) = config.buffer.cells() {
@@ -482,7 +482,7 @@ pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: 
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
         let mut of_kind = scope.at(kind);
         let mut table = of_kind.at(name);
-        // Formulas refer to each other: if one was removed, others would have unknown names.
+        // Formulas refer to each other. If one was removed, others would contain unknown names.
         if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
             return;
         }

@@ -1,8 +1,8 @@
-//! Warns of policies that refuse frames although the buffer is empty or nearly empty.
+//! Warns of policies that refuse frames at an empty or nearly empty buffer.
 //!
 //! This is a warning and not a fault, for two reasons. If a policy has state or uses random numbers, a probe proves
-//! nothing. And a port may refuse everything on purpose, to show the effect on others. `celltrain vet` rejects such a
-//! policy.
+//! nothing. Moreover, a user may let a port refuse everything on purpose, to study the effect on other ports.
+//! `celltrain vet` rejects such a policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,10 +69,10 @@ pub(super) fn check(
 
 /// Probes the policy of every pool. Memories of one table have the same policies, so each table gets one warning.
 pub(super) fn memories(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>) {
-    let mut seen = BTreeSet::new();
+    let (mut seen, cell) = (BTreeSet::new(), resolved.scenario.cell.format());
     for memory in &resolved.memories {
         for (number, pool) in memory.pools.iter_enumerated() {
-            let Some(problem) = memory::probe(memory, number) else { continue };
+            let Some(problem) = memory::probe(memory, number, cell) else { continue };
             let Some(table) = path_of(resolved.scenario, &resolved.layout, memory) else { continue };
             let pool_key = join(&join(&table, "pool"), &pool.name);
             let key = join(&join(&pool_key, "policy"), pool.policy.name());

@@ -13,11 +13,26 @@ use crate::requests::{Table, kind_of, utilisation};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 
-/// Checks that the connections of requests can use their TCP. If each connection had its own phase of ticks, it would
+/// Checks that the connections of requests can use their TCP or stack. If each connection had its own phase of ticks, it would
 /// need its own clock, and a run has millions of connections.
 pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     let problem = "gives each connection its own clock, which is not possible for requests; write \"common\"";
     for (kind, name, table) in Table::all(scenario) {
+        if let Some(stack) = table.stack(scenario) {
+            if !table.has_handshake() {
+                let problem =
+                    format!("is not possible with stack.{}, which opens its connections; leave it out", stack.name());
+                root.at(kind).at(name).at("handshake").refuse_value(false, problem);
+            }
+            continue;
+        }
+        if let (Some(stack), Some(tcp)) = (table.own_stack(), table.tcp()) {
+            let problem = format!(
+                "is a second transport for the requests, in addition to [{kind}.{name}.tcp.{}]; choose one of the two",
+                tcp.name()
+            );
+            root.at(kind).at(name).at("stack").at(stack.name()).refuse(problem);
+        }
         let tcp = table.tcp().unwrap_or(&scenario.tcp);
         if tcp.options().tick_phase != TickPhase::Random {
             continue;
@@ -53,7 +68,7 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     let sum = |link: LinkIndex| by_group.iter().map(|taken| taken[link]).sum::<f64>();
     let busiest = layout.graph.links.keys().max_by(|&a, &b| sum(a).total_cmp(&sum(b)).then(b.cmp(&a)));
     let Some(busiest) = busiest.filter(|&link| sum(link) > 1.0) else { return };
-    // The advice is for the group that takes most of the link.
+    // The advice concerns the group with the largest load on the link.
     let most = by_group.iter().zip(&requests.groups).max_by(|(a, _), (b, _)| a[busiest].total_cmp(&b[busiest]));
     let Some((own, group)) = most else { return };
     let stretch = |link: LinkIndex| (1.0 - (sum(link) - own[link])) / own[link];
@@ -69,8 +84,8 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     warnings.push(Warning { key, message });
 }
 
-/// Returns the setting of a group that determines its load, its value, and advice. `factor` is the largest number by
-/// which its requests may be multiplied.
+/// Returns the setting of a group that determines its load, the setting's value, and advice. `factor` is the largest
+/// factor by which the number of requests may be multiplied.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

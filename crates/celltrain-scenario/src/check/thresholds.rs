@@ -1,4 +1,4 @@
-//! Hints at thresholds that are valid but probably not intended.
+//! Warnings about thresholds that are valid but probably not intended.
 
 use celltrain_core::threshold::Threshold;
 

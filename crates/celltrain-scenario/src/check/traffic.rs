@@ -37,14 +37,14 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // If one formula was removed, the other formulas would have unknown names.
+        // If one formula was removed, other formulas would contain unknown names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);
         }
     });
     each_stack(scenario, root, |stack, scope| {
-        // If this check finds the fault, the message has a line number.
+        // If this check finds the fault, the message can name a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
             scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }
@@ -86,7 +86,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     };
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
-        let unused = scenario.only_stack().map(|_| &scenario.tcp);
+        let unused = scenario.stack.as_ref().map(|_| &scenario.tcp);
         each_tcp(scenario, root, |tcp, scope| {
             if unused.is_some_and(|unused| std::ptr::eq(tcp, unused)) {
                 return;
@@ -114,7 +114,7 @@ fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&Tc
     }
 }
 
-/// Calls `check` for the common stack, and for the stacks of individual flows.
+/// Calls `check` for the common stack, and for the stacks of individual flows and of requests.
 fn each_stack(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&StackConfig, &mut Scope<'_>)) {
     if let Some(stack) = &scenario.stack {
         check(stack, &mut root.at("stack").at(stack.name()));
@@ -124,6 +124,25 @@ fn each_stack(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&
             check(stack, &mut root.at("flow").at(name).at("stack").at(stack.name()));
         }
     }
+    for (kind, name, table) in Table::all(scenario) {
+        if let Some(stack) = table.own_stack() {
+            check(stack, &mut root.at(kind).at(name).at("stack").at(stack.name()));
+        }
+    }
+}
+
+/// Checks that at least one flow or request uses the common stack.
+pub(super) fn common_stack(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let scenario = resolved.scenario;
+    let Some(common) = &scenario.stack else { return };
+    let is_common = |stack: Option<&StackConfig>| stack.is_some_and(|stack| std::ptr::eq(stack, common));
+    let by_flow = resolved.tables.flows.iter().any(|&own| is_common(scenario.stack_with(own)));
+    if by_flow || Table::all(scenario).any(|(_, _, table)| is_common(table.stack(scenario))) {
+        return;
+    }
+    let problem = "is used by no flow and no request: each has a transport of its own, or sends packets without one; \
+                   leave it out, or leave out a [flow.NAME.tcp] or [requests.NAME.tcp]";
+    root.at("stack").at(common.name()).refuse(problem);
 }
 
 fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
@@ -230,6 +249,28 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
+/// Checks that a run which ends early waits for something, and for a limited number of requests.
+pub(super) fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let scenario = resolved.scenario;
+    if scenario.until.is_duration() {
+        return;
+    }
+    let own = resolved.tables.flows.iter().flatten();
+    let has_files = own.filter_map(|own| own.traffic.as_ref()).any(|traffic| matches!(traffic, TrafficConfig::File(_)));
+    let problem = match scenario.measure.to {
+        _ if !scenario.has_requests() && !has_files => {
+            "has no effect: no flow sends a file, and there are no requests; leave it out".to_owned()
+        }
+        None if scenario.has_requests() => {
+            "has no effect without measure.to: new requests open until the end of the run; write measure.to, well before \
+             the duration"
+                .to_owned()
+        }
+        _ => return,
+    };
+    root.at("until").refuse_text("finished", problem);
+}
+
 /// Checks that every flow table names a flow.
 pub(super) fn tables(
     resolved: &ResolvedScenario<'_>,
@@ -311,8 +352,8 @@ pub(super) fn rates(
     Ok(())
 }
 
-/// Warns of segments that time out before they leave the host. The queue of the host then grows until an
-/// acknowledgement arrives.
+/// Warns of segments that time out before they leave their host. The host's queue then grows until an acknowledgement
+/// arrives.
 pub(super) fn timeouts(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -346,7 +387,7 @@ pub(super) fn timeouts(
             warnings.push(too_short(key, (timeout, sending), &link.name, &route.name));
         }
     }
-    for group in &resolved.requests.groups {
+    for group in resolved.requests.groups.iter().filter(|group| !group.outside) {
         token.tick(group.pairs().count())?;
         let options = group.tcp.options();
         let (timeout, setting) = options.repeated_timeout();

@@ -90,7 +90,7 @@ fn meant(
     Ok(vcs)
 }
 
-/// Checks that the network can guarantee a VC's frame rate where the VC enters.
+/// Checks that the network can guarantee a VC's frame rate at the VC's entrance.
 fn contract(
     resolved: &ResolvedScenario<'_>,
     gfr: &Gfr,
@@ -115,7 +115,7 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     }
 }
 
-/// Refuses a table that silently excludes a VC from a range with ABR or a guaranteed frame rate, since only one table
+/// Refuses a table that excludes a VC, without notice, from a range with ABR or a guaranteed frame rate. Only one table
 /// applies to a VC.
 fn taken_out(
     resolved: &ResolvedScenario<'_>,

@@ -1,5 +1,6 @@
 //! Detects memory policies that refuse every cell although the shared part of the pool is empty.
 
+use celltrain_core::aal5::CellFormat;
 use celltrain_core::memory::formula::Config as Formula;
 use celltrain_core::memory::{
     MemoryConfig, MemoryPolicyConfig, PoolIndex, PoolInfo, PoolQueue, QueueInfo, Verdict, View,
@@ -10,15 +11,17 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::reasons;
 
-/// Number of queues that are tried. A switch has thousands, and almost all of them are alike.
+/// Number of queues that are tested. A switch has thousands of queues, almost all of them alike.
 const MOST_QUEUES: usize = 64;
 
 /// Offers a cell of each queue to a pool while its shared part is empty, and then while a cell of another queue is in
 /// it. Returns the fault of the pool's policy, if one queue gets no cell.
-pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
+pub fn probe(memory: &MemoryConfig, pool: PoolIndex, cell: CellFormat) -> Option<String> {
     let config = &memory.pools[pool];
-    // A policy with predictions uses a list that exists only during a run.
-    if config.cells == 0 || config.policy.needs_predictions() {
+    // A policy with predictions uses a list that exists only during a run. Checking a scenario must not execute the code of a
+    // Python class.
+    let is_unknown = matches!(config.policy, MemoryPolicyConfig::Python(_)) || config.policy.needs_predictions();
+    if config.cells == 0 || is_unknown {
         return None;
     }
     let own = memory.queues.iter().filter(|queue| queue.pool == pool).take(MOST_QUEUES);
@@ -33,7 +36,8 @@ pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
         })
         .collect();
     let rng = Stream::new(1, "liveness");
-    let info = PoolInfo { cells: config.cells, queues: &queues, clock: Clock::exact(1_000_000_000_000), rng: &rng };
+    let clock = Clock::exact(1_000_000_000_000);
+    let info = PoolInfo { name: &config.name, cells: config.cells, queues: &queues, clock, cell, rng: &rng };
     let refused = |held: &TiVec<PoolQueue, u32>, queue: PoolQueue| {
         let view = View { cells: config.cells, used: held.iter().sum(), queues: held, now: Time(0) };
         let mut policy = config.policy.build(&info);

@@ -1,4 +1,4 @@
-//! Tests that the probe reports policies that deliver little or nothing, and no others.
+//! Tests that the probe reports policies that deliver little or nothing, and reports no other policies.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +31,9 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
 }
 
-/// Each of these policies passed every check but delivered next to nothing, with a fairness of 1.
+/// Each of these policies passed all other checks but delivered next to nothing, with a fairness of 1.
 #[test]
-fn a_policy_formula_that_admits_nothing_is_reported_with_the_part_responsible() {
+fn a_policy_formula_that_admits_nothing_is_reported_with_the_clause_responsible() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
     for (admit, expected) in [
         (
@@ -100,7 +100,7 @@ fn a_policy_that_stops_admitting_frames_forever_is_reported() {
     let expected = "refuses every frame while the buffer is empty, after the first 6 of 64 frames: sent < 40 is 40 < 40; add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
-    // This policy starts to admit frames after its first refusal, and never stops.
+    // This policy begins to admit frames after its first refusal, and never stops admitting them.
     let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };
     assert_eq!(refusals(opens), [""; 0]);
 }

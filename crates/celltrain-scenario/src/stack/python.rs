@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StackSizes;
 
-/// A transport stack of your own as a Python class. Its module is imported in the process that executes the run. A run
+/// A user-defined transport stack as a Python class. Its module is imported in the process that executes the run. A run
 /// does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -20,14 +20,14 @@ pub struct Config {
     pub mtu: Bytes,
     /// Flow control: amount of data that the sender may send before the receiver reads it.
     pub receive_window: Bytes,
-    /// Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.
+    /// Data that the sender keeps until it is acknowledged. Default: eight times the receiver's window.
     pub send_buffer: Option<Bytes>,
     /// Congestion window at the start; 12000 bytes when absent.
     pub initial_window: Option<Bytes>,
     /// Round-trip time that is assumed until one has been measured.
     pub initial_rtt: Duration,
-    /// Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when absent, the
-    /// receiver's default of 25 ms.
+    /// Longest time for which the receiver may delay an acknowledgement, if the sender requests a limit. Default: the
+    /// receiver's own limit of 25 ms.
     pub ack_delay: Option<Duration>,
 }
 
@@ -45,7 +45,8 @@ impl Default for Config {
     }
 }
 
-/// Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat.
+/// Congestion control of quinn-proto. BBR is excluded, because it draws random numbers without a seed, so no run would
+/// repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(extend("x-refused" = {"bbr": "the random numbers of BBR have no seed, so runs would not be repeatable"}))]
@@ -60,16 +61,16 @@ pub enum QuicCongestion {
 const MIN_MTU: u64 = 1228;
 /// The largest packet with LLC/SNAP in the 65535 bytes of an AAL5 frame (RFC 2684, ITU-T I.363.5).
 const MAX_MTU: u64 = 65_527;
-/// Bytes of an MTU that are not the payload of a segment of the simulation's TCP, with whose segments results count.
+/// Number of bytes in an MTU that are not the payload of a segment of the simulation's TCP. Results count in such
+/// segments.
 const HEADERS: u64 = 40;
 /// quinn-proto reduces a window to two packets at most.
 const MIN_PACKETS: u64 = 2;
-/// The same range as for other stacks.
+/// The range is the same as for other stacks.
 const MAX_BUFFER: u64 = 1 << 30;
 const MIN_RTT: Duration = Duration::from_microseconds(1);
 const MAX_RTT: Duration = Duration::from_milliseconds(10_000);
-/// quinn-proto's timers do not wait for a shorter time, and a receiver on a short path waits at most 25 ms, its own
-/// limit.
+/// quinn-proto's timers ignore shorter times, and a receiver on a short path waits at most 25 ms, its own limit.
 const ACK_DELAYS: [Duration; 2] = [Duration::from_milliseconds(1), Duration::from_milliseconds(25)];
 
 impl Config {

@@ -22,8 +22,8 @@ pub struct Config {
     pub receive_window: Bytes,
     /// The sender's buffer; as large as the receiver's when absent.
     pub send_buffer: Option<Bytes>,
-    /// Longest time for which the receiver waits for a second segment before it acknowledges the first; 0s to
-    /// acknowledge every segment at once.
+    /// Longest time for which the receiver waits for a second segment before it acknowledges the first. With 0s, every
+    /// segment is acknowledged at once.
     pub ack_delay: Duration,
     /// True if a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
@@ -63,7 +63,7 @@ pub enum SmoltcpCongestion {
 pub enum SmoltcpReads {
     /// The application reads before smoltcp acknowledges the data.
     BeforeAcks,
-    /// After smoltcp has acknowledged it, which reduces the advertised window.
+    /// After smoltcp has acknowledged the data, which reduces the advertised window.
     AfterAcks,
 }
 

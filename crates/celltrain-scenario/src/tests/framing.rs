@@ -60,6 +60,30 @@ fn rules_of_aal5_are_refused_if_packets_delimit_themselves() {
 }
 
 #[test]
+fn settings_of_packet_switches_are_refused_where_they_have_no_meaning() {
+    let switch = |settings: &str| format!("[switch]\n{settings}\n");
+    let virtual_queues = PORT.replace("tail_drop = {}", "virtual_queuing.threshold = 40");
+    for (first, rest, expected) in [
+        ("", switch("cut_through = true"), "9: switch.cut_through = true is a setting for packets that delimit"),
+        ("", switch("admission = \"end\""), "9: switch.admission = \"end\" is a setting for packets that delimit"),
+        (
+            "cell.size = \"250B\"\n",
+            switch("cut_through = true\nadmission = \"fits\""),
+            "11: switch.admission = \"fits\" needs ports that store packets whole; set cut_through = false, or admission = \
+             \"start\"",
+        ),
+    ] {
+        let faults = messages(&format!("{first}{LAN}{PORT}{rest}"));
+        let [fault] = &faults[..] else { panic!("there is one fault: {faults:#?}") };
+        assert!(fault.starts_with(&format!("test.toml:{expected}")), "{fault}");
+    }
+    let fits = switch("admission = \"fits\"");
+    let faults = messages(&format!("cell.size = \"250B\"\n{LAN}{virtual_queues}{fits}"));
+    let [fault] = &faults[..] else { panic!("there is one fault: {faults:#?}") };
+    assert!(fault.contains("follows single cells in virtual queues"), "{fault}");
+}
+
+#[test]
 fn merging_vcs_are_refused_if_packets_delimit_themselves() {
     let merging = "duration = \"20ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n[port.default]\nbuffer = 600\n\
                    policy.epd.threshold = 300\n";
@@ -73,7 +97,7 @@ fn merging_vcs_are_refused_if_packets_delimit_themselves() {
 }
 
 #[test]
-fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_full() {
+fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_completely_full() {
     let incast = r#"duration = "5ms"
 cell.size = "250B"
 [topology.star]
@@ -93,17 +117,85 @@ cells = 300
 [switch."*".memory.pool.main.policy.dynamic_threshold]
 alpha = 0.5
 "#;
-    for (framing, is_cut) in [("aal5", true), ("packets", false)] {
-        let reading = read(&format!("framing = \"{framing}\"\n{incast}"));
+    for (settings, is_cut, beyond) in [
+        ("framing = \"aal5\"", true, 0),
+        ("switch.cut_through = true", false, 8 * 5),
+        ("", false, 8 * 5),
+        ("switch.admission = \"end\"", false, 8 * 5),
+        ("switch.admission = \"fits\"", false, 2),
+    ] {
+        let reading = read(&format!("{settings}\n{incast}"));
         assert_eq!(reading.faults, []);
         let result = Engine::Fast.run_to_end(&reading.network.expect("the scenario is valid"));
         let counters = || result.ports.iter().map(|port| port.counters);
         let refused: u64 = counters().map(|all| all.discarded_frames).sum();
         let cut: u64 = counters().map(|all| all.cut_frames).sum();
-        assert_eq!((cut > 0, refused > 0), (is_cut, !is_cut), "{framing}");
-        // Each of the eight packets that arrive at the same time has six cells. It may exceed the threshold by five.
+        assert_eq!((cut > 0, refused > 0), (is_cut, !is_cut), "{settings}");
+        // Each of the eight packets that arrive at the same time has six cells. It may exceed the threshold by five. A queue
+        // of 96 cells admits another packet, because its own cells do not count in Q.
         let longest = result.memories.raw[0].queues.iter().map(|queue| queue.counters.max_cells).max();
-        assert!(longest.expect("there are queues") <= 100 + 8 * 5, "{longest:?}");
+        assert!(longest.expect("there are queues") <= 100 + beyond, "{settings}: {longest:?}");
+    }
+}
+
+/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one host at once and the
+/// memory of its leaf switch has `cells` cells.
+fn incast(settings: &str, cells: u32) -> (u64, f64) {
+    let scenario = format!(
+        r#"duration = "100ms"
+cell.size = "256B"
+[topology.leaf_spine]
+leaves = 2
+spines = 1
+hosts_per_leaf = 64
+host_rate = "100Gbps"
+host_delay = "2us"
+uplink_rate = "6400Gbps"
+uplink_delay = "0s"
+[incast.query]
+senders = 32
+receivers = ["host1"]
+bytes = "1295360B"
+interval = "60ms"
+handshake = false
+[tcp.newreno]
+mss = "4048B"
+receive_window = "4MB"
+timer_granularity = "1ms"
+minimum_rto = 10
+initial_rto = "10ms"
+initial_window = 10
+[switch]
+{settings}
+[switch."*".memory]
+cells = {cells}
+[switch."*".memory.pool.main.policy.dynamic_threshold]
+"#
+    );
+    let reading = read(&scenario);
+    assert_eq!(reading.faults, []);
+    let network = reading.network.expect("the scenario is valid");
+    let units_per_second = network.clock().units_per_second;
+    let result = Engine::Fast.run_to_end(&network);
+    let refused = result.memories.raw[0].queues.iter().map(|queue| queue.counters.refused).sum();
+    let longest = (result.requests.iter().flat_map(|group| &group.records))
+        .map(|record| record.completed().expect("the answer arrives") - record.opened)
+        .max();
+    (refused, longest.expect("the hosts answer").0 as f64 * 1e3 / units_per_second as f64)
+}
+
+#[test]
+fn answers_to_an_incast_in_a_memory_that_is_five_percent_too_small_wait_for_one_timer() {
+    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a packet
+    // waits until it is whole. If cells leave as they come, each of the 32 packets that arrive together may exceed the
+    // threshold by all cells but one.
+    for (settings, smallest) in
+        [("", 9913), ("admission = \"fits\"", 9928), ("admission = \"end\"", 9943), ("cut_through = true", 8989)]
+    {
+        assert_eq!(incast(settings, smallest).0, 0, "{settings}");
+        assert!(incast(settings, smallest - 1).0 > 0, "{settings}");
+        let (refused, longest) = incast(settings, smallest * 19 / 20);
+        assert!((1..=32).contains(&refused) && (10.0..11.1).contains(&longest), "{settings}: {refused}, {longest} ms");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of memories that ports share: the networks built from scenarios, and the faults in their tables.
+//! Tests of memories shared by ports: the networks built from scenarios, and the faults in their tables.
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
@@ -101,7 +101,7 @@ policy.static_thresholds = {}
             let name = &network.links[queue.link].name;
             (name.as_str(), queue.priority, memory.pools[queue.pool].name.as_str()) == (link, priority, pool)
         });
-        found.next().unwrap_or_else(|| panic!("{link} has no queue of priority {priority} in {pool}"))
+        found.next().unwrap_or_else(|| panic!("{link} has no queue of priority {priority} in the pool {pool}"))
     };
     let out = queue("sw->host4", 3, "out");
     assert_eq!((out.reserve, out.alpha), (10, Some(2.0)));
@@ -193,7 +193,7 @@ fn only_ports_of_a_switch_with_a_memory_table_share_a_buffer() {
 }
 
 #[test]
-fn a_memory_policy_that_removes_waiting_cells_requires_queues_that_allow_removal() {
+fn a_memory_policy_that_removes_waiting_cells_requires_ports_that_support_removal() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(

@@ -108,7 +108,7 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
 }
 
 #[test]
-fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_their_vc() {
+fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_a_vc_of_a_request() {
     let hosts = "duration = \"1ms\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [\"s\"]\nlinks = [\
                  { between = [\"a\", \"s\"], delay = \"1us\" }, { between = [\"b\", \"s\"], delay = \"1us\" }]\n";
     let tables = "[port.default]\nbuffer = 1000\npolicy.ppd = {}\n[requests.web]\nload = 0.1\nsizes = \"10kB\"\n";
@@ -124,4 +124,24 @@ fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_th
     let leaf_spine = REQUESTS.split("[requests").next().unwrap();
     let [alone] = &messages(leaf_spine)[..] else { panic!("the scenario has one fault") };
     assert!(alone.ends_with("topology.leaf_spine has no flows; write a table [requests.NAME] or [incast.NAME]"));
+}
+
+#[test]
+fn a_run_that_ends_when_all_have_finished_needs_an_end_of_the_measured_time_and_something_to_wait_for() {
+    let star = "topology.star = { hosts = 3, link_delay = '5us' }";
+    let web = "requests.web = { load = 0.3, sizes = '10kB' }";
+    for (tables, says) in [
+        (format!("{star}\n{web}"), "has no effect without measure.to: new requests open until the end of the run"),
+        (
+            "topology.n_source = { sources = 2, link_delay = '5us' }".to_owned(),
+            "has no effect: no flow sends a file, and there are no requests",
+        ),
+    ] {
+        let text = format!(
+            "duration = '1s'\nuntil = 'finished'\n{tables}\nport.default = {{ buffer = 100, policy.epd = {{}} }}"
+        );
+        let found = read(&text).faults;
+        assert!(found.len() == 1 && found[0].message.contains(says), "{found:?} lacks {says}");
+        assert!(found[0].message.starts_with("test.toml:2: until = \"finished\""), "{found:?}");
+    }
 }

@@ -95,7 +95,7 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
 }
 
 #[test]
-fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_its_segments_may_exceed_the_longest_frame() {
+fn tcp_settings_that_no_flow_uses_give_a_warning_and_may_have_segments_longer_than_the_longest_frame() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
     let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
@@ -108,7 +108,7 @@ fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_its_segments_may_exceed_the
 }
 
 #[test]
-fn an_unknown_protocol_stack_and_a_second_transport_for_one_flow_are_refused() {
+fn an_unknown_protocol_stack_is_refused_and_so_is_a_second_transport_for_one_flow() {
     let found = faults("[stack.smolttcp]");
     assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
     let found = faults("[flow.tcp1]\nstack.smoltcp = {}\ntcp.reno = {}");
@@ -126,4 +126,65 @@ fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
     assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
     let found = faults(&format!("[stack.smoltcp]\n{measure}"));
     assert!(found[0].contains("has no effect: no flow uses the simulation's own TCP"), "{found:?}");
+}
+
+/// A star of four hosts whose requests have these keys, with the given tables.
+fn requests(own: &str, tables: &str) -> Reading {
+    read(&format!(
+        "duration = '1s'\n{tables}\n[topology.leaf_spine]\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\
+         host_rate = '100Mbps'\nhost_delay = '10us'\nuplink_rate = '200Mbps'\n[requests.web]\nload = 0.3\nsizes = '10kB'\n{own}\n\
+         [port.default]\nbuffer = 2000\npolicy.epd = {{}}\n"
+    ))
+}
+
+#[test]
+fn requests_use_the_common_protocol_stack_unless_they_have_a_transport_of_their_own() {
+    let outside = |own: &str, tables: &str| {
+        let reading = requests(own, tables);
+        assert_eq!(reading.faults, []);
+        let group = &reading.network.unwrap().requests.groups.raw[0];
+        (group.outside, group.tcp.options().mss.bytes)
+    };
+    let common = "stack.smoltcp = { mss = '1460B' }";
+    assert_eq!(outside("", ""), (false, 512));
+    assert_eq!(outside("", common), (true, 1460));
+    assert_eq!(outside("stack.quic = {}", ""), (true, 1460));
+    assert_eq!(
+        outside(
+            "stack.quic = { mtu = '9180B' }",
+            "incast.query = { senders = 2, bytes = '1kB', interval = '1ms' }\nstack.smoltcp = {}"
+        )
+        .1,
+        9140
+    );
+}
+
+#[test]
+fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
+    for (own, tables, says) in [
+        (
+            "tcp.reno = {}",
+            "stack.smoltcp = {}",
+            "stack.smoltcp is used by no flow and no request: each has a transport of its own",
+        ),
+        (
+            "stack.smoltcp = {}\ntcp.reno = {}",
+            "",
+            "requests.web.stack.smoltcp is a second transport for the requests, in addition to [requests.web.tcp.reno]",
+        ),
+        (
+            "stack.smoltcp = {}\nhandshake = false",
+            "",
+            "requests.web.handshake = false is not possible with stack.smoltcp, which opens its connections; leave it out",
+        ),
+        ("stack.smoltcp = { mss = '47B' }", "", "requests.web.stack.smoltcp.mss = \"47B\" must be from 48B"),
+    ] {
+        let found = requests(own, tables).faults;
+        assert!(found.len() == 1 && found[0].message.contains(says), "{found:?} lacks {says}");
+    }
+    let found = faults("[stack.smoltcp]\n[flow.tcp1-3]\ntcp.reno = {}");
+    assert!(found.len() == 1 && found[0].contains("stack.smoltcp is used by no flow"), "{found:?}");
+    let warnings = |tables| requests("", tables).warnings.into_iter().map(|one| one.message).collect::<Vec<_>>();
+    assert_eq!(warnings("stack.smoltcp = {}\ntcp.reno = {}"), ["tcp.reno has no effect: stack.smoltcp replaces it"]);
+    assert_eq!(warnings("stack.smoltcp = {}\ntcp.vanilla.tick_phase = 'random'").len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Switches in a row: long connections cross all links between them, cross connections one link each.
+//! Switches in a row. Long connections cross all links between switches, and cross connections only one link each.
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
@@ -24,15 +24,15 @@ use crate::scope::Scope;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Chain")]
 pub struct Config {
-    /// m: number of links between switches, one after another.
+    /// m: number of links between switches in the row.
     #[schemars(range(min = 1, max = 10_000))]
     pub hops: u32,
     /// Number of connections that cross all links between switches.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub long: u32,
-    /// c: number of connections, on each of these links, that cross only this link; they enter at one switch and leave
-    /// at the next.
+    /// c: number of connections on each of these links that cross only this link. They enter at one switch and leave at
+    /// the next.
     #[schemars(range(min = 0, max = 100_000))]
     pub cross: u32,
     /// Rate of every link between switches.
@@ -40,10 +40,10 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay of every link between switches, one way.
     pub link_delay: Duration,
-    /// Rate of every link between a host and its switch; `link_rate` when absent.
+    /// Rate of every link between a host and its switch. Default: `link_rate`.
     #[serde(default)]
     pub access_rate: Option<BitRate>,
-    /// Propagation delay of every link between a host and its switch, one way; `link_delay` when absent.
+    /// Propagation delay of every link between a host and its switch, one way. Default: `link_delay`.
     #[serde(default)]
     pub access_delay: Option<Duration>,
 }

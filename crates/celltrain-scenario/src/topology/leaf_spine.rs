@@ -1,6 +1,6 @@
 //! Leaf switches with hosts, each connected to every spine switch.
 //!
-//! Source: this project; the networks of Alizadeh and others (CONGA, SIGCOMM 2014), Figure 1, have this form.
+//! Source: this project. The networks of Alizadeh and others (CONGA, SIGCOMM 2014), Figure 1, have the same form.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Graph, NodeKind};
@@ -35,15 +35,15 @@ pub struct Config {
     pub host_rate: BitRate,
     /// Propagation delay of every link between a host and its leaf switch, one way.
     pub host_delay: Duration,
-    /// Rate of every link between a leaf switch and a spine switch; when absent, it follows from `oversubscription` or
-    /// equals `host_rate`.
+    /// Rate of every link between a leaf switch and a spine switch. Default: computed from `oversubscription`, or
+    /// `host_rate`.
     #[serde(default)]
     pub uplink_rate: Option<BitRate>,
     /// Sum of the rates of a leaf switch's hosts divided by the sum of the rates of its links to spine switches, instead
     /// of `uplink_rate`.
     #[serde(default)]
     pub oversubscription: Option<f64>,
-    /// Propagation delay of every link between a leaf switch and a spine switch, one way; `host_delay` when absent.
+    /// Propagation delay of every link between a leaf switch and a spine switch, one way. Default: `host_delay`.
     #[serde(default)]
     pub uplink_delay: Option<Duration>,
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn oversubscription_divides_the_link_rate_of_the_hosts_among_the_uplinks_of_a_leaf() {
-        // Two hosts send at 155.52 Mb/s each; three uplinks share half of the sum.
+        // Two hosts send at 155.52 Mb/s each. Three uplinks share half of their total rate.
         assert_eq!(sample().rate_of_uplinks(), BitRate::from_bits_per_second(51_840_000));
         assert_eq!(Config { oversubscription: None, ..sample() }.rate_of_uplinks(), sample().host_rate);
     }

@@ -69,7 +69,7 @@ impl Access<'_> {
 
 const RATES: &str = "access_rates";
 const DELAYS: &str = "access_delays";
-/// Key for all hosts that have no entry in a table.
+/// Key for all hosts without an entry in a table.
 const DEFAULT: &str = "default";
 
 /// Looks up a host in a table. Uses the entry with its name, the first range that contains it, or the default entry.

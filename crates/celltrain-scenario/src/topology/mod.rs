@@ -28,15 +28,17 @@ use crate::scope::Scope;
 registry! {
     /// The topology: a table whose only key is the name of its kind.
     pub enum Topology(module::Config) {
-        /// N sources, two switches, N destinations; only the link between the switches is congested.
+        /// N sources, two switches and N destinations. Only the link between the switches is congested.
         n_source: NSource,
-        /// Groups of sources whose VCs merge at local switches into one VC per group; these share a link.
+        /// Groups of sources. At a local switch, the VCs of a group merge into one VC, and these VCs share a link.
         vc_merge: VcMerge,
         /// IP networks on both sides of an ATM network; each source and destination has its own edge device.
         internetwork: Internetwork,
-        /// Switches in a row: long connections cross all links between them, others one link each (parking lot).
+        /// Switches in a row (parking lot): long connections cross all links between switches, and other connections
+        /// cross one link each.
         chain: Chain,
-        /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
+        /// Hosts around one switch. All send to one host, each sends to its neighbour, or each sends to every other
+        /// host.
         star: Star,
         /// Leaf switches with hosts, each connected to every spine switch; traffic is requests and incasts.
         leaf_spine: LeafSpine,
@@ -70,17 +72,17 @@ pub trait Configure {
     /// Returns [`Interrupted`] if cancelled.
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted>;
 
-    /// Returns the switch ports that need a table. The others have unlimited buffers unless they have a table.
+    /// Returns the switch ports that need a table. Other ports have unlimited buffers unless they have a table.
     fn congests(&self) -> Congests {
         Congests::Bottleneck
     }
 
-    /// Reports that the topology has no flow and the scenario no other traffic.
+    /// Reports that the topology has no flow and the scenario has no other traffic.
     fn without_flows(&self, scope: &mut Scope<'_>) {
         scope.refuse("has no flows; write a table [requests.NAME] or [incast.NAME]");
     }
 
-    /// Checks properties that require a layout, and whose faults do not prevent other checks.
+    /// Checks properties that require a layout, if their faults do not prevent other checks.
     fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
         let _ = (layout, scope);
     }
@@ -114,7 +116,7 @@ pub enum Congests {
     Bottleneck,
     /// The bottleneck, and every port crossed by the data of more than one flow.
     SharedLinks,
-    /// Every port that a flow crosses, reported by its own name.
+    /// Every port that a flow crosses. Each is reported by its own name.
     Everywhere,
 }
 
@@ -134,9 +136,9 @@ pub struct Layout {
 pub struct Route {
     /// Name of the flow.
     pub name: String,
-    /// Links of its data.
+    /// Links of the flow's data.
     pub data: Vec<LinkIndex>,
-    /// Links of its acknowledgements.
+    /// Links of the flow's acknowledgements.
     pub acks: Vec<LinkIndex>,
     /// Start time.
     pub start: Duration,

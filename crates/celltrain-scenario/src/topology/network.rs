@@ -1,6 +1,6 @@
 //! A general network of hosts, switches, edge devices, links and flows.
 //!
-//! Source: this project. A flow without a given path takes one with the fewest links.
+//! Source: this project. A flow without a given path takes a path with the fewest links.
 
 mod check;
 
@@ -40,13 +40,13 @@ pub struct Config {
     pub links: Vec<LinkConfig>,
     /// Connections.
     pub flows: Vec<FlowConfig>,
-    /// Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections relative to its
-    /// rate when absent. The table of ports may call this port `bottleneck`.
+    /// Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most connections
+    /// relative to its rate. The table of ports may call this port `bottleneck`.
     #[serde(default)]
     pub bottleneck: Option<String>,
 }
 
-/// A link between two nodes, with the same properties in both directions unless specified otherwise.
+/// A link between two nodes. Both directions have the same properties unless specified otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
@@ -57,10 +57,10 @@ pub struct LinkConfig {
     pub rate: BitRate,
     /// Propagation delay of the link, in each direction.
     pub delay: Duration,
-    /// Rate in the other direction, from the second node to the first; `rate` when absent.
+    /// Rate in the other direction, from the second node to the first. Default: `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_back: Option<BitRate>,
-    /// Propagation delay in the other direction; `delay` when absent.
+    /// Propagation delay in the other direction. Default: `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_back: Option<Duration>,
 }
@@ -69,21 +69,21 @@ pub struct LinkConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
-    /// Name in results; `tcp1`, `tcp2` and so on by position when absent.
+    /// Name of the flow in results. Default: `tcp1`, `tcp2` and so on, by position.
     #[serde(default)]
     pub name: Option<String>,
     /// Host that sends the flow's data.
     pub from: String,
     /// Host that receives the flow's data.
     pub to: String,
-    /// Nodes that the flow's data crosses, including both ends; a path with the fewest links when absent.
-    /// Acknowledgements return the same way.
+    /// Nodes that the flow's data crosses, including both ends. Default: a path with the fewest links. Acknowledgements
+    /// return the same way.
     #[serde(default)]
     pub path: Option<Vec<String>>,
     /// Time at which the flow starts to send.
     #[serde(default)]
     pub start: Duration,
-    /// VC that the flow's data uses; a separate VC with the flow's name when absent. All flows of a VC must end at the
+    /// VC that the flow's data uses. Default: a separate VC with the flow's name. All flows of a VC must end at the
     /// same host. Flows from the same host share the VC. Flows from different hosts merge where their paths meet,
     /// without interleaving frames.
     #[serde(default)]
@@ -91,7 +91,7 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// Returns the name, or a name derived from the flow's position in the list if it has none.
+    /// Returns the name. Without a name, returns one derived from the flow's position in the list.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }
@@ -190,7 +190,7 @@ impl Config {
         Layout { graph, flows, bottleneck }
     }
 
-    /// Returns the data paths of some flows. A flow has no path if a link on its given path is missing, or if its hosts
+    /// Returns the data paths of some flows. A flow has no path if a link on its given path is missing, or its hosts
     /// are not connected. Returns `None` if all paths together exceed [`MAX_CROSSINGS`] links.
     #[expect(
         clippy::arithmetic_side_effects,
@@ -241,8 +241,8 @@ impl Config {
     }
 }
 
-/// Returns the link with the most connections relative to its rate. In a tie, links that leave a switch are preferred,
-/// then the first link.
+/// Returns the link with the most connections relative to its rate. In a tie, a link that leaves a switch is preferred,
+/// and then the first link.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];

@@ -49,14 +49,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the switch of a host that has no other neighbour. All paths of such a host go through its switch, so one
-    /// search serves all hosts of the switch.
+    /// For a host without another neighbour, returns its switch. All paths of such a host go through this switch, so
+    /// one search serves all hosts of the switch.
     pub(crate) fn only_switch(&self, host: NodeIndex) -> Option<NodeIndex> {
         let &[(_, only)] = self.leaving(host) else { return None };
         Some(only).filter(|&node| self.graph.nodes[node].kind == NodeKind::Switch)
     }
 
-    /// Returns the links that leave a node, in order, and the nodes they lead to.
+    /// Returns the links that leave a node, with the nodes they lead to, in order.
     pub(crate) fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
         let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
 pub(crate) struct EqualPaths<'a> {
     search: Search<'a>,
     arriving: TiVec<NodeIndex, Vec<LinkIndex>>,
-    /// The node from which the last search started: the host, or its only switch.
+    /// The node from which the last search started: the host, or the only switch to which it is connected.
     root: Option<NodeIndex>,
     /// For each node, the number of links from the root.
     distance: TiVec<NodeIndex, Option<usize>>,
@@ -139,7 +139,8 @@ impl<'a> EqualPaths<'a> {
         Self { search: Search::new(graph), arriving, root: None, distance, ways }
     }
 
-    /// Searches from a host, unless the last search serves it too. Returns the number of links visited.
+    /// Searches from a host, unless the result of the last search also applies to it. Returns the number of links
+    /// visited.
     pub(crate) fn search(&mut self, from: NodeIndex) -> usize {
         let root = self.search.only_switch(from).unwrap_or(from);
         if self.root.replace(root) == Some(root) {
@@ -173,12 +174,12 @@ impl<'a> EqualPaths<'a> {
         looked_at
     }
 
-    /// Returns the number of shortest paths to a host after a search, which is 0 if it cannot be reached.
+    /// Returns the number of shortest paths to a host after a search; 0 if the host cannot be reached.
     pub(crate) fn count(&self, to: NodeIndex) -> u64 {
         self.distance[to].map_or(0, |_| self.ways[to])
     }
 
-    /// Returns all shortest paths between two hosts after a search from `from`, in the order of their links.
+    /// After a search from `from`, returns all shortest paths between the two hosts, in link order.
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
         let root = self.root.expect("the search from this node has already ended");
         let links = &self.search.graph.links;
@@ -229,7 +230,7 @@ mod tests {
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
     }
-    /// Two switches with two hosts each. Three other switches connect them, one of these by a longer path.
+    /// Two switches with two hosts each. Three other switches connect them, one of them by a longer path.
     fn diamond() -> Graph {
         let mut graph = Graph::default();
         let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_behind_another_host_or_an_edge_device_has_no_path() {
+    fn no_path_leads_to_a_destination_behind_another_host_or_edge_device() {
         let mut graph = Graph::default();
         let rate = BitRate::from_bits_per_second(1_000);
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Host));

@@ -47,12 +47,12 @@ pub struct Config {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "StarPattern")]
 pub enum Pattern {
-    /// All other hosts send to `host1`: n - 1 connections share one port.
+    /// All other hosts send to `host1`, so n - 1 connections share one port.
     #[default]
     ToOne,
-    /// Each host sends to the next, and the last to `host1`: data shares every port with acknowledgements.
+    /// Each host sends to the next, and the last host to `host1`. At every port, data and acknowledgements meet.
     Ring,
-    /// Each host sends to every other: n - 1 connections share each port.
+    /// Each host sends to every other host, so n - 1 connections share each port.
     AllPairs,
 }
 

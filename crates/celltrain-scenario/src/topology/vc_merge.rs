@@ -1,4 +1,4 @@
-//! Groups of sources, with each group merged into one VC.
+//! Groups of sources. Each group merges into one VC.
 //!
 //! Source: ATM Forum 97-0831, Figure 6; `docs/mechanisms.md` 7.
 

@@ -7,7 +7,7 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 
 /// Checks that a snapshot after two fifths of a run has the same delivered bytes, queues and windows as a recorder at
-/// that instant, and that the counters of three parts add up to those of the whole run.
+/// that instant, and that the counters of three parts of a run add up to those of the whole run.
 pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
     if fifth == Duration::default() {
@@ -35,11 +35,11 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, network);
     let parts = [part(None, &first), part(Some(&first), &second), part(Some(&second), &whole)];
     let sum = |of: fn(&RunResult) -> u64| parts.iter().map(of).sum::<u64>() == of(&whole);
-    same(sum(|run| run.cells.offered), "the offered cells of all parts add up to those of the run")?;
+    same(sum(|run| run.cells.offered), "the offered cells of all parts of a run add up to those of the whole run")?;
     same(sum(|run| run.flows.iter().map(|flow| flow.segments_sent).sum()), "segments in parts")?;
     same(
         sum(|run| run.ports.iter().map(|port| port.counters.forwarded).sum()),
-        "the forwarded cells of all parts add up to those of the run",
+        "the forwarded cells of all parts of a run add up to those of the whole run",
     )?;
     let seconds = |run: &RunResult| run.measured_to_s - run.measured_from_s;
     let bits: f64 = parts.iter().map(|run| run.goodput_mbps * seconds(run)).sum();

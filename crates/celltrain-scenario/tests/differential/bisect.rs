@@ -1,4 +1,4 @@
-//! Finds the first event at which the engines differ, and shows the history of both around it.
+//! Finds the first event at which the engines differ, and shows the events around it in both engines.
 //!
 //! Both engines can stop at any instant. So the search halves the time between an instant at which their states are equal
 //! and one at which they differ. Each state comes from a new run, because to look at the fast engine settles its ports,
@@ -25,10 +25,10 @@ use super::compare::{ON_THREADS, on_threads, recorder, same_results, same_series
 use super::steps;
 use super::watch::{NUMBERS, Numbers, ReportedEvents, numbers};
 
-/// Describes the first difference between the engines on a network, with the history of both around it.
+/// Describes the first difference between the engines on a network, with the events around it in both engines.
 pub(crate) fn first_difference(network: &Network) -> String {
     let found = Engines { fast: network, reference: network }.bisect();
-    found.map_or("the engines differ in no state or event".into(), |found| found.text)
+    found.map_or("the states and events of both engines are equal".into(), |found| found.text)
 }
 
 /// The first difference between the engines.
@@ -36,14 +36,14 @@ pub(crate) fn first_difference(network: &Network) -> String {
 struct Difference {
     /// The port with different states. `None` if the difference is elsewhere, or an engine panics.
     port: Option<String>,
-    /// The first event that differs, with the previous event of its frame. If unknown, all events at that time, at the
-    /// port if it is known.
+    /// The first event that differs, with the previous event of its frame. If this event is unknown, all events at that
+    /// time, and only those of the port if it is known.
     events: Vec<String>,
     /// The complete difference, with both histories.
     text: String,
 }
 
-/// The networks that the two engines simulate. They are equal, unless a test plants a difference.
+/// The networks that the two engines simulate. They are equal, unless a test makes them differ on purpose.
 struct Engines<'a> {
     fast: &'a Network,
     reference: &'a Network,
@@ -61,7 +61,7 @@ enum Way {
 }
 
 const MODES: [PortMode; 3] = [PortMode::Planned, PortMode::Trains, PortMode::Streams];
-/// Number of instants at which states are compared if they are equal at the end of the run.
+/// Number of instants at which states are compared, if the engines agree at the end of the run.
 const INSTANTS: u64 = 8;
 /// Binary logarithm of the number of events covered by one hash.
 const BLOCK: u32 = 6;
@@ -122,8 +122,9 @@ impl Engines<'_> {
         Some(Difference { port: name, events: here, text })
     }
 
-    /// Returns the first event after which a number of a port is beyond the fast engine's at the instant `at`, or beyond
-    /// the reference engine's own if the fast engine is ahead. A decision about a frame that caused it is included.
+    /// Returns the first event after which a counter of a port exceeds its value in the fast engine at the instant
+    /// `at`, or, if the fast engine is ahead, its value in the reference engine. If a decision about a frame was the
+    /// cause, that decision is included.
     fn first_event(&self, events: &[(Time, Event)], ports: &[Parted], at: Time) -> Option<Range<usize>> {
         let mut all = ReportedEvents::new(self.reference);
         let mut ahead = None;
@@ -168,7 +169,8 @@ impl Engines<'_> {
         Some((way, differs))
     }
 
-    /// Returns the difference between the states at the end of an instant, and the ports that differ.
+    /// Returns the difference between the states of both engines at the end of an instant, and the ports at which they
+    /// differ.
     fn difference(&self, way: Way, at: Time) -> Option<(String, Vec<Parted>)> {
         let reference = match state(Engine::Reference, way, self.reference, at) {
             Ok(state) => state?,
@@ -284,7 +286,7 @@ impl Engines<'_> {
     }
 }
 
-/// A port at which the engines differ, with the numbers of the fast engine and of the reference engine.
+/// A port at which the engines differ, with its counters in the fast engine and in the reference engine.
 struct Parted {
     link: LinkIndex,
     numbers: [[u64; 2]; NUMBERS],
@@ -296,7 +298,7 @@ impl Parted {
     }
 }
 
-/// Returns the range of an event and of the events before it that decided about its frame.
+/// Returns the range from the events that decided about a frame to the event itself.
 fn with_frame(events: &[(Time, Event)], number: usize) -> Range<usize> {
     let is_decision = |(time, event): &&(Time, Event)| *time == events[number].0 && matches!(event, Event::Frame(_));
     number - events[..number].iter().rev().take_while(is_decision).count()..number + 1
@@ -321,7 +323,7 @@ fn link_of(event: &Event) -> Option<LinkIndex> {
 /// Returns the state of an engine at the end of an instant, or the message of its panic. Returns `None` if the network
 /// cannot be run in this way.
 fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option<State>, String> {
-    // The clock rounds these picoseconds to the given instant.
+    // The clock rounds this number of picoseconds to the given instant.
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
     let since_start =
@@ -465,7 +467,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn bisection_reports_a_frame_that_only_the_fast_engine_refuses_as_the_first_difference() {
+    fn if_only_the_fast_engine_refuses_a_frame_bisection_reports_this_frame_as_the_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the two engines give different results");
@@ -486,14 +488,14 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn bisection_between_engines_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
+    fn if_only_the_fast_engine_delays_a_flow_bisection_finds_the_start_of_the_flow() {
         let reference = network("X < 40");
         let mut fast = reference.clone();
         fast.flows.raw[2].start = Duration::from_microseconds(2_005);
         let engines = Engines { fast: &fast, reference: &reference };
         let all = engines.both(|engine, network| EndEvents::of(engine, network, 0..u64::MAX).events);
         let first = differs(&all).expect("the two engines give different results");
-        assert!(first > 1 << BLOCK, "the difference is not in the first block");
+        assert!(first > 1 << BLOCK, "the first difference lies in a later block");
         let found = engines.bisect().expect("the two engines give different results");
         assert!(found.text.contains(&format!("event {first} of the end systems differs")), "{}", found.text);
         assert!(found.text.contains(&engines.show(&all[1][first].1)), "{}", found.text);

@@ -1,5 +1,5 @@
-//! A campaign runs many networks of all trials, and counts how often they reach each rare situation. The archive stores
-//! small networks that reach these situations.
+//! A campaign runs many networks of all trials, and counts how often they reach each rare situation. The archive
+//! contains small networks that reach these situations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,15 +13,15 @@ use proptest::prelude::*;
 
 use super::trials::{Drawn, FOLDER, TRIALS, Trial};
 
-/// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines differ
-/// on one of them, or if none of them reaches one of the situations. With `CELLTRAIN_BLESS=1`, writes the archive.
+/// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines
+/// differ on any network, or if some situation is never reached. With `CELLTRAIN_BLESS=1`, writes the archive.
 #[test]
 #[ignore = "slow; run make campaign NAME=differential"]
 fn campaign() {
     let number =
         |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("the value is a number"));
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));
-    // The same panic occurs many times while a network is shrunk.
+    // Shrinking a network causes the same panic many times.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = run(&archive().chain(plan(count, seed)).collect::<Vec<_>>());
@@ -39,7 +39,7 @@ fn campaign() {
 }
 
 #[test]
-fn both_engines_agree_on_archived_networks_and_these_reach_half_of_all_known_situations() {
+fn both_engines_agree_on_archived_networks_which_together_reach_half_of_all_known_situations() {
     let mut reached = BTreeSet::new();
     for (trial, seed) in archive() {
         coverage::take_reached_here();
@@ -76,7 +76,7 @@ fn write_archive(reached: BTreeMap<&'static str, Reached>) {
         let best = examples
             .iter()
             .max_by(|a, b| rank(a).total_cmp(&rank(b)))
-            .expect("every situation has at least one example");
+            .expect("every rare situation has at least one example network");
         lines.insert(format!("{},{}\n", best.case.0.name, best.case.1));
         missing.retain(|name| !best.reached.contains(name));
     }
@@ -108,7 +108,7 @@ fn plan(count: u64, seed: u64) -> Vec<Case> {
 #[derive(Default)]
 struct Reached {
     networks: u64,
-    /// The fastest of these networks, fastest first.
+    /// The networks that run fastest, in order of time.
     fastest: Vec<Example>,
 }
 

@@ -70,7 +70,7 @@ fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
 }
 
 fn same_memories(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
-    // A queue without a threshold has NaN.
+    // A queue without a threshold has the value NaN.
     let thresholds = |of: &Recorder| of.memory_threshold_cells.iter().map(|cells| cells.to_bits()).collect::<Vec<_>>();
     same("cells in memories", &fast.memory_cells, &reference.memory_cells)?;
     same("cells in the shared parts of memories", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
@@ -91,7 +91,7 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
     }
     for (port, found) in result.ports.iter().enumerate() {
         let largest = recorder.queue_cells_largest.iter().skip(port).step_by(ports).max();
-        // The queue may grow after the last sample, unless that sample is at the end of the run.
+        // The queue may grow after the last sample, unless this sample is taken at the end of the run.
         let is_whole = network.duration.picoseconds.is_multiple_of(SAMPLES);
         let fits = |&largest: &u32| largest == found.max_queue_cells || (!is_whole && largest < found.max_queue_cells);
         if !largest.is_some_and(fits) {
@@ -104,7 +104,7 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
 pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
     [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 
-/// Runs on several threads even if there is little to gain. Returns `None` if the network cannot be partitioned.
+/// Runs on several threads even if that is no faster. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let options = ParallelOptions { threads, at_any_cost: true };
     Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing cancels this run")
@@ -139,7 +139,7 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("losses", &fast.losses.raw, &reference.losses.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
-    // Compare the remaining fields, which are short.
+    // Compare the remaining fields, which have few values.
     if fast != reference {
         let shown = |result: &RunResult| {
             let (flows, ports, memories) = (TiVec::new(), TiVec::new(), TiVec::new());
@@ -159,7 +159,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
     let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
-    // In a shorter measuring window, more data may arrive than was sent.
+    // In a shorter measuring window, more data may arrive than is sent in it.
     let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);
@@ -197,7 +197,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
             let new = u64::from(record.segments_sent - record.retransmitted_segments);
             let is_complete = record.completed().is_some();
-            must(!is_complete || new >= segments, "the bytes of complete files were sent", record)?;
+            must(!is_complete || new >= segments, "all bytes of complete files were sent", record)?;
             must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
         }
     }
@@ -210,7 +210,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
         must(
             edge.eligible_frames + edge.tagged_frames == judged,
-            "frames are eligible or tagged at the edge switch only",
+            "frames become eligible or tagged only at the edge switch",
             found,
         )?;
         must(!vc.tagged || edge.eligible_frames == 0, "tagged frames are not eligible", found)?;
@@ -219,8 +219,8 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
         // A VC that carries only acknowledgements has as many frames as its receiver sends.
-        must(frames.is_empty() || edge.frames <= sent, "frames at the edge have been sent", found)?;
-        must(edge.frames >= came, "arriving frames have passed the edge", found)?;
+        must(frames.is_empty() || edge.frames <= sent, "frames that reach the edge were sent before", found)?;
+        must(edge.frames >= came, "frames that arrive have passed the edge before", found)?;
     }
     for found in &result.ports {
         must((0.0..=1.0).contains(&found.utilisation), "the value is a share from 0 to 1", found)?;

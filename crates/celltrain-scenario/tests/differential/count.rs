@@ -14,10 +14,10 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Features that no list of the schema contains.
+/// Features that are not in any list of the schema.
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
-    "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
+    "a contract without tagging", "a tagged VC", "a merge", "VCs with contracts that merge into one",
     "a merge with a scheduler", "packets with a scheduler", "a controlled rate", "an ABR VC behind an edge device",
     "out-of-rate RM cells", "an edge device", "hosts with processing time", "hosts with random processing times",
     "clocks with an offset or a skew", "starts at random", "packets that delimit themselves",
@@ -97,7 +97,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         if let Some(contract) = &vc.contract {
             others.push((true, "a contract"));
             others.push((!contract.tagging, "a contract without tagging"));
-            others.push((vc.merge.is_some(), "a merge of VCs with contracts"));
+            others.push((vc.merge.is_some(), "VCs with contracts that merge into one"));
         }
     }
     all.extend(others.into_iter().filter(|(has, _)| *has).map(|(_, what)| what.to_string()));

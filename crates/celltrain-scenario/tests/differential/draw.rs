@@ -2,8 +2,8 @@
 //! links.
 //!
 //! Each network may use only a random half of the features and of the models of each list ([`Swarm`]). So some networks
-//! have several VCs with contracts, or only ports under EPD, which a mixture of everything rarely has (Groce and others,
-//! "Swarm testing", ISSTA 2012).
+//! have several VCs with contracts, or only ports under EPD, which a mixture of all features rarely contains (Groce and
+//! others, "Swarm testing", ISSTA 2012).
 
 #[path = "meshes.rs"]
 pub(crate) mod meshes;
@@ -102,8 +102,8 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws up to forty sources that start at almost the same time, over almost identical links, so that long trains of
-/// cells repeatedly coincide or alternate. In one measurement, 79 % of the cells at contended ports were in ties of
-/// their own, 8 % in rounds of ties, 9 % alone between others, and 3 % in uninterrupted runs (62 % on random networks).
+/// cells repeatedly coincide or alternate. In one measurement, 79 % of the cells at contended ports were in single
+/// ties, 8 % in rounds of ties, 9 % between other cells, and 3 % in uninterrupted runs (62 % on random networks).
 pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -177,8 +177,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Draws topologies that are described by a few numbers, written as general networks. Some links differ between
-/// directions.
+/// Draws topologies that have only a few parameters, written as general networks. Some links differ between directions.
 pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
     let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[65_535, 300_000] };
@@ -279,7 +278,7 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("the schema lists this name")
 }
 
-/// Rates in bit/s. There are few, so that ties are common. Two of them share no time unit with the others.
+/// Rates in bit/s. There are only a few, so that ties are common. Two of them have no common time unit with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
 /// Rates in bit/s, most of which are multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
@@ -303,7 +302,7 @@ fn line(rates: &'static [u64], delays: &'static [u64]) -> BoxedStrategy<Line> {
     (select(rates), select(delays)).boxed()
 }
 
-/// Draws whether rates and whether delays differ between links, each with probability `how_often`.
+/// Draws whether the rates of links differ, and whether their delays differ, each with probability `how_often`.
 fn mixed(how_often: f64) -> BoxedStrategy<(bool, bool)> {
     (prop::bool::weighted(how_often), prop::bool::weighted(how_often)).boxed()
 }
@@ -349,7 +348,7 @@ struct Own {
     edge: Edge,
 }
 
-/// Windows below this number are in segments.
+/// Windows below this number are in segments, others in bytes.
 const SEGMENTS: u64 = 100;
 
 /// Segment sizes and windows in bytes.
@@ -360,7 +359,7 @@ struct Sizes {
 }
 
 impl Rest {
-    /// Creates the scenario, without incompatible options.
+    /// These networks often use features that need AAL5, and keep them.
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
@@ -428,6 +427,7 @@ impl Rest {
         Scenario {
             name: String::new(),
             duration: self.duration,
+            until: celltrain_core::until::Until::Duration,
             seed: self.seed,
             vc: vcs.collect(),
             flow,
@@ -453,7 +453,7 @@ impl Rest {
     }
 }
 
-/// Removes the parts of a scenario to which these keys refer. Returns whether there were any.
+/// Removes the parts of a scenario to which these keys refer. Returns whether any were removed.
 fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     let faulty = |path: &str| keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}.")));
     if faulty("framing") {
@@ -486,7 +486,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // Together the VCs are guaranteed more than the link's rate, so remove the last one.
+        // The VCs together have guarantees above the link's rate, so remove the last VC.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());
@@ -790,7 +790,7 @@ struct Port {
     beyond_a_frame: Option<u32>,
 }
 
-/// A model from a list: one that the network may use, or a given one.
+/// A model from a list: one of the models that the network may use, or a given model.
 #[derive(Clone, Copy, Debug)]
 enum Model {
     Picked(Pick),
@@ -806,7 +806,7 @@ impl Model {
     }
 }
 
-/// Draws a port, which has its own scheduler with probability `how_often`.
+/// Draws a port. With probability `how_often`, it has its own scheduler.
 fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> {
     let model = || any::<Pick>().prop_map(Model::Picked);
     let scheduler = prop::option::weighted(how_often, (model(), drawn()));
@@ -891,7 +891,7 @@ fn seed(drawn: &Drawn) -> u64 {
     drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()))
 }
 
-/// A byte for each setting, in schema order; values below [`DRAWN`] select the default.
+/// A byte for each setting, in schema order. Values below [`DRAWN`] select the default.
 type Drawn = [u8; 32];
 const DRAWN: u8 = 128;
 const PLAIN: Drawn = [0; 32];
@@ -913,7 +913,7 @@ fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Dra
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists all settings")
 }
 
-/// A kind of policy, scheduler, TCP or traffic with its settings. Taken from the schema, so that new kinds need no
+/// A kind of policy, scheduler, TCP or traffic with its settings. The schema provides the kinds, so new kinds need no
 /// change here.
 struct Kind {
     name: String,
@@ -1000,7 +1000,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
             Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
         }
         Some("integer") => Some(Range::Few),
-        // All other settings are set when the scenario is assembled, or never.
+        // All other settings are set later, when the scenario is assembled, or never.
         _ => None,
     }
 }
@@ -1035,7 +1035,7 @@ impl Kind {
                 }
                 Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
                 Range::Few => json!(1 + byte % 4),
-                // Use quarters, so that some values are multiples of others.
+                // Use multiples of a quarter, so that some values are multiples of others.
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),

@@ -40,7 +40,7 @@ pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
 
 const SHORT: Duration = Duration::from_microseconds(5);
 
-/// Adds losses, and delays for each VC to a quarter of its links, and to half of those behind a merge.
+/// Adds losses. For each VC, adds delays to a quarter of its links, and to half of its links behind a merge.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     if rng.below(2) == 0 {
         losses::add(network, rng);

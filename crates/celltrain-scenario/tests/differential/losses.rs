@@ -39,7 +39,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static 
     kinds
 }
 
-/// Describes where a rule of a link meets the cells of a VC.
+/// Describes the place where a link's rule applies to the cells of a VC.
 pub(super) fn places(network: &Network, link: LinkIndex, number: VcIndex) -> Vec<&'static str> {
     let (vc, is_host) = (&network.vcs[number], |node: NodeIndex| network.nodes[node].kind == NodeKind::Host);
     let place = match (is_host(network.links[link].from), is_host(network.links[link].to)) {
@@ -56,7 +56,7 @@ pub(super) fn places(network: &Network, link: LinkIndex, number: VcIndex) -> Vec
     [Some(place)].into_iter().chain(others).flatten().collect()
 }
 
-/// Adds a rule for each VC to a sixth of its links, and to half of those behind a merge.
+/// For each VC, adds a rule to a sixth of its links, and to half of its links behind a merge.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let without = network.clone();
     for (number, vc) in without.vcs.iter_enumerated() {
@@ -76,7 +76,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                     LossPattern::Numbers(numbers)
                 }
                 1 => LossPattern::Every { period: u64::from(1 + rng.below(most)), first: rng.below(most).into() },
-                // Draw one number in any case, so that archived networks do not change.
+                // Draw one number in every case, so that archived networks do not change.
                 _ => match rng.below(4) {
                     0 if unit == LossUnit::Packets => LossPattern::Byte { offset: 5000, times: 2 },
                     0 => LossPattern::Probability(0.5),

@@ -1,8 +1,8 @@
 //! Compares the fast engine with the reference engine on random scenarios: results and series must be identical.
 //!
-//! `trials` lists what is drawn and checked. Each test draws a few networks, and `make campaign NAME=differential` many.
-//! A scenario on which the engines differ is shrunk and printed as TOML. To make it a test, save it in this folder under
-//! a descriptive name.
+//! `trials` lists what is drawn and checked. Each test draws a few networks, and `make campaign NAME=differential`
+//! draws many. A scenario on which the engines differ is shrunk and printed as TOML. To turn it into a test, save it in
+//! this folder under a descriptive name.
 
 mod beginning;
 mod bisect;
@@ -50,7 +50,7 @@ fn random_test_networks_contain_every_feature_often_enough() {
     assert!(rare.is_empty(), "these properties are drawn too rarely: {rare:?} of {drawn:?}");
 }
 
-/// Every feature must occur in at least one of this many scenarios.
+/// Every feature must occur in at least one of this number of scenarios.
 const RAREST: u32 = 100;
 
 #[test]

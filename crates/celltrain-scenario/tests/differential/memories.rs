@@ -1,25 +1,28 @@
 //! Random memories for the switches of a drawn network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
-    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PauseResponse, Pauses, PolicyScope,
+    self, FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PauseResponse, Pauses, PolicyScope,
     PoolConfig, PoolIndex, QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy,
     static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
+use celltrain_core::policy::python::Setting;
 use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
 
+use super::stand;
+
 /// Kinds of memories, parts of memories, and events in memories.
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
-    "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
-    "links that pause", "priority above 0", "whole frames", "policies that see the memory", "two memories at a switch",
-    "refused cell", "cell pushed out", "pause", "cell in a headroom",
+    "abm_occamy", "occamy", "credence", "formula", "python", "egress pool", "ingress pool", "reserve",
+    "lossless group", "links that pause", "priority above 0", "whole frames", "policies that see the memory",
+    "two memories at a switch", "refused cell", "cell pushed out", "pause", "cell in a headroom",
 ];
 
 /// Returns how often each kind occurs in a network and in its result.
@@ -83,7 +86,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
 fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut Stream) -> MemoryConfig {
     let most = [12, 100, 2000][rng.below(3) as usize];
     let cells = 1 + rng.below(most);
-    // A virtual queue must always have as many cells as the real one, so no cell may be pushed out.
+    // A virtual queue must always have as many cells as the real queue, so no cell may be pushed out.
     let follows_cells = ports.iter().any(|&port| {
         let link = &network.links[port];
         link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()
@@ -147,11 +150,53 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     }
 }
 
+/// Formulas with state, a clock and push-out, in TOML.
+const FORMULAS: [&str; 4] = [
+    r#"admit = "q_i + 1 <= rank * (B - Q) or now - since <= 20 us"
+       queue_state = { since = 0 }
+       on_arrival = { since = "if q_i == 0 then now else since" }"#,
+    r#"admit = "true"
+       push_out = "q_i + arriving""#,
+    r#"admit = "q_i + arriving <= B - Q + B * left / max(4 * all, 1)"
+       state = { all = 0 }
+       queue_state = { left = "N / 2" }
+       on_departure = { all = "all + 1", left = "left + 1 + n" }"#,
+    r#"admit = "q_i <= B / 2 or average < 3"
+       state = { average = 0 }
+       queue_state = { last = 0 }
+       on_arrival = { average = "average + (q_i - average) / 8", last = "now" }
+       on_departure = { last = "now - last" }
+       push_out = "if q_i > average then q_i + B * last / (1 ms + last) else priority * 1 cells"
+       push_out_end = "head""#,
+];
+
+fn formula(text: &str) -> MemoryPolicyConfig {
+    let config: MemoryPolicyConfig =
+        toml::from_str::<memory::formula::Config>(text).expect("the formula is valid TOML").into();
+    assert_eq!(config.check(100), [], "{text}");
+    config
+}
+
+/// Returns every shipped memory policy, and classes that override different methods.
+pub(crate) fn memory_policies() -> Vec<MemoryPolicyConfig> {
+    // Only the first mock of Python in a program takes effect.
+    stand::class(0);
+    let mut policies = MemoryPolicyConfig::samples();
+    policies.retain(|policy| policy.name() != "python");
+    let class = |kind| {
+        let settings = BTreeMap::from([("kind".into(), Setting::Whole(kind))]);
+        memory::python::Config { class: "stand:Shares".into(), settings }.into()
+    };
+    policies.extend((0..3).map(class));
+    policies
+}
+
 const ALPHAS: [f64; 5] = [0.125, 0.5, 1.0, 2.0, 8.0];
 
 fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfig {
     use longest_queue_drop::Variant;
-    let mut samples = MemoryPolicyConfig::samples();
+    let mut samples = memory_policies();
+    samples.extend(FORMULAS.map(formula));
     samples.extend(ALPHAS.map(|alpha| {
         let arriving_cell = dynamic_threshold::ArrivingCell::Counted;
         dynamic_threshold::Config { alpha, arriving_cell }.into()

@@ -8,8 +8,8 @@ use super::{
 };
 
 /// Draws three to seven switches in a row or a ring, with additional trunks across, and up to two dozen flows between
-/// any two hosts. Single cells of many VCs pass from one contended port to the next, over links long enough for many
-/// cells, or too short for one. If all hosts send to the last, the row is a parking lot.
+/// any two hosts. Single cells of many VCs pass from one contended port to the next, over links that hold many cells,
+/// or none. If all hosts send to the last, the row is a parking lot.
 pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 3..8),

@@ -1,14 +1,16 @@
 //! Drawn networks whose packets delimit themselves.
 
 use celltrain_core::aal5::Framing;
-use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::delay::DelayChoice;
+use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
+use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::wire::Wire;
 
-use super::{losses, memories};
+use super::{losses, marks, memories, requests};
 
-/// Makes the packets of a network delimit themselves, unless something in it needs AAL5. Returns whether they do.
+/// Makes the packets of a network delimit themselves, unless the network needs AAL5. Returns whether they now do.
 pub(crate) fn delimit(network: &mut Network) -> bool {
     let needs_aal5 = !network.merges.is_empty()
         || network.vcs.iter().any(|vc| vc.abr.is_some() || vc.contract.is_some())
@@ -20,9 +22,24 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
     !needs_aal5
 }
 
+/// Draws how switches forward packets.
+pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
+    let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::End][rng.below(3) as usize];
+    network.switching = match rng.below(4) {
+        0 => Switching { cut_through: true, ..Switching::default() },
+        1 => Switching::default(),
+        _ => Switching { cut_through: false, admission },
+    };
+    let follows = |link: &Link| link.policy.build(Some(1), &[]).follower().is_some();
+    if network.links.iter().any(follows) && network.switching.admission == PacketAdmission::Fits {
+        network.switching.admission = PacketAdmission::End;
+    }
+}
+
 /// Makes packets delimit themselves if possible, and links lose cells. Some networks carry Ethernet frames.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     let delimits = delimit(network);
+    switch(network, rng);
     losses::add(network, rng);
     // Without a draw from the stream, the other networks stay the same.
     if delimits && network.seed % 16 == 3 {
@@ -32,8 +49,18 @@ pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Makes packets delimit themselves if possible, in memories and where links lose cells.
+/// Makes packets delimit themselves if possible, both in memories and where links lose cells.
 pub(crate) fn delimit_and_lose_in_memories(network: &mut Network, rng: &mut Stream) {
     memories::add(network, rng);
     delimit_and_lose(network, rng);
+}
+
+/// Makes packets delimit themselves if possible, in memories, with requests, marks and sometimes measured delays.
+pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network, rng: &mut Stream) {
+    requests::add(network, rng);
+    memories::add(network, rng);
+    marks::add(network, rng);
+    delimit(network);
+    switch(network, rng);
+    network.delays = [DelayChoice::None, DelayChoice::All][rng.below(2) as usize];
 }

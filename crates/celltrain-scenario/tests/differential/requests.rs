@@ -86,7 +86,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
         let tcp = tcp(&tcps[rng.below(count(tcps.len())) as usize], rng);
         let opening = if rng.below(3) == 0 { Opening::Open } else { Opening::Handshake };
         let arrivals = if rng.below(3) == 0 { incast(&pairs, network, rng) } else { poisson(&pairs, network, rng) };
-        network.requests.groups.push(RequestGroup { name: name.into(), tcp, opening, arrivals });
+        network.requests.groups.push(RequestGroup { name: name.into(), tcp, outside: false, opening, arrivals });
     }
     network.requests.pairs = pairs;
     replace_unsound_settings(network);
@@ -95,8 +95,8 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Replaces policies and schedulers that do not fit the new VCs, such as a formula that divides by 10 minus their
-/// number.
+/// Replaces policies and schedulers that are invalid with the new VCs, such as a formula that divides by 10 minus the
+/// number of VCs.
 fn replace_unsound_settings(network: &mut Network) {
     let routing = network.routing();
     for link in network.links.keys() {

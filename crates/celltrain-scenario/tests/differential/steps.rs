@@ -69,12 +69,14 @@ pub(super) fn follow_until<P: Probe>(simulation: &mut Simulation<'_, P>, actions
             _ => take(simulation, action, tag),
         };
     }
-    simulation.advance(at).expect("the time to advance to is not in the past");
+    simulation.advance(at).expect("the simulation cannot advance to a time in the past");
 }
 
 fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) -> Option<(Vec<Delivered>, RunResult)> {
     match action {
-        Action::Advance(until) => simulation.advance(until).expect("the time to advance to is not in the past"),
+        Action::Advance(until) => {
+            simulation.advance(until).expect("the simulation cannot advance to a time in the past");
+        }
         Action::Snapshot => {
             let snapshot = simulation.snapshot().expect("nothing cancels this run");
             return Some((simulation.take_deliveries(), snapshot));
@@ -86,7 +88,7 @@ fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) 
     None
 }
 
-/// Simulates with these actions. Returns the result, and the deliveries and snapshots.
+/// Runs a simulation with these actions. Returns the result, the deliveries and the snapshots.
 fn follow(
     engine: Engine,
     mode: PortMode,
@@ -118,7 +120,7 @@ fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
                 continue;
             }
             let vc = VcIndex::from(
-                usize::try_from(below(network.vcs.len() as u64, rng)).expect("the index belongs to a VC"),
+                usize::try_from(below(network.vcs.len() as u64, rng)).expect("the index is that of a VC"),
             );
             let mfs = network.vcs[vc].contract.as_ref().map(|contract| contract.mfs);
             let most = network.aal5.longest_packet(mfs).min(if below(4, rng) == 0 { 9180 } else { 600 });

@@ -41,10 +41,11 @@ pub(super) enum List {
 
 const LISTS: usize = List::Traffic as usize + 1;
 
-/// A choice from a list of models, which shrinks towards the first model.
+/// A choice from a list of models. Shrinking leads to the first model.
 pub(super) type Pick = u8;
 
-/// A random subset of the features and of the models of each list, one bit each. It shrinks towards none.
+/// A random subset of the features and of the models of each list, with one bit for each. Shrinking leads to the empty
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Swarm {
     features: u32,
@@ -61,7 +62,7 @@ impl Swarm {
         self.features & 1 << feature as u32 != 0
     }
 
-    /// Returns one of the models that this network may use; the first of the list if it may use none.
+    /// Returns one of the models that this network may use. If it may use none, returns the first model of the list.
     pub(super) fn one_of(self, list: List, names: &'static [&'static str], pick: Pick) -> &'static str {
         let may_use = |number: usize| self.models[list as usize] >> number & 1 == 1;
         let names_in_use: Vec<_> = names.iter().enumerate().filter(|&(number, _)| may_use(number)).collect();

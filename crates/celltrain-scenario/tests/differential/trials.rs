@@ -120,6 +120,10 @@ trials! {
         1/3, watch::adds_up, draw::any_network, packets::delimit_and_lose_in_memories;
     both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports:
         1/4, compare, draw::crowded, packets::delimit_and_lose;
+    both_engines_agree_where_packets_wait_in_memories_and_requests_open:
+        1/2, compare, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
+    any_steps_and_injections_are_the_same_run_where_packets_delimit_themselves:
+        1/8, steps::agree, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
     both_engines_agree_where_packets_delimit_themselves_in_a_mesh:
         1/10, compare, draw::meshes::meshes, packets::delimit_and_lose_in_memories;
 }
@@ -152,7 +156,7 @@ fn memories_and_marks(network: &mut Network, rng: &mut Stream) {
 }
 
 fn requests_memories_and_marks(network: &mut Network, rng: &mut Stream) {
-    // Memories have queues for the VCs of requests too.
+    // Memories also have queues for the VCs of requests.
     requests::add(network, rng);
     memories_and_marks(network, rng);
 }
@@ -166,7 +170,7 @@ fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) scenario: Scenario,
-    /// Adds parts that scenarios do not contain, drawn from this seed.
+    /// Adds parts that scenarios cannot describe, drawn from this seed.
     pub(crate) added: Option<(Add, u64)>,
 }
 
@@ -241,7 +245,7 @@ impl Trial {
     }
 }
 
-/// Returns the number of random networks. The jobs for each change and the nightly job use more.
+/// Returns the number of random networks. The CI jobs for changes and for each night use more.
 pub(crate) fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
@@ -261,5 +265,5 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
     })
 }
 
-/// Folder of scenarios on which the engines once differed.
+/// Folder of scenarios on which the engines disagreed at some time.
 pub(crate) const FOLDER: &str = "crates/celltrain-scenario/tests/differential";

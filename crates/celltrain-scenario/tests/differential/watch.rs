@@ -11,10 +11,11 @@ use celltrain_core::events::{
 };
 use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::{QueueCounters, QueueIndex};
-use celltrain_core::network::Network;
+use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::requests::GroupIndex;
+use celltrain_core::switching::PacketAdmission;
 use celltrain_core::units::{CELL_BITS, Span, Time};
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -35,7 +36,8 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         if !is_edge {
             same(&format!("{}: largest queue", port.name), &u64::from(port.max_queue_cells), &events.largest)?;
         }
-        let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
+        let of_other =
+            if is_edge { events.refused_frames + events.with_frame + events.by_memory } else { events.dropped_frames };
         same(&format!("{}: events of the other kind of device", port.name), &of_other, &0)?;
         if is_edge {
             same(
@@ -45,6 +47,9 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             )?;
         }
     }
+    let reasons = result.ports.iter().map(|port| port.counters.lost() + port.counters.discarded()).sum::<u64>();
+    let on_links: u64 = result.losses.iter().map(|losses| losses.counters.lost).sum();
+    same("dropped cells, by reason", &(reasons + on_links), &(result.cells.lost + result.cells.discarded))?;
     for losses in &result.losses {
         let link =
             network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
@@ -86,8 +91,11 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             let events = told.at_memories.get(&(number, queue)).copied().unwrap_or_default();
             same(&format!("{queue:?} of {number:?}"), &(refused, pauses), &(events.refused, events.pauses))?;
         }
+        if told.takes_places {
+            continue;
+        }
         let events = told.occupancies[number].at_least(told.end);
-        same(&format!("time at each occupancy of the memory {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
+        same(&format!("time for which the memory held {number:?} cells"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");
@@ -127,6 +135,10 @@ pub(super) struct ReportedEvents {
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
     /// Counters of the queues of memories. Events report the refused cells and the pauses.
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
+    /// The frame of the cell that a memory has just refused, until the port's event for this cell.
+    just_refused: Option<(VcIndex, FrameNumber)>,
+    /// Frames that a memory refused as a whole, by link.
+    refused_by_memories: BTreeSet<(LinkIndex, VcIndex, FrameNumber)>,
     memory_of: BTreeMap<LinkIndex, MemoryIndex>,
     occupancies: TiVec<MemoryIndex, Occupancy>,
     /// Events that the fast engine also emits.
@@ -135,8 +147,12 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
-    /// True if packets delimit themselves, so that none is joined with another.
+    /// True if packets delimit themselves, so that no packet is joined with another.
     delimits: bool,
+    /// True if packets take places for cells that have not arrived, so that events do not give the occupancy.
+    takes_places: bool,
+    /// True if every switch stores packets whole and no link loses cells, so that no damaged packet arrives.
+    is_whole: bool,
     wrong: Option<String>,
 }
 
@@ -148,15 +164,17 @@ struct AtPort {
     no_room: u64,
     pushed_out: u64,
     with_frame: u64,
+    /// Cells of frames that the memory refused.
+    by_memory: u64,
     with_rest: u64,
     dropped: u64,
     refused_frames: u64,
     cut_frames: u64,
     dropped_frames: u64,
-    /// Packets refused by a full edge device, and cells reported as the first lost cell of their frame.
+    /// Number of packets refused by a full edge device, and of cells reported as the first lost cell of their frame.
     no_room_frames: u64,
     first_lost: u64,
-    /// Cells and frames that the link behind the port loses.
+    /// Number of cells and frames lost on the link behind the port.
     lost_on_link: u64,
     cut_on_link: u64,
     largest: u64,
@@ -174,6 +192,7 @@ impl AtPort {
             lost_overflow: self.no_room,
             lost_pushed_out: self.pushed_out,
             discarded_frame: self.with_frame + self.dropped,
+            refused_by_memory: self.by_memory,
             discarded_remainder: self.with_rest,
             discarded_frames: self.refused_frames + self.dropped_frames,
             cut_frames: self.cut_frames,
@@ -183,22 +202,22 @@ impl AtPort {
 
 /// Counters of a port, with the number of admitted cells and the largest queue.
 pub(super) type Numbers = [u64; NUMBERS];
-pub(super) const NUMBERS: usize = 10;
+pub(super) const NUMBERS: usize = 11;
 
 pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers {
     let admitted = of.forwarded + of.lost_pushed_out + waiting;
     [
         of.offered, admitted, of.forwarded, of.lost_overflow, of.lost_pushed_out, of.discarded_frame,
-        of.discarded_remainder, of.discarded_frames, of.cut_frames, largest,
+        of.refused_by_memory, of.discarded_remainder, of.discarded_frames, of.cut_frames, largest,
     ]
 }
 
-/// Number of cells in a memory according to events, and its history.
+/// Number of cells in a memory according to events, and how it changed over time.
 #[derive(Default)]
 struct Occupancy {
     cells: usize,
     since: Time,
-    /// Duration for which the memory held exactly a number of cells, by number, up to the last change.
+    /// Time for which the memory contained exactly n cells, by n, up to the last change.
     times: Vec<u64>,
 }
 
@@ -209,7 +228,7 @@ impl Occupancy {
         (self.cells, self.since) = (cells, now);
     }
 
-    /// Returns the duration for which the memory held at least a number of cells, by number.
+    /// Returns the time for which the memory contained at least n cells, by n.
     fn at_least(&mut self, end: Time) -> Vec<Span> {
         self.change(self.cells, end);
         (0..self.times.len()).map(|cells| Span(self.times[cells..].iter().sum())).collect()
@@ -256,6 +275,8 @@ impl ReportedEvents {
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
             at_memories: BTreeMap::new(),
+            just_refused: None,
+            refused_by_memories: BTreeSet::new(),
             memory_of: network
                 .memories
                 .iter_enumerated()
@@ -268,6 +289,11 @@ impl ReportedEvents {
             next: Time::default(),
             end,
             delimits: network.aal5.framing == Framing::Packets,
+            takes_places: network.links.keys().any(|link| network.stores(link) == Some(PacketAdmission::Fits)),
+            is_whole: network.links.iter_enumerated().all(|(number, link)| {
+                let sends = network.nodes[link.from].kind == NodeKind::Host;
+                link.losses.is_empty() && (sends || network.stores(number).is_some())
+            }),
             wrong: None,
         }
     }
@@ -360,6 +386,9 @@ impl ReportedEvents {
             FrameStep::Refused(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
+                if self.just_refused == Some((vc, frame)) {
+                    self.refused_by_memories.insert((judged.link, vc, frame));
+                }
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
@@ -392,14 +421,18 @@ impl ReportedEvents {
                     Failure::Joined => !self.delimits,
                     Failure::Damaged => true,
                 };
-                let fits = !already && is_explained;
+                let fits = !already && is_explained && !self.is_whole;
                 self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
             }
         }
     }
 
-    fn on_cell(&mut self, CellEvent { link, step, .. }: CellEvent) {
+    fn on_cell(&mut self, CellEvent { link, vc, frame, step, .. }: CellEvent) {
+        let by_memory = self.refused_by_memories.contains(&(link, vc, frame));
         let port = &mut self.ports[link];
+        if matches!(step, CellStep::Admitted | CellStep::Lost(_)) {
+            self.just_refused = None;
+        }
         match step {
             CellStep::Arrived => port.arrived += 1,
             CellStep::Admitted => {
@@ -413,6 +446,7 @@ impl ReportedEvents {
                 port.no_room += 1;
                 port.first_lost += u64::from(cuts);
             }
+            CellStep::Lost(Loss::WithFrame) if by_memory => port.by_memory += 1,
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
             CellStep::LostOnLink(_) => port.lost_on_link += 1,
@@ -429,7 +463,8 @@ impl ReportedEvents {
         }
     }
 
-    /// Checks that every frame has an outcome, unless it was lost or no later frame of its VC has one.
+    /// Checks that the outcome of every frame is known, unless the frame was lost or no later frame of its VC has
+    /// arrived.
     fn outcomes(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
@@ -497,7 +532,10 @@ impl Observer for ReportedEvents {
             Event::Memory(MemoryEvent { memory, queue, step, .. }) => {
                 let counts = self.at_memories.entry((memory, queue)).or_default();
                 match step {
-                    MemoryStep::Refused { .. } => counts.refused += 1,
+                    MemoryStep::Refused { vc, frame, .. } => {
+                        counts.refused += 1;
+                        self.just_refused = Some((vc, frame));
+                    }
                     MemoryStep::Paused => counts.pauses += 1,
                     MemoryStep::Resumed | MemoryStep::Deadlocked => {}
                 }

@@ -26,7 +26,7 @@ impl Draws {
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
         let mut constants = vec![own("R", cells, false), own("z", pure, false)];
-        // Half of the formulas have no per-VC table, because the check must also handle V in formulas without one.
+        // Half of the formulas have no per-VC table, because the check must also handle the name V without a table.
         let has_table = self.below(2) == 0;
         if has_table {
             constants.extend([own("W", pure, true), own("w", pure, true)]);
@@ -91,7 +91,7 @@ impl Draws {
                 names.iter().filter(|sample| event == "on_ack" || sample.name != "acked").cloned().collect();
             self.updates(&mut control, event, &changing, &known, false);
         }
-        // Usually let cwnd grow, so that the run gets further.
+        // Usually let cwnd grow, so that the run covers more cases.
         let grown =
             control.get("on_ack").and_then(|updates| updates["cwnd"].as_str()).unwrap_or("1 / cwnd").to_string();
         let cwnd = match self.below(3) {
@@ -113,7 +113,7 @@ impl Draws {
         let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
         let mut names = vec![own("V", false), own("z", false)];
         let mut constants = json!({"z": f64::from(self.below(30)) / 10.0});
-        // Without a per-VC table all weights are equal, but the check must still handle V.
+        // Without a per-VC table all weights are equal. The check must still handle the name V.
         if self.below(3) > 0 {
             names.extend([own("W", true), own("w", true)]);
             constants["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
@@ -124,7 +124,7 @@ impl Draws {
         json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
-    /// Draws an admission rule, usually one that admits some frames, so that the run gets further.
+    /// Draws an admission rule, usually one that admits some frames, so that the run covers more cases.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
         let text = self.text(names, Kind::Truth, depth, true);

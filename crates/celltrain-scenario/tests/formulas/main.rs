@@ -24,8 +24,8 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run")
 }
 
-/// Checks that a scenario gives the same run if it is rewritten with formulas, on both engines. Only the names of
-/// policies and schedulers may differ, and the thresholds, since formulas declare none.
+/// Checks that a scenario gives the same run on both engines if it is rewritten with formulas. Only names of policies
+/// and schedulers may differ, and thresholds, because formulas declare none.
 fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) {
     let native = Engine::Fast.run_to_end(&build::network(scenario, seed));
     let network = build::network(rewritten, seed);
@@ -81,8 +81,8 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
     counts
 }
 
-/// Reads every shipped scenario and limits it to one simulated second. Returns them with their names. All have the rules
-/// of the papers, because formulas do not know by how much fast recovery has inflated cwnd.
+/// Reads every shipped scenario and limits it to one simulated second. Returns them with their names. All use the rules
+/// of the papers, because formulas do not know the inflation of cwnd in fast recovery.
 fn shipped() -> Vec<(String, Scenario)> {
     let limited = |(name, text): (String, String)| {
         let has_rules = text.contains("rules = \"paper\"");
@@ -225,7 +225,7 @@ fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios(
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn the_variable_v_of_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
+fn the_variable_v_in_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",
@@ -292,7 +292,7 @@ fn both_engines_agree_on_random_formulas() {
     let all = |count: fn(&Seen) -> u64| count(&a) + count(&b);
     assert!(all(|seen| seen.refused) * 5 < runs, "most are accepted");
     for (count, what) in [
-        (all(|seen| seen.judged), "some frames refused and some admitted"),
+        (all(|seen| seen.judged), "some frames are refused and others are admitted"),
         (all(|seen| seen.replaced), "results replaced"),
         (all(|seen| seen.follows), "cells followed"),
         (all(|seen| seen.windows), "windows set"),

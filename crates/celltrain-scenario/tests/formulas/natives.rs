@@ -1,4 +1,4 @@
-//! Native policies as formulas: the same operations in the same order give identical numbers.
+//! Native policies as formulas. The same operations in the same order give identical numbers.
 
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;

@@ -36,8 +36,8 @@ pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> V
     })
 }
 
-/// Usually restricts the policy to the bottleneck, since reading a formula at every port takes longer than such a short
-/// run.
+/// Usually applies the policy only to the bottleneck, because parsing a formula for every port takes longer than such a
+/// short run.
 pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) {
     if draws.below(4) > 0 {
         let port = scenario["port"]["default"].take();

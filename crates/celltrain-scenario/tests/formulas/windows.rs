@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::drawn::Draws;
 
-/// Converts the usual congestion control to formulas; returns `None` for any other.
+/// Converts the usual congestion control to formulas; returns `None` for any other control.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     let options = tcp.options();
     if options.congestion != Congestion::Jacobson {
@@ -90,7 +90,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
     let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());
-    // Policies that track cells or push out require a single queue.
+    // Policies that track cells or push cells out require a single queue.
     if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
         let weight = draws.weight(vc);
         scenario["port"]["default"]["scheduler"] = json!({"wfq_formula": weight});

@@ -1,4 +1,4 @@
-//! Laws about added parts that do not change results.
+//! Laws about adding parts that do not change results.
 
 use celltrain_core::abr::allocator::{AllocatorConfig, equal_share};
 use celltrain_core::index::{FlowIndex, LinkIndex};
@@ -65,7 +65,7 @@ fn without_added(result: RunResult) -> RunResult {
     result
 }
 
-/// Copies have the same names as the originals, so they draw the same random numbers.
+/// Copies have the same names as the originals, so both draw the same random numbers.
 pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
     let mut copy = network.clone();
@@ -90,8 +90,8 @@ pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// A cell takes a microsecond on the second part of the link. The second part is faster than the first, so no cell
-/// waits there.
+/// A cell takes a microsecond on the second part of the link. This part is faster than the first, so no cell waits
+/// there.
 pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     if case.below(3) == 0 {
@@ -102,8 +102,8 @@ pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     // An additional link of this rate gives both networks the same clock.
     add_link(&mut network, fast, cell);
     let original = without_totals(by_name(case.run_watched(&network)));
-    // An edge device has no switch between it and a host, the loops of ABR begin with the delay of their path, and
-    // contracts are enforced at the first switch.
+    // This law excludes edge devices, which have no switch between them and a host, ABR, whose loops begin with the
+    // delay of their path, and contracts, which are enforced at the first switch.
     let may_be_split = |link: LinkIndex| {
         let Link { from, to, delay, .. } = network.links[link];
         let kinds = [from, to].map(|node| network.nodes[node].kind);

@@ -1,7 +1,7 @@
 //! Laws: changes of a network that, according to theory, leave its results unchanged or change them in a known way.
 //!
-//! Both engines could share a mistake. A law reveals it without a second implementation, by comparing the changed
-//! network with the original one. Each law is checked on random networks, on either engine.
+//! Both engines could share a mistake. A law can reveal such a mistake without a second implementation, because it
+//! compares a changed network with the original. Each law is checked on random networks, on either engine.
 //!
 //! Exact ties are part of the model, and the rules that break them use the order in which parts are listed
 //! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
@@ -63,7 +63,7 @@ impl Case {
 /// A law: returns whether it applies to a network, or an error that describes its violation.
 type Law = fn(&mut Case) -> Result<bool, String>;
 
-/// Checks a law on random networks. It must apply to at least a third of them.
+/// Checks a law on random networks. The law must apply to at least a third of them.
 fn check(seed: u64, law: Law) {
     let cases = cases() / 8;
     let applied = Cell::new(0);
@@ -84,12 +84,12 @@ fn check(seed: u64, law: Law) {
 }
 
 #[test]
-fn the_order_of_nodes_links_and_flows_changes_a_run_only_if_it_decides_ties() {
+fn the_order_of_nodes_links_and_flows_in_a_scenario_changes_a_run_only_if_it_decides_ties() {
     check(1, numbering::keep_ties);
 }
 
 #[test]
-fn without_simultaneous_cells_the_order_of_flows_does_not_change_a_run() {
+fn if_no_cells_arrive_simultaneously_the_order_of_flows_does_not_change_a_run() {
     check(2, numbering::no_ties);
 }
 
@@ -104,7 +104,7 @@ fn two_separate_copies_of_a_network_in_one_scenario_give_the_same_results() {
 }
 
 #[test]
-fn splitting_a_link_by_a_fast_switch_changes_nothing_if_the_total_delay_stays_equal() {
+fn splitting_a_link_with_a_fast_switch_changes_nothing_if_the_total_delay_stays_equal() {
     check(5, added::split_link);
 }
 
@@ -119,7 +119,7 @@ fn renaming_nodes_and_flows_does_not_change_a_run() {
 }
 
 #[test]
-fn a_network_and_its_mirror_image_give_the_same_results() {
+fn a_network_and_its_mirror_image_give_the_same_results_with_ends_exchanged() {
     check(8, written::mirror_image);
 }
 
@@ -139,7 +139,7 @@ fn starting_all_sources_later_shifts_the_run_in_time() {
 }
 
 #[test]
-fn moving_delay_from_one_direction_of_the_link_to_a_receiver_to_the_other_changes_nothing() {
+fn moving_delay_between_the_two_directions_of_the_link_to_a_receiver_changes_nothing() {
     check(12, times::farther_receiver);
 }
 
@@ -159,16 +159,21 @@ fn a_shared_memory_that_never_fills_equals_private_buffers_and_a_smaller_one_ref
 }
 
 #[test]
-fn tcp_variants_differ_only_after_a_loss() {
+fn tcp_variants_behave_differently_only_after_a_loss() {
     check(16, tcp::variants);
 }
 
 #[test]
-fn loss_rules_that_mean_the_same_give_the_same_run() {
+fn loss_rules_that_select_the_same_packets_give_the_same_run() {
     check(17, losses::patterns);
 }
 
 #[test]
 fn with_packets_of_one_cell_both_framings_give_the_same_run() {
     check(18, packets::of_one_cell);
+}
+
+#[test]
+fn no_queue_exceeds_its_threshold_by_more_than_the_packets_that_arrive() {
+    check(19, packets::thresholds);
 }

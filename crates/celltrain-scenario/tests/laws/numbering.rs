@@ -10,7 +10,7 @@ use super::same::{by_name, same};
 use super::written::general;
 use super::{Case, ties};
 
-/// New numbers of nodes, links, VCs and merges, by old number.
+/// Returns the new numbers of a network's parts if the parts of another network of the same size come first.
 pub(super) struct Numbers {
     nodes: Vec<usize>,
     links: Vec<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Returns the new numbers of a network's parts if the parts of another network of the same size precede them.
+    /// Returns the new numbers of a network's parts if the parts of another network of the same size come first.
     pub(super) fn of_copy(network: &Network) -> Self {
         let shifted = |parts: usize| (parts..2 * parts).collect();
         Self {
@@ -85,7 +85,7 @@ fn inverse(order: &[usize]) -> Vec<usize> {
     numbers
 }
 
-/// Draws an order of `parts` parts that preserves the order of the parts in `tied`.
+/// Draws an order of `parts` parts in which the parts in `tied` keep their relative order.
 fn order(parts: usize, rng: &mut Stream, tied: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut rest: Vec<usize> = (0..parts).collect();
     let mut order = Vec::new();
@@ -98,14 +98,14 @@ fn order(parts: usize, rng: &mut Stream, tied: impl Fn(usize, usize) -> bool) ->
     order
 }
 
-/// The order of a node's inputs, a host's flows and a port's VCs decides ties, so it is kept.
+/// The order of a node's inputs, a host's flows and a port's VCs decides ties, so it does not change.
 pub(super) fn keep_ties(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
     same_in_another_order(case, &network, |a, b| a.to == b.to, |_| true)
 }
 
-/// The order of inputs affects only ties. Flows of a host tie when their clocks tick, and some ports serve VCs in turn,
-/// so both keep their order.
+/// The order of inputs affects only ties. Flows of a host act together when their clocks tick, and some ports serve VCs
+/// in turn, so these two orders stay the same.
 pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
     ties::prevent(general(&mut case.scenario), &mut case.draws);
     let network = case.network();
@@ -113,7 +113,7 @@ pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
     if outcome.is_err() && ties::occur(&network) { Ok(false) } else { outcome }
 }
 
-/// Returns whether the port serves its VCs in turn, or adds rounded numbers of its VCs.
+/// Returns whether the port serves its VCs in turn, or adds rounded values of its VCs.
 fn has_turns(network: &Network, port: LinkIndex) -> bool {
     use PolicyConfig::{VirtualQueuing, VirtualQueuingThreshold, VirtualQueuingWeighted};
     let Link { policy, scheduler, edge, .. } = &network.links[port];

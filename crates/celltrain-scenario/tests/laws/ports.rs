@@ -3,6 +3,7 @@
 use celltrain_core::index::LinkIndex;
 use celltrain_core::memory::{
     FrameAdmission, MemoryConfig, MemoryPolicyConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side,
+    dynamic_threshold,
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Link, Network, NodeKind, Routing};
@@ -13,7 +14,7 @@ use typed_index_collections::TiVec;
 
 use super::Case;
 use super::same::same;
-use crate::differential::stand;
+use crate::differential::{memories, stand};
 
 /// Removes rate control from all VCs.
 pub(super) fn without_abr(network: &mut Network) {
@@ -21,11 +22,16 @@ pub(super) fn without_abr(network: &mut Network) {
     network.links.iter_mut().for_each(|link| link.allocator = None);
 }
 
-/// Replaces policies that may contain times.
+/// Replaces policies whose settings may contain times.
 pub(super) fn without_formulas(network: &mut Network) {
     for link in &mut network.links {
         if matches!(link.policy, PolicyConfig::Formula(_) | PolicyConfig::Python(_)) {
             link.policy = tail_drop();
+        }
+    }
+    for pool in network.memories.iter_mut().flat_map(|memory| &mut memory.pools) {
+        if matches!(pool.policy, MemoryPolicyConfig::Formula(_) | MemoryPolicyConfig::Python(_)) {
+            pool.policy = dynamic_threshold::Config::default().into();
         }
     }
 }
@@ -69,7 +75,7 @@ pub(super) fn large_buffers(case: &mut Case) -> Result<bool, String> {
     if lost > 0 { Ok(true) } else { Err(format!("{} loses nothing", network.links[port].name)) }
 }
 
-/// Returns a result with the buffers, policies and thresholds of another one.
+/// Returns a result in which buffers, policies and thresholds are those of another result.
 fn with_ports_of(other: &RunResult, mut result: RunResult) -> RunResult {
     for (port, other) in result.ports.iter_mut().zip(&other.ports) {
         (port.buffer_cells, port.policy) = (other.buffer_cells, other.policy);
@@ -83,7 +89,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
     without_abr(&mut network);
     without_limits(&mut network);
     let (original, routing) = (case.run(&network), network.routing());
-    // Only the first mock of Python in a program takes effect.
+    // A program can use only one mock of Python, the first.
     stand::class(0);
     for port in switch_ports(&network) {
         let largest = original.ports[port].max_queue_cells;
@@ -94,7 +100,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
             let needs_fifo = built.follower().is_some() || built.overflow() == Overflow::PushOutFront;
             built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo)
         };
-        // The smallest buffer whose threshold is never exceeded.
+        // The smallest buffer in which the queue never exceeds the threshold.
         let smallest = |kind: usize| {
             let sample = |capacity: u32| (PolicyConfig::samples(capacity).swap_remove(kind), capacity);
             let candidates: Vec<u32> = (largest.max(1)..=2 * largest.max(1) + 20).collect();
@@ -115,7 +121,7 @@ fn is_fifo(network: &Network, routing: &Routing, port: LinkIndex) -> bool {
     network.links[port].scheduler == SchedulerConfig::default() && !routing.merging[port].contains(&true)
 }
 
-/// Cells that reach a memory tie with all other cells, so the order of ties is fixed.
+/// All cells that reach a memory compete with each other, so the order of ties is fixed.
 pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     network.tie_order = TieOrder::Fixed;
@@ -164,7 +170,9 @@ const HUGE: u32 = 1 << 26;
 
 /// Returns a memory with any policy that admits every cell.
 fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<LinkIndex>) -> MemoryConfig {
-    let mut policies = MemoryPolicyConfig::samples();
+    let mut policies = memories::memory_policies();
+    // These classes refuse cells at random.
+    policies.retain(|policy| policy.name() != "python");
     let is_fifo = ports.iter().all(|&port| is_fifo(network, routing, port));
     let follows = ports.iter().any(|&port| {
         let link = &network.links[port];

@@ -18,7 +18,7 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
             return Err(format!("{part}: {}, originally {}", changed.trim(), original.trim()));
         }
     }
-    Err("one result has more parts than the other result".into())
+    Err("one of the results has more parts than the other".into())
 }
 
 /// Sorts the parts of a result by name. Removes rates that depend on the order of rounded sums, and timeouts, which
@@ -38,7 +38,7 @@ pub(super) fn without_totals(result: RunResult) -> RunResult {
     RunResult { cells: CellTotals::default(), cell_hops: 0, ..result }
 }
 
-/// Removes durations and rates, so that only counts and the order of parts remain.
+/// Removes durations and rates, so that only counts and the order of parts are left.
 pub(super) fn counts(mut result: RunResult) -> RunResult {
     for flow in &mut result.flows {
         (flow.goodput_mbps, flow.max_min_mbps, flow.throughput_mbps) = (0.0, 0.0, 0.0);

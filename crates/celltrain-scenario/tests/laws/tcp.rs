@@ -20,7 +20,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
         for flow in &mut network.flows {
             let mut options = flow.tcp.options().clone();
             options.lose_at_window = None;
-            // No segment takes this long.
+            // No segment takes longer than this.
             options.timer_granularity = Duration::from_milliseconds(100);
             options.initial_rto = Duration::from_milliseconds(3_000);
             options.maximum_rto = TcpOptions::default().maximum_rto;

@@ -13,7 +13,7 @@ use super::same::{by_name, counts, same, without_totals};
 use super::{Case, watch};
 use crate::differential::{losses, marks, memories, requests};
 
-/// The result after a part of a run equals the result of a run that ends there.
+/// The result for a part of a run equals the result of a run that ends after that part.
 pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     for add in [requests::add, memories::add, marks::add, losses::add] {
@@ -36,7 +36,7 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Timers tick at multiples of their granularity, so the delay is such a multiple. No timer ticks at the start of the
+/// Timers tick at multiples of their granularity, so the shift is such a multiple. No timer ticks at the start of the
 /// run, so no source starts then. ABR sources and allocators count from the start of the run.
 pub(super) fn later(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
@@ -63,7 +63,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A receiver has no clock if acknowledgements are not delayed, so no other node notices its later times.
+/// Without delayed acknowledgements a receiver has no clock, so no other node notices that its times are later.
 pub(super) fn farther_receiver(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);

@@ -10,8 +10,8 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{Duration, Time};
 
-/// Runs a network whose sources start at `start` or later. The result's fingerprint covers the times after `start` at
-/// which segments are sent and acknowledged.
+/// Runs a network whose sources start at `start` or later. The fingerprint covers the times of sending and
+/// acknowledging segments, relative to `start`.
 pub(super) fn run(engine: Engine, network: &Network, start: Duration) -> RunResult {
     let mut senders = Senders { network, start: network.clock().time(start), sum: 0 };
     let result = engine.run(network, &mut senders, |_| true).expect("nothing cancels this run");
@@ -23,7 +23,7 @@ pub(super) fn run(engine: Engine, network: &Network, start: Duration) -> RunResu
 struct Senders<'a> {
     network: &'a Network,
     start: Time,
-    /// Sum of a hash of each event, which does not depend on their order.
+    /// Sum of the hashes of all events, which does not depend on their order.
     sum: u64,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn seed(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Random numbers come from named streams, so the network must not draw any.
+/// Random streams are selected by name, so the network must not draw random numbers.
 pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -37,7 +37,7 @@ pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The links between switches change places, so no cells may be simultaneous.
+/// The links between switches are exchanged, so no cells may be simultaneous.
 pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -60,8 +60,8 @@ pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
     if outcome.is_err() && ties::occur(&network) { Ok(false) } else { outcome.map(|()| switches > 1) }
 }
 
-/// The units of the faster network's clock are half as long, so all numbers of units are the same. Clocks that would be
-/// too fine are rounded. Delayed acknowledgements, cubic windows and formulas contain constant times.
+/// The faster network has a clock with units half as long, so all times have the same number of units. Clocks that
+/// would be too fine are rounded. Delayed acknowledgements, cubic windows and formulas contain constant times.
 pub(super) fn faster(case: &mut Case) -> Result<bool, String> {
     let no_constants = |options: &mut TcpOptions| {
         options.delayed_acks = DelayedAcks::Off;
@@ -175,7 +175,7 @@ fn name_flows(scenario: &mut Scenario) {
     }
 }
 
-/// Describes a link from its other end.
+/// Describes a link as seen from its other end.
 fn from_other_end(link: &LinkConfig) -> LinkConfig {
     let (a, b) = link.between.clone();
     LinkConfig {
@@ -205,10 +205,10 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     }
     let mut value = serde_json::to_value(scenario).expect("a scenario can be written");
     replace(&mut value, other);
-    serde_json::from_value(value).expect("all other texts are valid scenarios")
+    serde_json::from_value(value).expect("all remaining texts are valid scenarios")
 }
 
-/// Replaces the names within a name. Returns `None` if none of them is replaced.
+/// Replaces all names that occur in a name. Returns `None` if there are none.
 fn each_name(text: &str, other: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts = |separator: &str, parts: (&str, &str)| {
         let names = [parts.0, parts.1].map(|part| each_name(part, other));

@@ -1,4 +1,4 @@
-//! Runs a test and compares what enters the bottleneck with the reference trace.
+//! Runs a test and compares the packets that enter the bottleneck with the reference trace.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::rules::Rule;
 use super::suites::Test;
 use super::traces::{Packet, Trace, WRAP};
 
-/// Runs a test with these rules of ns-2, and compares it with its trace.
+/// Runs a test with these rules of ns-2, and compares the run with the trace of the test.
 ///
 /// # Errors
 ///
-/// The first difference: another packet, a packet lost in only one run, or too large a difference in time.
+/// The first difference: a different packet, a packet lost in only one of the runs, or too large a difference in time.
 pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), String> {
     let toml = test.scenario(rules, trace);
     let reading = read_toml(&toml, &test.name);
@@ -36,7 +36,7 @@ pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), Str
         found: Trace::new(),
     };
     Engine::Fast.observe(&network, scenario.duration, &mut packets, |_| true).unwrap();
-    // Delayed packets enter the bottleneck later than they were sent.
+    // Delayed packets enter the bottleneck later than they would in the order of sending.
     packets.found.values_mut().for_each(|found| found.sort_by(|a, b| a.time.total_cmp(&b.time)));
     let traced = Traced { first: test.first(), until: test.number("end"), tolerance: test.tolerance() };
     traced.compare(trace, &packets.found)
@@ -46,7 +46,7 @@ pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), Str
 struct Traced {
     /// Number of the first packet.
     first: u64,
-    /// Time in seconds at which the trace ends.
+    /// Time at which the trace ends, in seconds.
     until: f64,
     /// Number of seconds by which times may differ.
     tolerance: f64,
@@ -84,7 +84,7 @@ struct Packets {
     access: [[f64; 2]; 2],
     /// Delays in seconds of packets of the first flow, by number on the access link.
     late: BTreeMap<u64, f64>,
-    /// Time at which each flow's access link is free.
+    /// Time at which the access link of each flow is next free.
     free: BTreeMap<FlowIndex, f64>,
     /// Position of each frame's packet in the trace, until it is delivered.
     on_the_way: BTreeMap<(VcIndex, FrameNumber), (String, usize)>,
@@ -92,7 +92,7 @@ struct Packets {
 }
 
 impl Packets {
-    /// Adds a packet, which counts as lost until it is delivered.
+    /// Adds a packet. It counts as lost until it is delivered.
     fn add(&mut self, what: &str, flow: FlowIndex, time: f64, number: u64) -> (String, usize) {
         let what = format!("{what}{}", flow.number() + 1);
         let packets = self.found.entry(what.clone()).or_default();
@@ -112,8 +112,8 @@ impl Observer for Packets {
                     SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
                         let number = segment.seq / self.mss + self.first;
                         let (sent, place) = self.add("sent", flow, now, number);
-                        self.found.get_mut(&sent).expect("the packet was added before")[place].lost = false;
-                        // A packet enters the bottleneck when it has arrived completely.
+                        self.found.get_mut(&sent).expect("the packet is added only once")[place].lost = false;
+                        // A packet enters the bottleneck when it has completely arrived there.
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
                         *free = free.max(now) + takes;
@@ -130,8 +130,9 @@ impl Observer for Packets {
                 self.on_the_way.insert((vc, frame), place);
             }
             Event::Frame(FrameEvent { vc, frame, step: FrameStep::Delivered }) => {
-                let (what, place) = self.on_the_way.remove(&(vc, frame)).expect("the packet was sent before");
-                self.found.get_mut(&what).expect("the packet was added before")[place].lost = false;
+                let (what, place) =
+                    self.on_the_way.remove(&(vc, frame)).expect("the packet was sent before it arrived");
+                self.found.get_mut(&what).expect("the packet is added only once")[place].lost = false;
             }
             _ => {}
         }
@@ -141,7 +142,7 @@ impl Observer for Packets {
 impl Probe for Packets {}
 
 #[test]
-fn a_packet_with_another_number_fate_or_time_and_a_missing_packet_are_differences() {
+fn a_comparison_with_a_trace_reports_packets_that_are_missing_or_differ_in_number_fate_or_time() {
     let packet = |time, number, lost| Packet { time, number, lost };
     let trace = |packets: &[Packet]| Trace::from([("data1".to_string(), packets.to_vec())]);
     let theirs = trace(&[packet(0.0, 0, false), packet(1.0, 1, false), packet(2.0, 2, true)]);

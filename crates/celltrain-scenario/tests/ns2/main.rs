@@ -36,7 +36,7 @@ fn traced() -> Vec<(Test, Trace)> {
 }
 
 #[test]
-fn with_the_rules_that_the_page_lists_every_run_equals_its_ns2_trace() {
+fn with_the_settings_listed_on_the_page_every_run_equals_its_ns2_trace() {
     let tests = traced();
     let written = std::fs::read_to_string(PAGE).unwrap();
     let verdicts: Vec<_> = tests.iter().map(|(test, _)| page::verdict(&written, test)).collect();
@@ -68,7 +68,7 @@ fn every_rule_that_the_page_lists_for_an_ns2_trace_is_necessary() {
     assert!(page == std::fs::read_to_string(PAGE).unwrap(), "the page is out of date: see the beginning of this file");
 }
 
-/// Returns a minimal set of rules that makes a run equal to its trace.
+/// Returns a minimal set of rules with which a run equals its trace.
 fn needed(test: &Test, trace: &Trace) -> Verdict {
     let mut rules: Vec<_> = RULES.iter().filter(|rule| (rule.concerns)(test)).collect();
     let all = run(test, &rules, trace);

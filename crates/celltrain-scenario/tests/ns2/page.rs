@@ -10,9 +10,9 @@ pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/n
 
 /// Result of a comparison.
 pub(super) enum Verdict {
-    /// The run is equal to the trace with these rules of ns-2.
+    /// The run equals the trace with these rules of ns-2.
     Equal(Vec<&'static Rule>),
-    /// The test is not run, for this reason.
+    /// The test does not run, for this reason.
     NotModelled(&'static str),
 }
 

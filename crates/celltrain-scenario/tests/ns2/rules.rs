@@ -1,4 +1,4 @@
-//! Rules of ns-2's TCP that are neither settings of a test nor celltrain's defaults.
+//! Rules of ns-2's TCP that no setting of a test states and that are not celltrain's defaults.
 
 use super::suites::Test;
 
@@ -10,7 +10,7 @@ pub(super) struct Rule {
     pub(super) does: &'static str,
     /// TCP settings that give celltrain this behaviour.
     pub(super) options: &'static str,
-    /// File and function of ns-2 with this behaviour, or `traces` if it was inferred from traces.
+    /// File and function of ns-2 with this behaviour; `traces` if the behaviour was inferred from traces.
     pub(super) source: &'static str,
     /// Returns whether ns-2 follows the rule in a test.
     pub(super) concerns: fn(&Test) -> bool,
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // This suite traces packets at the sender, before all losses.
+        // This suite traces packets at the sender, before any losses.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

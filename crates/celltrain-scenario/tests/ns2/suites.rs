@@ -63,7 +63,7 @@ impl Test {
         self.get("delayed_ack").is_some()
     }
 
-    /// Returns a setting that is a number.
+    /// Returns a setting whose value is a number.
     pub(super) fn number(&self, key: &str) -> f64 {
         let value = self.get(key).unwrap_or_else(|| panic!("{} has {key}", self.name));
         value.parse().unwrap_or_else(|_| panic!("{key} {value} is a number"))
@@ -90,7 +90,7 @@ impl Test {
         }
     }
 
-    /// Returns why the test is not modelled, if so.
+    /// Returns the reason why the test is not modelled; `None` if it is.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
             Some("another TCP variant, with forward acknowledgements (FACK)")
@@ -120,7 +120,7 @@ impl Test {
         f64::from(self.bytes() * 8)
     }
 
-    /// Number of cells in a packet, if an acknowledgement is one cell.
+    /// Number of cells in a packet if an acknowledgement takes one cell.
     fn cells(&self) -> u32 {
         (self.bytes() + ACK / 2) / ACK
     }
@@ -131,8 +131,8 @@ impl Test {
     }
 
     /// Returns the access link of a connection in celltrain, in both directions. Two connections would mix the cells of
-    /// their packets. So with two connections, a packet crosses the link almost instantly, after the time that it takes
-    /// in ns-2, and the TCP spaces its packets.
+    /// their packets. So with two connections, packets are paced by TCP, wait for the time that the link takes in ns-2,
+    /// and then cross the link almost instantly.
     fn access_links(&self, flow: usize) -> [Link; 2] {
         let Link { rate, delay } = self.link(&self.of("access", flow));
         [self.bytes(), ACK].map(|bytes| match self.flows() {
@@ -193,7 +193,7 @@ impl Test {
         0.555 * self.number("tcpTick_")
     }
 
-    /// Seconds by which times may differ: half a packet's transmission time at the bottleneck.
+    /// Number of seconds by which times may differ: half the time that a packet takes at the bottleneck.
     pub(super) fn tolerance(&self) -> f64 {
         self.bits() / self.link("bottleneck").rate / 2.0
     }
@@ -205,8 +205,8 @@ impl Test {
         let cells = f64::from(self.cells());
         let rate = |rate: f64| (rate * cells * 424.0 / self.bits()).round();
         let picoseconds = |seconds: f64| format!("{:.0}ps", seconds * 1e12);
-        // ns-2 stores a whole packet before it forwards it. celltrain's first cell does not wait for the last, so the
-        // bottleneck's delay includes this time.
+        // ns-2 receives a whole packet before it forwards the packet, whereas celltrain forwards the first cell at
+        // once. So the bottleneck's delay includes the difference.
         let (there, back) = (picoseconds(bottleneck.delay + self.rest()), picoseconds(bottleneck.delay));
         let mut text = format!(
             "duration = \"{end:.0}us\"\naal5.encapsulation = \"vc_mux\"\n\
@@ -214,7 +214,7 @@ impl Test {
              [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
              [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
              delay = \"{there}\"\ndelay_back = \"{back}\"\n",
-            // Allow time for the last packets to arrive.
+            // The first connection takes precedence.
             end = (self.number("end") + 0.5) * 1e6,
             slow = rate(bottleneck.rate),
         );
@@ -226,7 +226,7 @@ impl Test {
             write!(text, "[[topology.network.links]]\n{link}").unwrap();
         }
         for flow in 1..=self.flows() {
-            // The first connection has precedence.
+            // The first connection takes precedence.
             let start = picoseconds(self.start(flow, trace) + flow as f64 * 1e-6);
             let ends = format!("from = \"s{flow}\"\nto = \"k1\"\nstart = \"{start}\"\n");
             write!(text, "[[topology.network.flows]]\n{ends}").unwrap();
@@ -241,7 +241,7 @@ impl Test {
                 lost.insert(format!("s{flow}->r1"), lost_of.collect::<Vec<_>>());
             }
         } else {
-            // ns-2 drops a packet if its queue, excluding the packet in transmission, lacks room for one more.
+            // ns-2 drops a packet if its queue has no room for it. The queue excludes the packet in transmission.
             let least = (self.number("queue") - 1.0) * cells;
             let (buffer, threshold) = (least + 3.0 * cells, least - 1.0);
             write!(text, "[port.bottleneck]\nbuffer = {buffer}\npolicy.epd.threshold = {threshold}\n").unwrap();

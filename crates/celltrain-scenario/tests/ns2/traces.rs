@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
-    /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
+    /// The packet's number modulo [`WRAP`]. For an acknowledgement, the number of the last packet that it acknowledges.
     pub(super) number: u64,
     /// True if the packet is lost at this point.
     pub(super) lost: bool,
@@ -19,7 +19,7 @@ pub(super) const WRAP: u64 = 90;
 /// The traces of a test: `data1` and `acks1` for the first connection, and so on.
 pub(super) type Trace = BTreeMap<String, Vec<Packet>>;
 
-/// Reads the traces of a suite by test, if it has any.
+/// Reads the traces of a suite, by test; empty if the suite has none.
 pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
     let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();
@@ -52,7 +52,7 @@ fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
 }
 
 #[test]
-fn the_encoding_of_ns2_traces_has_words_for_steps_jumps_losses_and_repetitions() {
+fn an_encoded_ns2_trace_has_a_word_for_each_step_jump_loss_and_repetition() {
     let read: Vec<_> = packets("100 5@13*2 7! 1@89 1".split(' ')).iter().map(|p| (p.number, p.lost)).collect();
     assert_eq!(read, [(0, false), (13, false), (13, false), (14, true), (89, false), (0, false)]);
     let times: Vec<_> = packets("100 5*2".split(' ')).iter().map(|packet| packet.time).collect();

@@ -1,4 +1,4 @@
-//! The core's policies, and the one from the page.
+//! The policies of the core, and the one from the page.
 
 pub use celltrain_core::policy::*;
 

@@ -1,4 +1,4 @@
-//! Dynamic Threshold: a VC may start a frame while it holds less than alpha times the free places.
+//! Dynamic Threshold: a VC may start a frame while it holds less than alpha times the number of free places.
 //!
 //! Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998. Alpha and T are the source's; its B, Q and `Q_i` are K, X and `Y_i` here.
@@ -14,14 +14,14 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// Dynamic Threshold: a VC may start a frame while it holds less than `alpha` times the places that are free.
+/// Dynamic Threshold: a VC may start a frame while it holds less than `alpha` times the number of free places.
 ///
 /// Source: Choudhury and Hahne 1998.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "PerVcDynamicThreshold")]
 pub struct Config {
-    /// alpha: how many times the free places a VC may hold when it starts a frame.
+    /// alpha: a VC may start a frame while it holds less than this many times the free places.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (above 0)"))]
     pub alpha: f64,
 }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_frame_may_start_if_the_queue_of_its_vc_is_below_alpha_times_the_free_cells() {
-        // K = 1000 and X = 800: 200 places are free, and half of them is 100.
+        // K = 1000 and X = 800, so 200 places are free. Half of them are 100.
         let half = Config { alpha: 0.5 };
         assert!(admits(&half, 1000, 800, 9, 99));
         assert!(!admits(&half, 1000, 800, 9, 100));

@@ -75,7 +75,7 @@ impl Configure for Config {
             token.tick(reach)?;
             let mut data = vec![access[i]];
             data.extend((i..i + reach).map(|hop| trunks[hop % n]));
-            // The link back from the other host.
+            // The reverse link from the other host.
             data.push(Graph::way_back(access[(i + reach) % n]));
             flows.push(Route::there_and_back(format!("tcp{}", i + 1), data));
         }

@@ -23,8 +23,8 @@ export function Differences(props: {
   /** Warning from the check of a scenario, keyed by the scenario's text. */
   readonly why?: Readonly<Record<string, string>>;
   /**
-   * Index of the setting shown first, such as a custom policy. Differences still refer to the first setting. Warnings
-   * about low delivery then concern only this setting, so that warnings about earlier policies disappear.
+   * Index of the setting shown first, such as a custom policy. Differences still refer to setting 0. Warnings about low
+   * delivery concern only the setting shown first, so that warnings about earlier policies disappear.
    */
   readonly top?: number;
 }): JSX.Element {

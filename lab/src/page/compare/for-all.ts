@@ -36,7 +36,7 @@ export function setSources(root: Table, sources: number): Edit[] {
   );
 }
 
-/** Policy settings in cells, which scale with the buffer. */
+/** Policy settings measured in cells. They scale with the buffer. */
 const IN_CELLS = ["threshold", "tagged_threshold"] as const;
 
 /** Sets every finite buffer, and scales thresholds given in cells: 800 of 1000 becomes 1600 of 2000. */
@@ -58,7 +58,7 @@ export function setBuffer(root: Table, buffer: number): Edit[] {
   });
 }
 
-/** Changes the TCP but keeps its settings, since all TCPs have the same keys. It replaces a stack. */
+/** Changes the TCP but keeps its settings, because all TCPs have the same keys. Replaces a stack. */
 export function setTcp(root: Table, tcp: string): Edit[] {
   const [before] = Object.values(table(root["tcp"]));
   const stack = "stack" in root ? [{ path: ["stack"], value: undefined }] : [];

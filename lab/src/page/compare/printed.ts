@@ -17,7 +17,7 @@ export async function printed(engine: Engine, rows: readonly PaperRow[], toml: s
   return identity === null ? [] : ((await index).get(identity) ?? []);
 }
 
-/** An incomplete point: a paper may print its two measures in different tables. */
+/** A point that is not complete yet: a paper may print its two measures in different tables. */
 interface Partial {
   readonly paper: string;
   efficiency: number | undefined;

@@ -51,7 +51,7 @@ export function RequestDifferences(props: { readonly outcomes: readonly Outcome[
     const lines = outcomes.flatMap((o) => o.runs.map((r) => [o.setting.name, r.seed, value(r), r.answer.fingerprint]));
     download("requests.csv", csv(["setting", "seed", path, "fingerprint"], lines), "text/csv");
   };
-  /** Explains why a setting has no mean: it has no such requests, or too few. */
+  /** Explains why a setting has no mean: it has no such requests, or too few of them. */
   const missing = (o: Outcome): string =>
     o.runs.every((r) => statisticsOf(r, part) === null) ? "–" : tooFew(o.runs, part, [choice.needs]);
   return (

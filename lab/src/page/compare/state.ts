@@ -29,7 +29,7 @@ export function replace(settings: readonly Setting[]): void {
 
 let isBegun = false;
 
-/** Calls `begin` on the first visit, unless a link or the user has already added scenarios. */
+/** On the first visit, calls `begin`, unless a link or the user has already added scenarios. */
 export function beginOnce(begin: () => void): void {
   if (!isBegun && compared.peek().length === 0) {
     begin();

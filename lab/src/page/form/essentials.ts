@@ -1,4 +1,4 @@
-/** The five settings that users change first, found in a scenario of any shape. */
+/** The five settings that users usually change first, found in a scenario of any form. */
 
 import type { Field, Shape, Value } from "./schema.ts";
 
@@ -6,15 +6,15 @@ export interface Essential {
   readonly field: Field;
   readonly path: readonly string[];
   readonly value: Value | undefined;
-  /** Name of the port, unless it is the bottleneck or the only port, or of the group of requests. */
+  /** Name of the port or of the group of requests; empty for the bottleneck or the only port. */
   readonly of?: string;
 }
 
 type Values = { readonly [key: string]: Value };
 
 /**
- * Returns the load of requests or else the sources (or the topology's first number), duration, TCP or stack, policy and
- * buffer, if the scenario has them.
+ * Returns the main settings of a scenario: the load of requests or the sources (or the topology's first number), the
+ * duration, the TCP or stack, the policy and the buffer.
  */
 export function essentials(shape: Shape, values: Values): Essential[] {
   const root = shape.fields(shape.root);

@@ -78,7 +78,7 @@ function Essentials(props: FormProps): JSX.Element {
   );
 }
 
-/** Shows the settings of the chosen kind that are set or required, such as a threshold. */
+/** Shows those settings of the chosen kind that are set or required, such as a threshold. */
 function KindFields(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
@@ -237,14 +237,15 @@ function ChoicePart(
   );
 }
 
-/** Shows a choice between kinds. A new TCP keeps the settings; another kind starts with its required settings. */
+/** Shows a choice between kinds. A new TCP keeps the settings. Any other kind starts with only its required
+ * settings. */
 function Kinds(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
   readonly value: Value | undefined;
   readonly context: Context;
   readonly label: string;
-  /** Port that the setting belongs to. */
+  /** Port to which the setting belongs. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const id = useId();
@@ -263,7 +264,7 @@ function Kinds(props: {
         value={name}
         onChange={(event) => {
           const choice = field.choices.find((c) => c.name === event.currentTarget.value);
-          // All TCPs have the same settings, but thresholds of policies have different meanings.
+          // All TCPs have the same settings, but thresholds have a different meaning in each policy.
           const settings = field.key === "tcp" ? table(table(value)[name]) : {};
           void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.kept(choice, settings) });
         }}
@@ -281,7 +282,7 @@ function Kinds(props: {
   );
 }
 
-/** Shows the port or group that a setting belongs to, after its label. */
+/** Shows the port or group to which a setting belongs, after the setting's label. */
 function Of(props: { readonly name: string | undefined; readonly path: Path }): JSX.Element | null {
   const { name, path } = props;
   return name === undefined ? null : (
@@ -409,7 +410,7 @@ function Simple(props: {
   readonly context: Context;
   /** Shows the description as a tooltip only. */
   readonly isBrief?: boolean;
-  /** Port or group of requests that the setting belongs to. */
+  /** Port or group of requests to which the setting belongs. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const { field, path, value, context } = props;
@@ -427,7 +428,7 @@ function Simple(props: {
   } as const;
   const shown = value === undefined || value === null ? "" : typeof value === "object" ? "" : String(value);
   const draft = useDraft(shown);
-  // The draft has been saved as the value, or another scenario was loaded.
+  // The draft has become the value, or another scenario was loaded.
   useEffect(() => {
     if (!(field.kind === "text" && field.long)) {
       draft.rest();
@@ -526,7 +527,7 @@ function Simple(props: {
   );
 }
 
-/** Converts input to a value of the field: a number if possible, otherwise a string, which is left to the checker. */
+/** Converts input to a value of the field: a number if possible, otherwise a string, which the checker judges. */
 function written(field: Field, text: string): Value {
   if (field.kind === "switch") {
     return text === "true";

@@ -62,7 +62,7 @@ export interface Choice {
   readonly schema: Schema;
 }
 
-/** Walks a schema, resolving `$ref`s through its `$defs`. */
+/** Returns the schema to which a reference points, merged with the keys next to the reference. */
 export class Shape {
   readonly root: Schema;
 
@@ -172,7 +172,7 @@ export class Shape {
     return values;
   }
 
-  /** Returns the given settings that a choice also has, with initial values for its other required fields. */
+  /** Returns the current settings that a choice also has, with initial values for its other required fields. */
   kept(choice: Choice, settings: { readonly [key: string]: Value }): { [key: string]: Value } {
     const keys = new Set(this.fields(choice.schema).map((field) => field.key));
     return { ...this.start(choice), ...Object.fromEntries(Object.entries(settings).filter(([key]) => keys.has(key))) };

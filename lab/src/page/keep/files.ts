@@ -44,7 +44,7 @@ export function runsCsv(
   return csv([...header, ...keys], rows);
 }
 
-/** Returns the measures of a row, with those of its classes as `short.slowdown_p99`. */
+/** Returns the measures of a row, including those of its size classes, such as `short.slowdown_p99`. */
 function measuresOf({ name: _, queries, ...row }: Row | RequestGroup): Record<string, string | number | null> {
   // Flags are 0 or 1, as in measures of a sweep.
   const cells = Object.entries({ ...row, queries: queries ?? {} }).flatMap(([key, value]) =>
@@ -63,13 +63,13 @@ export function download(name: string, content: string | Blob, type = "text/plai
   link.href = url;
   link.download = name;
   link.click();
-  // The browser reads the URL only after this task.
+  // The browser reads the URL only after the current task.
   setTimeout(() => {
     URL.revokeObjectURL(url);
   }, 10_000);
 }
 
-/** Style properties of drawn elements, because a standalone picture has no style sheet. */
+/** Style properties of drawn elements. A standalone picture needs them, because it has no style sheet. */
 const DRAWN = [
   "fill",
   "stroke",
@@ -100,7 +100,7 @@ const GAP = 16;
 export interface Head {
   /** Lines above the picture; the first is its title. */
   readonly lines: readonly string[];
-  /** Names below the picture, each with the CSS property for its colour. */
+  /** Names listed below the picture, each with the CSS property for its colour. */
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 

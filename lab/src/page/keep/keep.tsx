@@ -1,4 +1,4 @@
-/** Share and keep: a link, code for embedding, files, and commands that reproduce the result elsewhere. */
+/** Share and keep: a link, code for embedding, files, and commands that reproduce the result outside the page. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -65,7 +65,7 @@ export function Keep(): JSX.Element {
       setShown(await onScreen(place.value));
       const fragment = await toFragment(shared);
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
-      // A story contains its own scenarios. In all other places, an embedded page shows the microscope.
+      // An embedded story contains its own scenarios. Any other embedded page shows the microscope.
       const embedded = isStory
         ? ownFormula === ""
           ? `#/${place.value}`
@@ -91,7 +91,7 @@ export function Keep(): JSX.Element {
   const files = found.filter((f) => shown === null || !f.isShipped);
   const runs = stale.value || shown !== null ? [] : ensemble.value.runs;
   const hasRequests = (runs[0]?.answer.requests.length ?? 0) > 0;
-  // On pages without runs, the commands refer to the scenario under "Run".
+  // On views without runs, the commands refer to the scenario in the view "Run".
   const ofBench = shown === null && here !== "run" && here !== "inside" ? ` (scenario under “Run”: ${nameNow.value})` : "";
   return (
     <Dialog
@@ -193,7 +193,7 @@ interface Shown {
   readonly seeds: number;
 }
 
-/** Returns the scenarios that a place compares; null if it shows the scenario under "Run" or no scenario. */
+/** Returns the scenarios that a view compares; null if it shows the scenario of "Run" or no scenario. */
 async function onScreen(at: string): Promise<Shown | null> {
   const e = engine.peek();
   const [here, id, n] = at.split("/");
@@ -229,7 +229,8 @@ export function Copy(props: { readonly text: string; readonly what: string }): J
       await navigator.clipboard.writeText(props.text);
       setDone("Copied");
     } catch {
-      // Without clipboard access (page opened from a file, or denied), select the text for copying by hand.
+      // If clipboard access is missing (page opened from a file, or denied), selects the text so that the user can copy
+      // it.
       const selection = getSelection();
       if (pre.current !== null && selection !== null) {
         selection.selectAllChildren(pre.current);

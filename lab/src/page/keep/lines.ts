@@ -7,7 +7,8 @@ export interface Lines {
   readonly python: string;
 }
 
-/** A displayed scenario and where celltrain finds it: its shipped name, or the name of the downloaded file. */
+/** A displayed scenario and where celltrain finds it: the name of a shipped scenario, or the name of the downloaded
+ * file. */
 export interface Source {
   readonly source: string;
   readonly isShipped: boolean;

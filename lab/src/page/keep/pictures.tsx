@@ -27,7 +27,7 @@ export function Pictures(props: {
       said.value = message(error);
     }
   };
-  // The ids of SVG drawings end in "-svg". The element itself does not exist yet at the first render.
+  // The ids of SVG drawings end in "-svg". At the first render, the element does not exist yet.
   const drawn = props.of.endsWith("-svg");
   return (
     <span class="pictures">

@@ -142,7 +142,7 @@ function departed(history: BufferHistory): Int32Array {
   return sums;
 }
 
-/** Draws the buffer at an instant. Each cell keeps its place from arrival to departure. */
+/** Draws the buffer at an instant. Each cell stays in its place from arrival to departure. */
 function paint(canvas: HTMLCanvasElement, field: Field | null, time: number): Shown {
   const context = canvas.getContext("2d");
   const ratio = devicePixelRatio;

@@ -27,7 +27,8 @@ export function Learn(): JSX.Element {
   );
 }
 
-/** Returns the story and step at an address such as `learn/double/2`, or the nearest ones if it is unknown. */
+/** Returns the story and step at an address such as `learn/double/2`. If the address is unknown, returns the nearest
+ * ones. */
 export function found(address: string): {
   readonly story: Story | undefined;
   readonly step: number;

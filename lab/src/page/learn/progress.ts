@@ -5,7 +5,7 @@ import type { Step, Story } from "../../stories/story.ts";
 
 const KEY = "celltrain.lab.finished";
 
-/** Finished steps, such as `one-cell/2`. */
+/** Identifiers of finished steps, such as `one-cell/2`. */
 export const finished = signal<ReadonlySet<string>>(read());
 
 export function finish(story: Story, step: number): void {
@@ -23,7 +23,7 @@ export interface Attempt {
   readonly more: number;
 }
 
-/** Attempts at steps until the page is closed, so that a look inside a run does not lose them. */
+/** Attempts at steps. They are kept until the page is closed, so that a visit to the microscope does not lose them. */
 export const attempts = new Map<Step, Attempt>();
 
 export function forget(): void {
@@ -58,6 +58,6 @@ function write(text: string | null): void {
       localStorage.setItem(KEY, text);
     }
   } catch {
-    // Without storage, progress is kept until the page is closed.
+    // Without storage, progress is kept only until the page is closed.
   }
 }

@@ -221,7 +221,7 @@ function Before(props: { readonly step: Run; readonly settings: readonly Setting
 /** Maximum number of nodes in a drawing. */
 const MOST_NODES = 60;
 
-/** Shows a button that loads the setting and opens it in the microscope. */
+/** Shows a button that loads a setting and opens it in the microscope. */
 function Look(props: {
   readonly variant: Setting | undefined;
   readonly text: string;
@@ -301,7 +301,8 @@ function Answer(props: {
   );
 }
 
-/** Returns the values for the seeds that all variants have run: after a stop, some have run more than others. */
+/** Returns the values for the seeds that all variants have run. After a stop, some variants have run more seeds than
+ * others. */
 function paired(step: Run, outcomes: readonly Outcome[]): Values {
   const run = outcomes.map((o) => new Set(o.runs.map((r) => r.seed)));
   return outcomes.map((o) => {

@@ -1,14 +1,14 @@
 /**
  * The page embedded in another page: one story or one microscope, without header and footer.
  *
- * An address requests this with `?embed`, or with `&embed` at the end of its fragment if it cannot have a query.
+ * An address requests embedding with `?embed`, or with `&embed` at the end of its fragment if it cannot have a query.
  * `embed=dark` and `embed=light` also set the colours.
  */
 
 /** Colours of an embedded page. */
 export type Embed = "auto" | "light" | "dark";
 
-/** Size of the frame in the generated code; the page adapts to other sizes. */
+/** Size of the frame in the generated code. The page adapts to other sizes. */
 export const FRAME = { width: 960, height: 540 } as const;
 
 const FLAG = /(?:^[?]|&)embed(?:=(\w*))?(?=&|$)/;
@@ -35,7 +35,7 @@ function pageAddress(href: string): string {
   return page.startsWith("file:") ? (page.split("/").at(-1) ?? "lab.html") : page;
 }
 
-/** Returns the address of the full lab at the same place. */
+/** Returns the address of the same view in the full lab. */
 export function unframed(address: Pick<Location, "href" | "search" | "hash">): string {
   return `${address.href.split(/[?#]/)[0] ?? ""}${readEmbed(address.search, address.hash).hash}`;
 }

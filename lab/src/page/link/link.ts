@@ -12,7 +12,7 @@ export interface Shared {
   /** First seed; the others follow consecutively. */
   readonly seed: number;
   readonly seeds: number;
-  /** Place in the page, for example `learn/one-cell/2`. */
+  /** View of the page, for example `learn/one-cell/2`. */
   readonly place: string;
   /** Compared settings; empty elsewhere. */
   readonly settings: readonly { readonly name: string; readonly toml: string }[];
@@ -35,7 +35,7 @@ export const MOST_CHARACTERS = 200_000;
 /** Maximum total number of lines in all texts, since a file of a few kilobytes can consist of newlines. */
 export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
-/** Maximum number of settings in a comparison, since more could not be distinguished by colour. */
+/** Maximum number of settings in a comparison. With more, colours could not be told apart. */
 export const MOST_SETTINGS = 8;
 const MARK = "v1.";
 
@@ -78,7 +78,7 @@ const MOST_BYTES = 8 * MOST_CHARACTERS;
 
 async function unpacked(body: string): Promise<unknown> {
   try {
-    // Base64 makes incompressible data longer, but not longer than this.
+    // Base64 makes incompressible data longer, but never longer than this.
     if (body.length > 2 * MOST_BYTES) {
       throw large();
     }
@@ -120,7 +120,7 @@ function checked(value: unknown): Shared {
   return { toml, seed, seeds, place: known ? place : "", settings: named, formula, view };
 }
 
-/** An unpaired surrogate, which is not a character and cannot be represented in UTF-8. */
+/** An unpaired surrogate. It is not a character and has no UTF-8 encoding. */
 const HALF = /\p{Surrogate}/u;
 
 /** Maximum length of a setting's name. */
@@ -173,7 +173,7 @@ async function through(
   most = Number.POSITIVE_INFINITY,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const writer = transform.writable.getWriter();
-  // Errors are reported where the stream is read. Unhandled promises would report them a second time.
+  // The code that reads the stream reports errors. Unhandled promises would report them a second time.
   writer.write(bytes).catch(() => undefined);
   writer.close().catch(() => undefined);
   const reader = transform.readable.getReader();

@@ -1,4 +1,4 @@
-/** Runs as dots on a line, with their mean and its interval. */
+/** Runs as dots on a line, with their mean and its confidence interval. */
 
 import type { JSX } from "preact";
 import type { Estimate } from "../../engine/api.ts";
@@ -104,7 +104,7 @@ function isDefined(value: Value): value is number {
   return value !== null && Number.isFinite(value);
 }
 
-/** Formats the mean: "–" before the first run, "undefined" if no run has a value. */
+/** Formats the mean: "–" before the first run, "undefined" if every run lacks a value. */
 function meanText(s: Strip, text: (value: number) => string): string {
   if (s.estimate === null || s.values.length === 0) {
     return "–";

@@ -61,8 +61,8 @@ export class Experiment {
   }
 
   /**
-   * Runs everything that is not yet in the cache. If one setting fails, the others continue. Resolves when all have
-   * ended.
+   * Runs everything that is not in the cache yet. If one setting fails, the others continue. Resolves when all runs
+   * have ended.
    */
   async run(engine: Engine, settings: readonly Setting[], seeds: readonly number[]): Promise<void> {
     this.#stopper?.abort();

@@ -9,10 +9,10 @@ import type { Failed } from "./experiment.ts";
 import { bytes, number, shortened } from "./format.ts";
 import { Notice } from "./parts.tsx";
 
-/** Shows nothing if there is no fault or the user stopped the run. `onAgain` repeats the run with a higher limit. */
+/** If there is no fault or the user stopped the run, shows nothing. `onAgain` repeats the run with a higher limit. */
 export function FaultNotice(props: {
   readonly fault: EngineError | null;
-  /** Setting that the fault belongs to, if there are several. */
+  /** Setting to which the fault belongs, if there are several settings. */
   readonly of?: string;
   readonly onAgain: () => void;
 }): JSX.Element | null {
@@ -47,7 +47,8 @@ export function FaultNotices(props: { readonly faults: readonly Failed[]; readon
 }
 
 /**
- * Shows the button that raises the exceeded limit, or nothing if no limit was exceeded or the limit is at its maximum.
+ * Shows the button that raises the exceeded limit. Shows nothing if no limit was exceeded or the limit is already at
+ * its maximum.
  */
 export function Raise(props: { readonly kind: Kind; readonly onAgain?: () => void }): JSX.Element | null {
   const now = limits.value;

@@ -142,14 +142,14 @@ const ENTRIES: Readonly<Record<string, string>> = {
 
 const ACRONYMS = /^(abr|acr|adtf|atm|cdf|efci|gfr|icr|ip|mcr|mss|pcr|rdf|rif|rto|rtt|tcp|tcr|udp|vc)$/;
 
-/** Returns the name of a kind such as `selective_drop`. */
+/** Returns the display name of a kind such as `selective_drop`. */
 export function kindName(kind: string): string {
   return KINDS[kind] ?? words(kind);
 }
 
 /**
- * Returns the names of the TCPs and stacks of scenarios from their defaults, the common one first, and the rules of the
- * TCPs; empty if there are none.
+ * Returns the names of the TCPs and stacks of scenarios, as given by their defaults, starting with the common one, and
+ * the rules of the TCPs; empty if there are none.
  */
 export function tcpName(...scenarios: readonly (Readonly<Record<string, unknown>> | null | undefined)[]): string {
   const found = scenarios.flatMap((defaults) => {
@@ -173,7 +173,7 @@ export function shortKind(kind: string): string {
   return kindName(kind).split(": ")[0] ?? kind;
 }
 
-/** Returns the name of a key such as `timer_granularity`. */
+/** Returns the display name of a key such as `timer_granularity`. */
 export function keyName(key: string): string {
   return KEYS[key] ?? words(key);
 }

@@ -137,7 +137,7 @@ export function WholeNumber(props: {
         aria-describedby={refused === "" ? undefined : `${id}-refused`}
         onInput={(event) => {
           draft.type(event.currentTarget.value);
-          // Typing the old value again is not a change, so the message is cleared here.
+          // If the old value is typed again, nothing changes, so the message is cleared here.
           setRefused("");
         }}
         onChange={(event) => {

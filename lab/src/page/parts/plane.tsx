@@ -199,7 +199,7 @@ export interface Label extends Anchor {
   readonly width: number;
   /** End of the line from the cross to the label. */
   readonly nearX: number;
-  /** True if the label is so far from its cross that a line must connect them. */
+  /** True if the label is far from its cross, so that a line must connect them. */
   readonly isFar: boolean;
 }
 

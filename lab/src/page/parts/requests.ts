@@ -1,10 +1,10 @@
-/** Statistics of requests: which there are, and why some have no value. */
+/** Statistics of requests: those available, and why some have no value. */
 
 import type { RequestStatistics, SizeClass } from "../../engine/api.ts";
 import type { Done } from "../state.ts";
 import { count, shortened } from "./format.ts";
 
-/** Statistics of completion times and slowdowns, each with the number of requests that it needs. */
+/** Statistics of completion times and slowdowns, each with the number of requests it needs. */
 export const STATISTICS = [
   { key: "mean", name: "mean", long: "mean", needs: 1 },
   { key: "median", name: "median", long: "median", needs: 2 },
@@ -13,13 +13,13 @@ export const STATISTICS = [
   { key: "p999", name: "99.9 %", long: "99.9th percentile", needs: 1000 },
 ] as const;
 
-/** Requests of one class of a group, or the queries of an incast. */
+/** Requests of one size class of a group, or the queries of an incast. */
 export interface Part {
   readonly group: string;
   readonly of: SizeClass | "queries";
 }
 
-/** Lists the parts that have requests. If all requests of a group are in one class, the class is left out. */
+/** Lists the parts that have requests. If all requests of a group are in one size class, that class is omitted. */
 export function partsOf(runs: readonly Done[]): Part[] {
   const groups = new Set(runs.flatMap((run) => run.answer.requests.map((g) => g.name)));
   return [...groups].flatMap((group) => {
@@ -65,15 +65,15 @@ export function mostOpen(runs: readonly Done[], part: Part): string {
   return `${count(most.open)} of ${count(most.opened)} ${queries ? "queries" : "requests"}`;
 }
 
-/** Explains why statistics that need these numbers of requests have no value: "needs 100 requests, 37 opened". */
+/** Explains why statistics that need this number of requests have no value: "needs 100 requests, 37 opened". */
 export function tooFew(runs: readonly Done[], part: Part, needs: readonly number[]): string {
-  // A mean is of the completed requests, and percentiles are of all that opened.
+  // The mean covers completed requests only. Percentiles cover all requests that opened.
   const opened = part.of === "queries" ? "asked" : "opened";
   const counted = needs.includes(1) ? "completed" : opened;
   const numbersOf = runs.map((run) => ({ seed: run.seed, n: Number(statisticsOf(run, part)?.[counted] ?? 0) }));
   const least = numbersOf.reduce((a, b) => (b.n < a.n ? b : a));
   if (least.n >= Math.min(...needs)) {
-    // A request that would lose segments even alone has no slowdown.
+    // A request that would lose segments even without other traffic has no slowdown.
     return "unknown";
   }
   const what = part.of === "queries" ? "queries" : "requests";

@@ -55,11 +55,11 @@ export function RunOrStop(props: {
   readonly id: string;
   readonly running: boolean;
   readonly disabled?: boolean;
-  /** True if another action is the main one at present. */
+  /** True if a different action is currently the main one. */
   readonly isSecondary?: boolean;
   readonly onRun: () => void;
   readonly onStop: () => void;
-  /** Label while nothing runs. */
+  /** Label of the button while nothing runs. */
   readonly children: ComponentChildren;
 }): JSX.Element {
   return props.running ? (
@@ -80,7 +80,7 @@ export function ToBench(props: {
   readonly children: ComponentChildren;
 }): JSX.Element | null {
   if (embed.value !== null) {
-    // An embedded page only has space for a story or a microscope.
+    // An embedded page has space only for a story or a microscope.
     return null;
   }
   return (

@@ -1,4 +1,4 @@
-/** Warnings about rules of links that never met what they should have lost or delayed. */
+/** Warnings about rules of links that lost or delayed less than they should. */
 
 import type { JSX } from "preact";
 import type { UnmetRule } from "../../engine/api.ts";
@@ -10,7 +10,8 @@ export interface Ran {
   readonly runs: readonly { readonly seed: number; readonly unmet: readonly UnmetRule[] }[];
 }
 
-/** Returns a warning for each rule of each scenario, equal ones once. Its numbers are of the first run that missed it. */
+/** Returns a warning for each rule of each scenario, without repetitions. Its numbers are those of the first run
+ * concerned. */
 export function unmetIn(scenarios: readonly Ran[]): string[] {
   const warnings = scenarios.flatMap(({ name, runs }) => {
     const first = new Map<number, { readonly text: string; readonly seed: number; readonly runs: number }>();

@@ -30,7 +30,7 @@ function meanings(): Record<Term, string> {
   return Object.fromEntries(pairs) as Record<Term, string>;
 }
 
-/** Width in pixels that a tooltip may need to the right of its word. */
+/** Width in pixels that a tooltip may need to the right of its term. */
 const ROOM = 340;
 
 export function Word(props: { readonly of: Term; readonly children?: ComponentChildren }): JSX.Element {
@@ -55,7 +55,7 @@ export function Word(props: { readonly of: Term; readonly children?: ComponentCh
   );
 }
 
-/** One-letter terms, which must match in case. */
+/** Terms of one letter. Their case must match. */
 const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
 
 const TERMS = [...EXPLAINED].sort((a, b) => b.length - a.length);
@@ -102,7 +102,7 @@ const LINK = /(\S*->\S*[^\s.,:;)])/;
 
 /** Shows text in which link names and short formulas, such as `X < 0.8 * K`, do not break. */
 export function Prose(props: { readonly text: string }): JSX.Element {
-  // Every other part is a link.
+  // Every second part of the text is a link.
   return (
     <>{props.text.split(LINK).map((part, i) => (i % 2 === 1 ? <Name key={i}>{part}</Name> : unbroken(part)))}</>
   );

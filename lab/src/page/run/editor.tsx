@@ -86,7 +86,7 @@ const MOST_TEXT = 200;
 export function Faults(props: {
   readonly faults: readonly Fault[];
   readonly onLine?: (line: number) => void;
-  /** True to omit the key, if all faults are about the same text. */
+  /** True to omit the key because all faults are about the same text. */
   readonly short?: boolean;
 }): JSX.Element | null {
   if (props.faults.length === 0) {

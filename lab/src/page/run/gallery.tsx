@@ -15,7 +15,7 @@ interface Entry {
   readonly group: string;
 }
 
-/** Number of entries shown at once; the others can be found with the search. */
+/** Number of entries shown at once. The search finds the others. */
 const SHOWN = 80;
 
 export function Gallery(): JSX.Element {
@@ -94,7 +94,7 @@ function shipped(all: Readonly<Record<string, string>>): Entry[] {
 /** Maximum length of a comment shown; a comment from a link may be longer. */
 const MOST_ABOUT = 600;
 
-/** Returns the sentences of a file's first comment, up to the command below it. */
+/** Returns the sentences of a file's first comment, up to the first command in it. */
 export function about(text: string): string {
   const lines: string[] = [];
   for (const line of text.slice(0, 2 * MOST_ABOUT).split("\n")) {

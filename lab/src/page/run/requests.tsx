@@ -92,7 +92,7 @@ function Statistics(props: {
   );
 }
 
-/** Shows the statistics of a part. Those that need more requests share a cell at the end. */
+/** Shows the statistics of a part. Statistics that need more requests share a cell at the end. */
 function Cells(props: { readonly runs: readonly Done[]; readonly part: Part; readonly of: string }): JSX.Element {
   const { runs, part, of } = props;
   const all = STATISTICS.map((s) => ({ ...s, values: valuesOf(runs, part, `${of}_${s.key}`) }));
@@ -142,7 +142,7 @@ function Slowdowns(props: { readonly requests: Requests; readonly run: Done }): 
   const up = logAxis(completed.map((i) => Math.max(1, slowdown[i] ?? 1)));
   const x = (size: number): number => LEFT + across.at(size) * (WIDTH - LEFT - RIGHT);
   const y = (value: number): number => HEIGHT - BOTTOM - up.at(value) * (HEIGHT - BOTTOM - TOP);
-  // A line without length is a dot, because its ends are round.
+  // A line of zero length appears as a dot, because line ends are round.
   const dots = (n: number): string =>
     completed
       .filter((i) => group.at[i] === n)

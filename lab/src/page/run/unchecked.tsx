@@ -1,4 +1,4 @@
-/** Explains why the current scenario cannot be run yet, if raising a limit may help. */
+/** If raising a limit may help, explains why the current scenario cannot be run yet. */
 
 import type { JSX } from "preact";
 import { FaultNotice, Raise } from "../parts/fault.tsx";

@@ -41,7 +41,8 @@ export function thin(times: Float64Array, values: Float64Array, from: number, to
   return kept;
 }
 
-/** Number of points per block of precomputed extremes, so that drawing a million points does not scan them all. */
+/** Number of points per block of precomputed extremes. With these, drawing a million points need not scan all of
+ * them. */
 const BLOCK = 64;
 
 /** Alternating indices of the smallest and largest value of each block. Values never change once they are drawn. */

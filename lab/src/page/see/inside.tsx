@@ -1,4 +1,4 @@
-/** Look inside: one run at one instant. Shows the microscope first, then the whole run and the plots. */
+/** Look inside: one run at one instant. Shows first the microscope, then the whole run, then the plots. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -261,7 +261,7 @@ function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string
 /** Number of discarded frames listed at first. */
 const LISTED = 6;
 
-/** Lists the frames discarded in the window. A click on a frame shows its discard. */
+/** Lists the frames discarded in the window. A click on a frame shows the moment of its discard. */
 function Discarded(props: { readonly looked: lens.Detail }): JSX.Element {
   const { history } = props.looked;
   const [from, setFrom] = useState(0);

@@ -50,7 +50,7 @@ export interface Detail {
 
 /** Loss counts in a window. */
 export interface Counts {
-  /** Cells lost because the buffer was full, and frames damaged by this. */
+  /** Cells lost because the buffer was full, and frames damaged by these losses. */
   readonly lost: number;
   readonly damaged: number;
   /** Cells that the policy discarded, and frames that it discarded completely. */
@@ -69,10 +69,10 @@ export const fault = signal<EngineError | null>(null);
 export const step = signal(0);
 /** True while the steps play automatically. */
 export const playing = signal(false);
-/** Part of the window that the plots show. */
+/** The part of the window shown in the plots. */
 export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
-/** True if the microscope opens the current scenario once it is checked. Set by links from stories. */
+/** True if the microscope opens the current scenario as soon as it has been checked. Links from stories set it. */
 export const lookSoon = signal(false);
 /** View requested by a link or a story, to be shown after the next run. Default: the bottleneck, the first loss. */
 type Wanted = Pick<View, "from" | "to"> & Partial<View>;
@@ -169,15 +169,15 @@ export function lookInto(text: string, seed: number, window?: readonly [number, 
   go("inside");
 }
 
-/** The scenario before cells were chosen to be lost, and the names of these cells; null if there are none. */
+/** The original scenario, before cells were selected for loss, and the names of these cells; null if there are none. */
 export const before = signal<{ readonly toml: string; readonly lost: readonly string[]; readonly after: string } | null>(null);
 
-/** Returns the VC and number of a waiting cell, if the link of this port can lose it; otherwise null. */
+/** Returns the VC and number of a waiting cell, if the link of this port can lose the cell; otherwise null. */
 export function losable(place: number): { readonly vc: string; readonly cell: number } | null {
   const [o, c] = [overview.peek(), detail.peek()];
   const link = o?.network.links.findIndex((l) => l.name === c?.port) ?? -1;
   const vc = c?.history.vcs[c.history.at(step.peek())[place]?.vc ?? -1];
-  // The number belongs to this run. A merged VC has no rules of its own.
+  // The number is valid only in this run. A merged VC cannot have loss rules.
   const isOld = o?.toml !== toml.value || o.seed !== seedInside.value;
   if (o === null || c === null || isOld || !o.network.vcs.some((one) => one.name === vc && one.links.includes(link))) {
     return null;
@@ -202,7 +202,7 @@ export async function lose({ vc, cell }: { readonly vc: string; readonly cell: n
   said.value = `This run loses ${lost.join(", ")}.`;
 }
 
-/** Removes the rules added by {@link lose}, and shows the run without these losses. */
+/** Removes the rules that {@link lose} has added, and shows the run without these losses. */
 export function loseNothing(): void {
   const found = before.peek();
   if (found !== null) {
@@ -212,7 +212,7 @@ export function loseNothing(): void {
   }
 }
 
-/** Runs the changed scenario once it is checked, and shows the same port, window and step. */
+/** Runs the changed scenario as soon as it has been checked, and shows the same port, window and step. */
 function lookAgain(): void {
   const c = detail.peek();
   if (c !== null) {
@@ -349,7 +349,8 @@ function firstPeak(o: Overview | null, port: string): [number, number] {
   return [0, width];
 }
 
-/** Returns the step to show first: the first refusal, otherwise the middle loss, otherwise the longest queue. */
+/** Returns the step to show first: the first refusal. Without refusals, the middle loss; without losses, the longest
+ * queue. */
 function beginning(history: BufferHistory, losses: readonly number[]): number {
   const { judgement, occupancy } = history.steps;
   const refused = losses.find((i) => history.judgements[judgement[i] ?? -1]?.admitted === false);
@@ -360,7 +361,7 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
   return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
 }
 
-/** Counts losses. Frames and cells have separate steps, and are counted separately. */
+/** Counts losses. Frames and cells have separate steps, so they are counted separately. */
 export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
   const of = new Map<BufferStep | undefined, number>();
   for (const kind of history.steps.kind) {
@@ -417,7 +418,7 @@ export function isWords(column: Column | undefined): column is Words {
 
 export type Sort = "cell" | "frame" | "loss" | "timeout";
 
-/** Moves to the next step of this sort, forwards (1) or backwards (-1). Returns whether there was one. */
+/** Moves to the next step of this kind, forwards (1) or backwards (-1). Returns whether there was one. */
 export function move(sort: Sort, direction: 1 | -1): boolean {
   const c = detail.peek();
   if (c === null) {
@@ -431,7 +432,7 @@ export function move(sort: Sort, direction: 1 | -1): boolean {
   return true;
 }
 
-/** Returns the first step after an instant, since there may be no step exactly at it. */
+/** Returns the first step after an instant, because there may be no step exactly at the instant. */
 export function stepAfter(history: BufferHistory, at: number): number {
   return Math.min(history.length, history.stepAt(at) + 1);
 }

@@ -1,4 +1,4 @@
-/** A memory that ports share: one block divided by queue, with a mark at the threshold of each queue. */
+/** A memory shared by ports: one block divided by queue, with a mark at the threshold of each queue. */
 
 import type { JSX } from "preact";
 import type { MemoryView } from "../../engine/api.ts";

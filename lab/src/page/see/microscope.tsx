@@ -46,12 +46,12 @@ export function Microscope(props: {
   const most = largest(history);
   const places = Math.min(
     MOST,
-    // Free places show whether the policy or a full buffer is the limit. In a large buffer, they would make all squares
-    // too small.
+    // Free places show whether the policy or a full buffer sets the limit. In a large buffer, drawing them would make
+    // all squares too small.
     Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, WHOLE)) : most,
   );
   const grid = layout(places, room);
-  // The smallest squares may exceed the space; the lines below then move down.
+  // The smallest squares may need more than the space. The lines below then move down.
   const beyond = grid.rows * grid.side - room.height;
 
   useEffect(() => {

@@ -229,7 +229,7 @@ function Queue(props: {
 }
 
 /**
- * Returns a function from column position to drawing position, which separates inner columns that are close together.
+ * Returns a function from column position to drawing position. It separates inner columns that are close together.
  */
 function inner(network: Network): (x: number) => number {
   const between = network.positions.map((p) => p.x).filter((x) => x > 0.02 && x < 0.98);
@@ -290,7 +290,8 @@ function short(name: string): string {
   return name.length <= 13 ? name : `${name.slice(0, 12)}…`;
 }
 
-/** Returns the position of a node's name: left of the first nodes, right of the last nodes, below all other nodes. */
+/** Returns the position of a node's name: to the left of the first nodes, to the right of the last nodes, and below
+ * all others. */
 function namePosition(
   x: number,
   y: number,

@@ -29,7 +29,7 @@ export function column(series: Series, measure: string, name: string): Float64Ar
 /** Line width in pixels. */
 const LINE = 1.6;
 
-/** Draws a line through points. With `steps`, it holds each value until the next. */
+/** Draws a line through points. With `steps`, the line keeps each value until the next. */
 export function line(c: Canvas, times: Float64Array, values: Float64Array, colour: string, steps: boolean): void {
   const { context } = c;
   context.strokeStyle = c.colour(colour);
@@ -85,7 +85,7 @@ export function band(
   for (let x = 0; x < c.columns && sample < times.length; x += 1) {
     const [from, to] = [c.from + x * width, c.from + (x + 1) * width];
     let [least, largest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    // If a sample ends after this column, it covers only part of the column.
+    // If a sample ends after this column, the sample covers only a part of the column.
     for (let i = sample; i < times.length && (times[i - 1] ?? 0) < to; i += 1) {
       least = Math.min(least, low[i] ?? 0);
       largest = Math.max(largest, high[i] ?? 0);

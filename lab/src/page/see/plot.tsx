@@ -162,7 +162,7 @@ function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   const current = { ...props, now: Number.NaN };
   const made = new uPlot(options(element, { current }, 2 / devicePixelRatio), EMPTY, document.createElement("div"));
   draw(made, current);
-  // uPlot draws again after this task, possibly in other colours, so copy the canvas now.
+  // uPlot draws again after this task, possibly in other colours. So copy the canvas now.
   const copy = document.createElement("canvas");
   copy.width = made.ctx.canvas.width;
   copy.height = made.ctx.canvas.height;
@@ -171,7 +171,7 @@ function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   return copy;
 }
 
-/** Returns the range that keys and the wheel change: the selection if there is one, otherwise the view. */
+/** Returns the range that keys and the wheel change: the selection, or the view if there is no selection. */
 function moved(props: PlotProps): NonNullable<PlotProps["stretch"]> {
   return props.stretch ?? { view: props.view, onChange: props.onView };
 }
@@ -240,7 +240,7 @@ function options(element: HTMLElement, latest: { readonly current: PlotProps }, 
   return {
     width: factor * Math.max(200, element.clientWidth),
     height: factor * latest.current.height,
-    // Room for the half of the last tick label that extends beyond the axis.
+    // Room for the second half of the last tick label, which extends beyond the axis.
     padding: [null, 25 * factor, null, null],
     legend: { show: false },
     scales: { x: { time: false, auto: false }, y: { auto: false } },

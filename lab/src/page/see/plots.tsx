@@ -127,7 +127,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   useEffect(() => {
     if (lens.showPlots.value) {
       lens.showPlots.value = false;
-      // The views above get their heights only when they are drawn.
+      // The views above get their final heights only when they are drawn.
       setTimeout(() => windowsPlot.current?.scrollIntoView({ block: "center" }), 200);
     }
   }, [lens.showPlots.value]);

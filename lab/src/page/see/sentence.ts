@@ -11,7 +11,7 @@ export interface Description {
   readonly bad: boolean;
 }
 
-/** Rules of a port that the history does not contain: the policy's key, and the condition if it is a formula. */
+/** Rules of a port that the history does not contain: the policy's key and, for a formula, its condition. */
 export interface Rules {
   readonly policy: string;
   readonly formula: string;

@@ -25,13 +25,13 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "timeout", text: "timeout" },
 ];
 
-/** Keys that step: Shift with an arrow steps by frame, Shift with a letter steps backwards. */
+/** Keys that move between steps: Shift with an arrow moves by frame, and Shift with a letter moves backwards. */
 const KEYS: Readonly<Record<string, Sort>> = { arrowright: "cell", arrowleft: "cell", l: "loss", t: "timeout" };
 
 /** Playback speeds in steps per second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
 
-/** Elements that use the space bar themselves while focused. */
+/** Elements that react to the space bar while they have the focus. */
 const TYPED = "input:not([type=range]), textarea, select, [contenteditable]";
 const PRESSED = "button, summary, a, [role=button]";
 

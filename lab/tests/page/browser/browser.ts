@@ -67,7 +67,7 @@ export async function open(
 
 /**
  * Divides limits on request (`divide`), so that tests exceed them quickly: the time limit of each call, the memory
- *limit, and the total time limit of all runs started by a click. Also counts the requests to workers.
+ * limit, and the total time limit of all runs started by a click. Counts the requests to workers as well.
  */
 export const SMALL_LIMITS = `
   window.divide = {};
@@ -94,7 +94,7 @@ export async function divide(page: Page, by: Readonly<Record<string, number>>): 
   }, by);
 }
 
-/** Clicks the button that raises a limit until it no longer appears. Returns the text of each click. */
+/** Clicks the button that raises a limit until the button no longer appears. Returns the text of each click. */
 export async function raise(page: Page, words: RegExp, done: string): Promise<string[]> {
   const press = page.getByRole("button", { name: words });
   const pressed: string[] = [];
@@ -136,7 +136,7 @@ export async function choose(page: Page, name: string): Promise<void> {
   await page.locator(".gallery-list button").filter({ has: exact }).click();
 }
 
-/** Removes the policies that Compare shows initially. */
+/** Removes the policies that the view Compare shows initially. */
 export async function removeAll(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Remove all" }).click();
 }

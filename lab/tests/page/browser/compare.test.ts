@@ -62,7 +62,7 @@ test("Compare starts with four policies, and one row sets buffer, sources and TC
   // 800 of 1000 cells becomes 1600 of 2000.
   assert.equal(await cards.nth(2).getByLabel("Threshold R, cells").inputValue(), "1600");
   await forAll.getByLabel("TCP").selectOption("sack");
-  // With SACK every policy fills the link, so the axes start at one half.
+  // With SACK every policy fills the link, so the plotted axes start at one half.
   await page.waitForFunction(() => document.querySelector(".plane .tick")?.textContent === "0.5");
   await page.waitForFunction(() => document.querySelectorAll(".plane-label").length === 4);
   const names = await page.locator(".plane-label text").allTextContents();

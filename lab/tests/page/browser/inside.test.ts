@@ -297,7 +297,7 @@ test("the space bar plays and pauses, also after a click, but activates a button
   await page.waitForFunction((from) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) > from, start);
   await page.keyboard.press(" ");
   await paused.waitFor();
-  // A pending frame may still be drawn.
+  // A frame that was already requested may still be drawn.
   await page.waitForTimeout(100);
   const rested = await at();
   await page.waitForTimeout(100);
@@ -319,7 +319,7 @@ test("the space bar plays and pauses, also after a click, but activates a button
   await page.keyboard.press(" ");
   assert.ok((await at()) > before);
   assert.equal(await playing.count(), 0);
-  // At the end of the window, playing starts again from the beginning.
+  // If the window has ended, playing starts again from its beginning.
   await page.locator("#scrub").fill(String(await page.locator("#scrub").getAttribute("max")));
   await paused.click();
   await page.waitForFunction((end) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) < end, before);

@@ -186,7 +186,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
   assert.match(text, />TCP: Vanilla: no fast retransmit \(rules: paper\)</);
   assert.match(text, />tcp5</);
 
-  // When printing, the canvases are light; afterwards they are dark again.
+  // For printing, the canvases are light. Afterwards they are dark again.
   const ink = (): Promise<number> =>
     page.evaluate(() => {
       const canvas = document.querySelector<HTMLCanvasElement>("#plot-stack canvas");

@@ -253,7 +253,7 @@ test("the security policy blocks what injected code would try", { skip }, async 
     other.src = "https://127.0.0.1:9/x.js";
     document.body.append(other);
     const fetched = !(await failed(() => fetch("https://127.0.0.1:9/")));
-    // Try to run text as code. `new Function` is not tried, because the test's debugger allows it.
+    // Try to run text as code. `new Function` is not tried, because the debugger of the test allows it.
     await failed(() => setTimeout("window.done.push('timer')" as unknown as () => void, 0));
     navigator.sendBeacon?.("https://127.0.0.1:9/", "x");
     new Worker("data:text/javascript,postMessage(1)").onerror = (event) => event.preventDefault();

@@ -150,7 +150,7 @@ def compare(
     try:
         cases = [Case.of(number, scenario) for number, scenario in enumerate(points)]
     except ScenarioError as error:
-        # The scenario was valid when it was checked, but less memory is available now.
+        # The scenario was valid when it was checked, but now there is less free memory.
         raise InputError(error.faults) from None
     plan = next(iter(plans.values()))
     records: dict[tuple[int, int], RunRecord] = {}
@@ -172,7 +172,7 @@ def compare(
 
 
 def default_measures(scenarios: Sequence[Any], measures: Sequence[str] = MEASURES) -> list[str]:
-    """Returns the default measures that all scenarios have; `measures` if a scenario cannot be read."""
+    """Returns those default measures that all scenarios have. If a scenario cannot be read, returns `measures`."""
     try:
         of_each = [defaults(Reader.of_values(one, {}, "scenario").scenario, measures) for one in scenarios]
     except InputError:
@@ -216,7 +216,7 @@ def _plans(scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapp
         except InputError as error:
             faults.extend(error.faults)
     if faults:
-        # A wrong setting causes the same fault in every scenario, so report it once.
+        # A wrong setting causes the same fault in every scenario, so the fault is reported once.
         raise InputError(list(dict.fromkeys(faults)))
     unused = []
     for name in next(iter(plans.values())).uses:
@@ -240,7 +240,7 @@ def _names(scenarios: Sequence[Any]) -> list[str]:
 
 
 def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Returns what is compared at which settings, as attributes of `Compared`, and the scenarios, ordered by name."""
+    """Returns the compared cases and their settings, as attributes of `Compared`, and the scenarios, sorted by name."""
     files = tuple(plans)
     varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
     comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
@@ -272,7 +272,7 @@ def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dic
 
 
 def _what(axis: Axis | None) -> str:
-    """Names in a message what is compared: one scenario, or the values of an axis."""
+    """For a message, names the things that are compared: one scenario, or the values of an axis."""
     return "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
 
 
@@ -327,7 +327,7 @@ def _compared(
 
 
 def _unmet_rules(layout: Mapping[str, Any], table: RunTable) -> Iterator[str]:
-    """Yields a warning for each rule of a link that was never met, once per scenario."""
+    """Yields a warning for each rule of a link that had no effect, once per scenario."""
     names, settings, conditions = layout["names"], layout["settings"], layout["conditions"]
     compares_scenarios = layout["what"] == SCENARIO
 
@@ -378,7 +378,7 @@ def _axis(name: str, given: Any) -> Any:
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError.of_option("vary", again, f"appears twice among the values of {name}; delete one")
-    # Keep the text of a TCP, because its table depends on the scenario.
+    # Keep the text of a TCP as it is, because its table depends on the scenario.
     kept = [
         text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)
     ]
@@ -390,7 +390,7 @@ def _values_of(axis: Any) -> Any:
 
 
 def _labels(values: Sequence[Any]) -> list[str]:
-    """Returns labels: for tables with one key, such as a policy, the key and the settings in which they differ."""
+    """Returns labels. For tables with one key, such as a policy, a label has the key and the settings that differ."""
     named = [_named(value) for value in values]
     labels = []
     for name, settings in named:

@@ -63,7 +63,7 @@ class Compared(Carded, Answer, Comparison):
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """The warnings that would remain even with more seeds."""
+        """The warnings that more seeds would not remove."""
         return tuple(doubts(self))
 
     @cached_property
@@ -182,7 +182,7 @@ def censored(is_bound: bool) -> dict[str, bool]:
 
 
 def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Iterator[Block]:
-    """Yields a comparison as printed by the command line, with some of its measures, or all if None."""
+    """Yields a comparison as the command line prints it, with some of its measures, or all of them if None."""
     chosen = range(len(compared.measures)) if measures is None else measures
     yield Line(text=_heading(compared), style="bold", is_note=True)
     for line in _about(compared):
@@ -263,13 +263,13 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
                 difference = words.difference(float(more.mean[case]), float(more.half[case]))
                 if is_bound or of_first:
                     difference = words.of_bounds(difference, first=is_bound, second=of_first)
-                # The first name is the baseline and has no difference.
+                # The first name is the baseline, so it has no difference.
                 cells.append(difference if row else "")
             yield cells
 
 
 def _is_single(compared: Comparison) -> bool:
-    """Returns whether only one scenario was run at only one setting."""
+    """Returns whether a single scenario was run at a single setting."""
     return len(compared.names) == 1 and not compared.conditions
 
 
@@ -291,7 +291,7 @@ def _single_grid(compared: Comparison) -> Grid:
 
 
 def _words(compared: Comparison) -> list[int]:
-    """Returns the indices of text columns: the name, and settings that are not numbers."""
+    """Returns the indices of text columns: the name, and all settings that are not numbers."""
     return [0, *(place for place, axis in enumerate(compared.conditions, 1) if not axis.is_number)]
 
 

@@ -73,7 +73,7 @@ class Comparison:
 
     @cached_property
     def means(self) -> tuple[Means, ...]:
-        """For each measure, the means of all cases: for each name, one case per combination."""
+        """For each measure, the means of all cases, by name and combination."""
         return tuple(self.means_of(self.values[..., i]) for i in range(len(self.measures)))
 
     def means_of(self, values: NDArray[np.float64]) -> Means:
@@ -85,7 +85,7 @@ class Comparison:
     def differences(self) -> tuple[Means, ...]:
         """For each measure and case, the mean difference from the first compared name with the same settings and seed.
 
-        Seeds for which either value is missing are left out. The first name's own differences are NaN.
+        Seeds are left out if either value is missing. The differences of the first name from itself are NaN.
         """
         more = self.values - self.values[:1]
         more[0] = np.nan
@@ -148,7 +148,7 @@ class Comparison:
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: Measures that are always added to the requested ones.
+#: Measures that are added to the requested measures in any case.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
@@ -159,7 +159,7 @@ SHARES = ("efficiency", "fairness", "fairness_max_min")
 
 
 def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
-    """Returns warnings about scenarios that are hard to compare; the first is the baseline.
+    """Returns warnings about scenarios that are hard to compare. The first scenario is the baseline.
 
     Args:
         sides: Scenarios by name.
@@ -211,7 +211,7 @@ def _faults(
     options = [settings.get("measure", {}) for settings in (of_first, of_second)]
     for key in sorted(options[0].keys() | options[1].keys()):
         values = [one.get(key) for one in options]
-        # The file size affects only the delays of files; all other settings affect all measures.
+        # The file size affects only the delays of files. All other settings affect all measures.
         wanted = [text for text in measures if text not in ADDITIONAL]
         concerned = [text for text in wanted if key != "file_size" or "file_delay" in text]
         if values[0] != values[1] and concerned:
@@ -237,7 +237,7 @@ def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator
 
 
 def doubts(compared: Comparison) -> Iterator[str]:
-    """Yields the warnings that would remain with more seeds."""
+    """Yields the warnings that more seeds would not remove."""
     for name, empty in zip(compared.names, compared.carried_nothing, strict=True):
         if count := int(empty.sum()):
             yield plan_warnings.carried_nothing(shown(name), count, empty.size)
@@ -292,7 +292,7 @@ def _at(compared: Comparison, setting: int) -> str:
 
 
 def _without_effect(compared: Comparison) -> Iterator[str]:
-    """Yields a warning for names and axes that changed nothing, so that the fingerprints of all runs are equal."""
+    """Yields a warning for names and axes that changed nothing: the fingerprints of all their runs are equal."""
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():
         return
@@ -305,7 +305,7 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))
     for axis in compared.conditions:
-        # Cases whose settings differ only in this axis have the same number.
+        # Cases that differ only in this axis have the same number.
         rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
         group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
         pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
@@ -318,7 +318,7 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
 
 
 def _indistinct(compared: Comparison) -> Iterator[str]:
-    """Yields a warning about cases that hardly vary between seeds, so that their intervals mean little."""
+    """Yields a warning about cases in which seeds hardly differ, so that their intervals mean little."""
     if len(compared.seeds) < plan_warnings.LEAST_SEEDS:
         return
     distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in compared.fingerprints])

@@ -1,6 +1,6 @@
 """The figure of a comparison: a panel for each measure, with a dot or a line for each name.
 
-`figure.json` has everything that the figure needs, so that it can be drawn again without running again.
+`figure.json` contains all data of the figure, so that it can be drawn again without new runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: File with the content of the figure, in the folder of a comparison.
 FILE = "figure.json"
-#: Maximum number of measures in a figure that names none, and of panels for a measure.
+#: Maximum number of measures in a figure if the user names none, and of panels for a measure.
 MOST_DRAWN, MOST_PANELS = 12, 6
 #: Ratio of largest to smallest value at which an axis becomes logarithmic.
 WIDE = 20
@@ -67,6 +67,8 @@ class Pictured:
     seeds: int
     """Number of seeds."""
     values: NDArray[np.float64]
+    censored: NDArray[np.bool_] | None = None
+    """True for values that are only lower bounds."""
 
     @classmethod
     def of(cls, compared: Comparison) -> Pictured:
@@ -90,6 +92,7 @@ class Pictured:
             measures=compared.measures,
             seeds=len(compared.seeds),
             values=compared.values,
+            censored=compared.censored if compared.censored.any() else None,
         )
 
     @classmethod
@@ -112,7 +115,9 @@ class Pictured:
             conditions = [Condition(**one) for one in told.pop("conditions")]
             measures = [Measured(**one) for one in told.pop("measures")]
             values = np.array(told.pop("values"), np.float64)
-            found = cls(**told, conditions=conditions, measures=measures, values=values)
+            censored = told.pop("censored", None)
+            bounds = None if censored is None else np.array(censored, np.bool_)
+            found = cls(**told, conditions=conditions, measures=measures, values=values, censored=bounds)
         except (OSError, ValueError, TypeError, KeyError):
             problem = f"contains no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
@@ -129,7 +134,12 @@ class Pictured:
         """Returns the content of `figure.json`. Missing values are None."""
         values = self.values.astype(object)
         values[np.isnan(self.values)] = None
-        return {**asdict(self), "values": values.tolist()}
+        told = {**asdict(self), "values": values.tolist(), "censored": self.censored}
+        if self.censored is None:
+            del told["censored"]
+        else:
+            told["censored"] = self.censored.tolist()
+        return told
 
     def plot(
         self,
@@ -144,7 +154,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # A caller who names measures knows that there are others.
+            # A caller who names measures knows which others there are.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:
@@ -178,6 +188,8 @@ class Pictured:
             within = f"{shown(self.scenario)}: " if self.scenario else ""
             bars = "bars: 95 % intervals, cut at impossible values" if is_cut else "bars: 95 % intervals"
             lines.append(f"{within}means of {self.seeds:,} seeds; {bars}")
+        if self.censored is not None and self.censored[..., measures].any():
+            lines.append(canvas.ARROWS)
         return lines
 
     def _not_drawn(self, measures: Sequence[int]) -> list[str]:
@@ -201,7 +213,7 @@ class Pictured:
     def _drawn(self, measures: Sequence[int], look: FigureStyle) -> Figure:
         if not self.conditions:
             return dots([self._panel(measure, [0]) for measure in measures], look)
-        # The x axis is the numeric axis with most values, and the other axes have a panel for each value.
+        # The x axis is the numeric axis with the most values. Other axes have a panel for each value.
         conditions = sorted(self.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -axis.count))
         across, *others = conditions
         if across.name == SCENARIO:
@@ -233,7 +245,8 @@ class Pictured:
             cases = [row * len(self.settings) + place for place in places]
             values = [self.values[row, place, :, measure] for place in places] if runs else []
             known = [of_place[~np.isnan(of_place)] for of_place in values]
-            groups.append(Group(name=name, mean=own.mean[cases], half=own.half[cases], runs=known))
+            lower = None if self.censored is None else np.asarray(self.censored[row, places, :, measure].any(axis=1))
+            groups.append(Group(name=name, mean=own.mean[cases], half=own.half[cases], runs=known, bounds=lower))
         return Panel(label=words.called(about), limits=bounds(about.name), title=title, groups=groups)
 
     def _with_tcp(self, title: str, places: Sequence[int]) -> str:
@@ -249,7 +262,7 @@ def cases_of(names: Sequence[str]) -> str:
 
 
 def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
-    """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
+    """Returns the user's names of the cases; raises `InputError` if their number is wrong or a name occurs twice."""
     if len(names) != count:
         raise InputError.of_option("names", ", ".join(names), f"must contain one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):

@@ -113,12 +113,12 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
         try:
             point = plan.points[index]
         except UnknownKeyError as error:
-            # All points have equally long lists, so the first error is sufficient.
+            # All points have lists of the same length, so the first error is enough.
             reader.refuse("axes", str(error) if is_side else f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
-        # A point that does not fit into memory becomes a failed row, unless none fits.
+        # If a point does not fit into memory, it becomes a failed row. If no point fits, the plan is refused.
         unfit += reading.does_not_fit
         if reading.handle is not None:
             # Keep only the first and the last points, because all of them would need too much memory.
@@ -169,7 +169,7 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
 def _of_point(
     plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis], *, is_side: bool
 ) -> Fault:
-    """Returns a fault of some points, attributed to the axis that causes it."""
+    """Returns a fault that some points have, attributed to the axis that causes it."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
     point = f"at point {indices[0]} ({in_words(own)})"
     points = f"{point} and {more:,} more of the checked points" if more else point
@@ -177,7 +177,7 @@ def _of_point(
     # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" scales with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
-    key = f"{fault.key}."
+    key = f"{policy_files.unquoted(fault.key)}."
     blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))
     to_blame = next(blamed, None)
     if to_blame is not None and to_blame.labels is not None:
@@ -217,7 +217,10 @@ def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Returns the measures that none of these scenarios has, and why. Ignores scenarios that do not fit in memory."""
+    """Returns the measures that none of these scenarios has, and the reason.
+
+    Ignores scenarios that do not fit in memory.
+    """
     outlines = []
     for one in scenarios:
         # The scenario fitted into memory when it was checked. If it no longer fits, its run becomes a failed row.
@@ -232,7 +235,7 @@ def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[s
 
 
 def _looked_at(plan: Plan) -> Sequence[int]:
-    """Returns the points to check before anything runs: all of them, or the corners and an even selection."""
+    """Returns the points to check before any run: all points, or the corners and an even selection."""
     count = len(plan.points)
     if count <= CHECKED_POINTS:
         return range(count)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of runs of a plan.
 MAX_RUNS = 10**8
-#: Maximum number of points that are checked before anything runs. A point refused later becomes a row with its error.
+#: Maximum number of points checked before any run. A point that is refused later becomes a row with its error.
 CHECKED_POINTS = 2000
 #: Default measures.
 MEASURES = (
@@ -40,7 +40,7 @@ OF_GROUPS = {
     "requests": ("all.completion_ms_mean", "all.slowdown_mean", "timeouts_per_request"),
     "incast": ("queries.completion_ms_mean", "all.slowdown_mean", "timeouts_per_request"),
 }
-#: Beginnings of the default measures that need flows.
+#: Name prefixes of the default measures that need flows.
 OF_FLOWS = ("efficiency", "fairness", "flows.")
 #: Default number of seeds.
 SEEDS = 10
@@ -60,7 +60,7 @@ def defaults(scenario: Mapping[str, Any], measures: Sequence[str] = MEASURES) ->
     own = [text for text in measures if has_flows or not text.startswith(OF_FLOWS)]
     for kind, of_group in OF_GROUPS.items():
         for name in _table(scenario.get(kind)):
-            # A measure is a path, in which a name cannot contain these characters.
+            # A measure is a path. Names in a path cannot contain these characters.
             if name and not set(name) & set(".()"):
                 own += [f"requests.{name}.{measure}" for measure in of_group]
     return tuple(own)
@@ -96,7 +96,10 @@ class Interval:
 
     @property
     def grid(self) -> Fraction | None:
-        """Difference between two values that can be drawn; None if every number can, or if the scale is logarithmic."""
+        """Smallest difference between two values that can be drawn.
+
+        None if every number can, or if the scale is logarithmic.
+        """
         return Fraction(1) if self.whole and not self.log and self.step is None else self.step
 
     @property
@@ -296,7 +299,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Axes that move together."""
+    """Axes whose values change together."""
 
     axes: tuple[Axis, ...]
 
@@ -306,7 +309,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Points at which an axis takes effect, for an axis that sets something inside a table chosen by other axes.
+    """For an axis that sets a value inside a table chosen by other axes: the points at which it takes effect.
 
     Attributes:
         needs: The table that the axis needs and other points lack, such as `tcp.vanilla`; empty if every point has it.
@@ -345,12 +348,12 @@ class Grid:
 
     @cached_property
     def points(self) -> Points:
-        """The points, each created on access."""
+        """The axes that set a value inside a table chosen by another axis, by name."""
         return Points(self)
 
     @cached_property
     def uses(self) -> dict[str, Use]:
-        """The axes that set something inside a table chosen by another axis, by name."""
+        """The axes that set a value inside a table chosen by another axis, by name."""
         return {axis.name: self._use(axis) for axis in self.axes if self._inside[axis.name]}
 
     @cached_property
@@ -373,7 +376,7 @@ class Grid:
         options: list[list[list[tuple[Axis, int]]]] = []
         for group in self.groups:
             own = [axis for axis in by if axis in group.axes]
-            # Axes that move together may repeat a combination of values, so use each combination once.
+            # Axes that change together may repeat a combination of values, so use each combination only once.
             seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
             options.append([[(axis, place) for axis in own] for place in sorted(seen.values())] if own else [[]])
         at, found, needs = [], dict[str, None](), ""
@@ -439,13 +442,16 @@ def _at(scenario: Any, path: str) -> dict[str, Any]:
 
 
 def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
-    """Returns whether this table can be set at a path: either it is the chosen table, or no table is chosen."""
+    """Returns whether this table can be set at a path: either it is the chosen table, or no table has been chosen."""
     tables = _at(scenario, path)
     return not tables or table in tables
 
 
 def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
-    """Returns whether the chosen table has the axis's only value, as a TCP named by text keeps other settings."""
+    """Returns whether the chosen table is the axis's only value.
+
+    A TCP named by text keeps the other settings of the scenario.
+    """
     path, table = lacking
     parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
     other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))

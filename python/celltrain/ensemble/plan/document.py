@@ -36,7 +36,7 @@ Lines = Mapping[str, int]
 #: Keys of tables and indices of lists, from the top of the plan to a value.
 Place = tuple[str | int, ...]
 
-#: Maximum bits of a whole number. A larger number is out of every range and does not fit in a float.
+#: Maximum number of bits of a whole number. A larger number is outside every range and does not fit in a float.
 MOST_BITS = 1023
 #: Maximum number of faults that are reported.
 MOST_FAULTS = 100
@@ -157,7 +157,7 @@ class Document:
             self.refuse("scenario", "is neither a table nor the name of a file", given)
         else:
             try:
-                # Unlike pathlib, os.path accepts names that are longer than the system allows.
+                # Unlike pathlib, os.path accepts names longer than the system allows.
                 if (found := shipped.found(given, "scenario", folder)) is not None:
                     self._use_text(*found)
                 elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110
@@ -260,7 +260,10 @@ class Document:
         return found
 
     def place(self, steps: Iterable[str | int]) -> Place:
-        """Returns the steps that exist in the plan. A step is missing if, for example, an axis's name is its path."""
+        """Returns the steps that exist in the plan.
+
+        A step is missing if, for example, the name of an axis is also its path.
+        """
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:
@@ -277,7 +280,7 @@ class Document:
         return value
 
     def has(self, *place: str | int) -> bool:
-        """Returns whether the plan has a value at a place, valid or not."""
+        """Returns whether the plan has a value at a place, either valid or invalid."""
         return self.place(place) == place and self.at(place) is not None
 
     def path(self, place: str | Place) -> str:
@@ -294,7 +297,7 @@ class Document:
         return None if self.lines is None else self.lines[path]
 
     def refuse(self, at: str | Place, problem: str, value: Any = ...) -> None:
-        """Adds a fault. The problem is a clause that follows `path = value`, or only the path."""
+        """Adds a fault. The problem is a clause that follows `path = value`, or a clause that follows the path."""
         path = self.path(at)
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)

@@ -56,7 +56,7 @@ class Says:
     schema: CoreSchema | None = dataclasses.field(default=None, hash=False)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema with this problem as its error. Turns values that were already refused into None."""
+        """Returns the schema with this problem as its error. Values that were already refused become None."""
 
         def judge(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
             if value is _REFUSED:
@@ -112,7 +112,7 @@ class Form(BaseModel):
         short: A type that stands for a table with a single key, that key, and the JSON Schema of the type.
     """
 
-    # Keep unknown keys, so that they can be refused with a suggestion of the nearest known key.
+    # Keep unknown keys, so that a later check can refuse them with a suggestion.
     model_config = ConfigDict(extra="allow", frozen=True)
 
     needs: ClassVar[Mapping[str, str]] = {}

@@ -59,7 +59,7 @@ class Reader(Document):
     elsewhere: ClassVar = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
 
     def read(self) -> Self:
-        """Reads the tables of the plan. The other methods check rules that involve several keys."""
+        """Reads the tables of the plan. Methods check the rules that involve several keys."""
         before = len(self.faults)
         self.numbers()
         if len(self.faults) > before:
@@ -106,10 +106,11 @@ class Reader(Document):
             self.refuse(place, f"is not a measure: {error}", value)
 
     def groups(self) -> tuple[Group, ...]:
-        """Returns all axes, in groups that move together."""
+        """Returns all axes, in groups of axes that change together."""
         alone = self.each(self.form.axes, ("axes",), self._axis)
         groups = (*(Group(axes=(axis,)) for axis in alone), *self._paired(), *self._listed_points(), *self._sample())
-        # No two axes may have the same name or set the same path. One may set a value inside a table that another sets.
+        # No two axes may have the same name or set the same path. One axis may set a value inside a table that another
+        # axis sets.
         names: set[str] = set()
         setting: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
@@ -139,7 +140,7 @@ class Reader(Document):
             self.faults.append(overrides.fault_of("--set", typed, f"sets what {self.file} varies (axis {axis})"))
 
     def _paired(self) -> Iterator[Group]:
-        """Yields the axes that move together."""
+        """Yields the axes that change together."""
         for number, listed in enumerate(self.form.paired or ()):
             place = ("paired", number)
             axes = tuple(self.each(listed, place, partial(self._axis, alone=False)))
@@ -155,7 +156,7 @@ class Reader(Document):
                 yield Group(axes=axes)
 
     def _listed_points(self) -> Iterator[Group]:
-        """Yields the axes of `[points]`, which has a row of values for each point."""
+        """Yields the axes of `[points]`. It has a row of values for each point."""
         points = self.form.points
         if points is None or not points.axes or not points.rows:
             return
@@ -224,7 +225,7 @@ class Reader(Document):
     def key(self, name: str, path: str | None, place: Place) -> Key:
         """Returns the schema's key for the path of an axis, by default its name. Also checks the name."""
         if path is None and self.has(*place, "path"):
-            # The path has already been refused elsewhere.
+            # The path has already been refused in another check.
             raise RefusedError
         path, where = (name, place) if path is None else (path, (*place, "path"))
         if path in NO_AXES:
@@ -280,7 +281,7 @@ class Reader(Document):
         elif count == 1:
             raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
-            # The count has already been refused elsewhere.
+            # The count has already been refused in another check.
             raise RefusedError
         axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count), place=place)
         if count <= plan_axes.CHECKED_POINTS:
@@ -338,7 +339,7 @@ class Reader(Document):
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Parses a number with a unit."""
-        assert key.quantity is not None, "only keys with a quantity reach this line"
+        assert key.quantity is not None, "only keys of quantities reach this line"
         expected = key.quantity.expected
         try:
             if isinstance(given, str):
@@ -396,7 +397,7 @@ def of_range(key: Key, form: forms.RangeForm) -> Key:
 
 
 def _again(axes: Sequence[Axis]) -> str:
-    """Returns the first combination of values that appears twice in axes that move together; empty if none does."""
+    """Returns the first combination of values that occurs twice in axes that change together; empty if none."""
     # The values of a range are distinct, and may be too many to iterate over.
     if any(axis.numbers is not None for axis in axes):
         return ""
@@ -433,7 +434,7 @@ class Planned(ABC):
     @classmethod
     @abstractmethod
     def _read(cls, reader: Any, *, check: bool = True) -> Self:
-        """Checks a plan, and if `check` is true also its points. Raises `PlanError` with all faults."""
+        """Checks a plan. If `check` is true, also checks its points. Raises `PlanError` with all faults."""
 
     @classmethod
     @checked(PlanError)
@@ -478,7 +479,7 @@ class Planned(ABC):
         """Everything that determines the runs, and the measures and series stored for them."""
         document = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
         if document.get("measures"):
-            # Labels affect neither the runs nor what is stored.
+            # Labels change neither the runs nor what is stored.
             document["measures"] = _listed_measures(document["measures"])
         return [document, self.measures]
 

@@ -65,7 +65,7 @@ class Report(Carded, Answer, Findings):
             progress: Called with the completed fraction, 0 to 1.
         """
         target, inlined = Path(folder), []
-        # Write the page last, so that a folder with a page is complete.
+        # Write the page last, so that a folder that contains a page is complete.
         written = [target / "report.html"]
         expected = 1 + 4 * len(self.data.measures)
         with writing(folder):
@@ -167,7 +167,7 @@ def report(
 
 
 def _names(first: Store, second: Store) -> tuple[str, str]:
-    """Returns names for two stores: their folders, and their versions if these differ."""
+    """Returns names for two stores: their folders and, if these differ, their versions."""
     one, other = shown(first.path.resolve().name), shown(second.path.resolve().name)
     if first.path.resolve() == second.path.resolve():
         raise StoreError.of_option("--compare", shown(second.path), "is the same store; name another")
@@ -180,7 +180,7 @@ def _names(first: Store, second: Store) -> tuple[str, str]:
 
 #: Prefixes of the figures' names.
 FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample")
-#: Maximum number of rows of a table on the page; its CSV file has all rows.
+#: Maximum number of rows of a table on the page. Its CSV file has all rows.
 MOST_ROWS = 200
 MOST_FAILURES, MOST_VALUES = 50, 12
 
@@ -228,7 +228,7 @@ def lines(report: Findings) -> Iterator[str]:
 
 
 def glance(report: Findings) -> Iterator[str]:
-    """Yields, for each measure, its range and the axis with the largest effect on it."""
+    """For each measure, yields its range and the axis with the largest effect on it."""
     data = report.data
     for i, (measure, means) in enumerate(zip(data.measures, data.means, strict=True)):
         name, unit = words.called(measure, unit=False), "" if measure.unit in ("", "1") else f" {measure.unit}"

@@ -23,7 +23,7 @@ MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """Pareto front of each configuration: the points that no other point of the configuration beats in two measures.
+    """Pareto front of each configuration: its points that no other of its points beats in both measures.
 
     Attributes:
         measures: Indices of the measures.
@@ -48,7 +48,7 @@ class Front:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """Position of each point of `order` on its own front, from 1."""
+        """Position of each point of `order` on its own Pareto front, starting at 1."""
         return np.concatenate([np.arange(len(part)) + 1 for part in self.parts])
 
 
@@ -101,11 +101,11 @@ def _part(data: Data, own: NDArray[np.int64], better: Sequence[Means]) -> tuple[
 
 
 def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
-    """Returns the axes; each combination of their values has its own front."""
+    """Returns the axes for which each combination of values has its own front."""
     if names is not None:
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
-    # If every point is a different network, each front would have a single point.
+    # If every point has a different network, each front would consist of a single point.
     each = combination(axes, Axis.titled)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
 
@@ -190,7 +190,7 @@ class Baseline:
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
-        """Runs by measures: each run minus its partner; NaN for runs of the baseline, or without a partner."""
+        """Runs by measures: each run minus its partner. NaN for runs of the baseline or without a partner."""
         data = self.data
         others = [axis.levels for axis in data.factors if axis is not self.axis]
         rows = np.stack([*others, np.zeros(len(data.points), np.int64)])
@@ -210,7 +210,7 @@ class Baseline:
 
     @cached_property
     def of_levels(self) -> tuple[Means, ...]:
-        """Mean difference of each value of the axis over all other axes, by measure."""
+        """Mean difference of each value of the axis, over all other axes, by measure."""
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
@@ -222,7 +222,7 @@ class Baseline:
                 yield measure, level, int(above.sum()), int(below.sum()), int(known.sum())
 
     def warnings(self) -> Iterator[str]:
-        """Yields a warning for each value that is above the baseline at some points, and below it at others."""
+        """Yields a warning for each value that lies above the baseline at some points and below it at others."""
         for i, level, at_above, at_below, _ in self.counts():
             if not at_above or not at_below:
                 continue
@@ -326,7 +326,7 @@ class Comparison:
 
     @property
     def paired(self) -> int:
-        """Number of points with the same seeds in both stores."""
+        """Number of points that have the same seeds in both stores."""
         return int(self.measures[0].paired.sum()) if self.measures else 0
 
     @property
@@ -393,7 +393,7 @@ def _aligned(
 def _moved(measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Moved:
     """Returns the change of a measure, from its values by store and run."""
     first, second, by_pair = (statistics.means(point, own, count) for own in (*values, values[1] - values[0]))
-    # A point is paired if both stores have results for exactly the same seeds.
+    # A point is paired if both stores have results for exactly the same seeds at this point.
     paired = (by_pair.n == first.n) & (by_pair.n == second.n) & (by_pair.n > 0)
     welch = statistics.welch(first, second)
     mean, half = (np.where(paired, getattr(by_pair, end), getattr(welch, end)) for end in ("mean", "half"))

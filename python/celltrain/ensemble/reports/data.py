@@ -27,7 +27,7 @@ from celltrain.text import among, shown
 if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
 
-#: Ratio of largest to smallest value at which an axis becomes logarithmic, unless its values are evenly spaced.
+#: Ratio of largest to smallest value above which an axis is logarithmic, unless its values are evenly spaced.
 WIDE = 20.0
 #: Maximum number of different values in a plan's `[points]` for an axis to be drawn as a grid.
 MOST_LISTED = 12
@@ -39,7 +39,7 @@ MOST_MAPS = 12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """A parameter of the sweep, or several that move together.
+    """A parameter of the sweep, or several parameters that change together.
 
     Attributes:
         name: Name of the axis, or names separated by commas.
@@ -65,7 +65,7 @@ class Axis:
 
     @property
     def names(self) -> list[str]:
-        """Names of all axes that move together."""
+        """Names of all axes that change together."""
         return self.name.split(", ")
 
     @property
@@ -80,7 +80,7 @@ class Axis:
 
     @cached_property
     def logarithmic(self) -> bool:
-        """True if the ratios of the values are more even than their differences."""
+        """True if the ratios between values are more even than their differences."""
         values = self.places
         if self.words or len(values) < 3 or values[0] <= 0 or values[-1] < WIDE * values[0]:
             return False
@@ -110,7 +110,7 @@ def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that has no values.
+    """A run without values, because it failed.
 
     Attributes:
         point: Index among the points of the report.
@@ -236,7 +236,10 @@ class Data:
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
-        """Points by measures: number of values that are only lower bounds. If there are any, the mean is one too."""
+        """Points by measures: number of values that are only lower bounds.
+
+        If this number is above 0, the mean is also a lower bound.
+        """
         counts = np.zeros((len(self.points), len(self.measures)), np.int64)
         np.add.at(counts, self.point, self.censored)
         return counts
@@ -253,7 +256,7 @@ class Data:
 
     @cached_property
     def factors(self) -> tuple[Axis, ...]:
-        """Axes with more than one value. Axes that move together are combined into one."""
+        """Axes with more than one value. Axes that change together are combined into one."""
         groups: list[list[Axis]] = []
         for axis in self.varied:
             group = next((group for group in groups if _move_together(group[0], axis)), None)
@@ -316,7 +319,7 @@ class Data:
         return names[measure] if names.count(names[measure]) == 1 else f"{names[measure]}-{measure + 1}"
 
     def tcp_line(self, *, short: bool = False) -> str:
-        """Returns a line that describes the TCPs; if `short`, without details if there are several."""
+        """Returns a line that describes the TCPs. If `short` and there are several, omits details."""
         if not self.tcp:
             return ""
         return tcp_line(list(dict.fromkeys(map(short_tcp, self.tcp))) if short and len(self.tcp) > 1 else self.tcp)
@@ -328,7 +331,7 @@ class Data:
 
     @property
     def seed_count(self) -> str:
-        """Number of seeds per point, or its range if it varies."""
+        """Number of seeds per point, as a range if it varies."""
         fewest, most = self.seeds
         return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
@@ -395,7 +398,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
     try:
         tcp = tuple(tcps(store.plan))
     except CelltrainError:
-        # The plan is from another version and not valid in this one.
+        # The plan comes from another version and is not valid in this version.
         tcp = ()
     return Data(
         name=manifest["name"],

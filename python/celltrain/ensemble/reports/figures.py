@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing import lines, points, words
-from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
+from celltrain.drawing.figure import ARROWS, BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble.cases import bounds
@@ -33,7 +33,7 @@ LONGEST_TITLE, LONGEST_LINES_TITLE = {"column": 44, "page": 34}, 30
 def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
     """Draws all figures, one at a time."""
     if findings.comparison is not None:
-        # Two stores may differ in TCP and seeds, so the subtitle of this figure mentions neither.
+        # Two stores may differ in TCP and seeds, so the subtitle of this figure mentions neither of them.
         with look.applied():
             yield comparison(findings.comparison, look)
     data = findings.data
@@ -94,7 +94,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
 
 
 def histogram(data: Data, look: FigureStyle) -> Drawing | None:
-    """Draws a histogram of all runs if only the seed varies; None otherwise, or with a single seed."""
+    """If only the seed varies, draws a histogram of all runs. Returns None otherwise, or if there is a single seed."""
     if data.factors or data.seeds[1] < 2:
         return None
     measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
@@ -113,6 +113,10 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     cells = (levels[0] * shape[1] + levels[1]) * shape[2] + levels[2]
     means = data.over(values, cells, math.prod(shape))
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
+    bounds_of = np.zeros(math.prod(shape), np.bool_)
+    if against is None:
+        np.logical_or.at(bounds_of, cells, data.bounds[:, measure] > 0)
+    is_bound = bounds_of.reshape(shape)
     label = words.called(about)
     left_out = against.level if against is not None and layout.by is against.axis else None
     rows = {
@@ -123,7 +127,10 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
             label=label if against is None else f"{label}\nmore than {legible(against.name, 24)}",
             limits=bounds(about.name) if against is None else (-math.inf, math.inf),
             title="" if layout.panel is None else legible(layout.panel.titled(place), LONGEST_LINES_TITLE),
-            groups=[lines.Group(name=name, mean=mean[place, row], half=half[place, row]) for row, name in rows.items()],
+            groups=[
+                lines.Group(name=name, mean=mean[place, row], half=half[place, row], bounds=is_bound[place, row])
+                for row, name in rows.items()
+            ],
         )
         for place in range(shape[0])
     ]
@@ -135,7 +142,8 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     what = "The mean over the seeds" if against is None else "The mean difference between runs with the same seed"
     title = f"{words.called(about, unit=False)}{title} over {layout.over.worded}"
-    caption = f"{what}, with its 95 % interval.{rest}"
+    arrows = f" {ARROWS[0].upper()}{ARROWS[1:]}." if is_bound.any() else ""
+    caption = f"{what}, with its 95 % interval.{rest}{arrows}"
     return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
@@ -195,7 +203,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     both = list(itertools.combinations(data.strongest(sampled, MOST_PAIRED), 2))
     if not both:
         return None
-    # Points that differ only in the remaining axes are averaged to one dot.
+    # Points that differ only in the remaining axes become one dot, which shows their mean.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
     values = statistics.means(spot.reshape(-1), means, len(first)).mean
     dots = []
@@ -248,7 +256,7 @@ def _map_title(axis: Axis, level: int) -> str:
 
 
 def _scale(axis: Axis) -> Scale:
-    # The path of an axis without a name is clearer than its last step.
+    # For an axis without a name, the whole path is clearer than its last step.
     path = axis.meaning.partition(":")[0]
     return Scale.of(
         axis.called or (words.axis(path) if axis.name == path else axis.worded),

@@ -90,7 +90,7 @@ class Findings:
 
     @property
     def front_caution(self) -> str:
-        """A warning if points on the front deliver much less data than other points; otherwise empty."""
+        """A warning if points on the front deliver much less data than other points. Otherwise empty."""
         front = self.trade_off
         count = 0 if front is None else int(np.isin(self.data.points[front.order], list(self.little)).sum())
         if not count:

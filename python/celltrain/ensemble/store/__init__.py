@@ -81,7 +81,7 @@ class Store(Carded, Answer):
     @classmethod
     @checked(StoreError)
     def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
-        """Opens a store for reading, even while a sweep is writing it; raises `StoreError`.
+        """Opens a store for reading, even while a sweep writes to it; raises `StoreError`.
 
         Args:
             path: Its folder.
@@ -100,7 +100,7 @@ class Store(Carded, Answer):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The axes of the plan, each of which is a column."""
+        """The axes of the plan. Each axis is a column."""
         return self.plan.axes
 
     @property
@@ -111,7 +111,7 @@ class Store(Carded, Answer):
 
     @property
     def version(self) -> str:
-        """Version of celltrain that made the store."""
+        """Version of celltrain with which the store was made."""
         return str(self.manifest["version"])
 
     @cached_property
@@ -127,7 +127,7 @@ class Store(Carded, Answer):
             yield database
 
     def runs(self) -> StoredRuns:
-        """Returns the runs stored so far, as arrays."""
+        """Returns all runs stored so far, as arrays."""
         with self.reading() as database:
             totals = database.totals()
             if self._runs is None or self._runs[0] != totals:
@@ -165,7 +165,7 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def missing(self, runs: int) -> int | None:
-        """Returns the number of runs that are missing if `runs` are done; None if the total is unknown."""
+        """Returns the number of runs that are still missing after `runs` runs; None if the total is unknown."""
         planned = self.manifest.get("runs")
         return max(0, planned - runs - self.totals().repeats) if isinstance(planned, int) else None
 
@@ -215,7 +215,7 @@ class Store(Carded, Answer):
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
         about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
-        # Always one file of rows since 0.3.
+        # Always a single file of rows since version 0.3.
         counts = {"points": len(self.plan.points), "runs": len(self.runs()), "runs_planned": self.plan.runs, "parts": 1}
         return {"store": shown(self.path), **about, **counts, "bytes": size(self.path / DATABASE)}
 
@@ -341,7 +341,7 @@ class Store(Carded, Answer):
     @classmethod
     @checked(StoreError)
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """Returns a store to continue; raises `StoreError` if it is damaged, or of another plan or version.
+        """Returns a store to continue writing; raises `StoreError` if it is damaged, or has another plan or version.
 
         Creates the store if an earlier attempt to create it was killed or ran out of disk space.
         """
@@ -407,8 +407,8 @@ class Store(Carded, Answer):
 def read_parquet(content: bytes) -> pa.Table:
     """Reads a Parquet file in memory, and verifies its checksums.
 
-    Uses only this thread, and memory owned by Arrow: an Arrow thread that releases a Python object during interpreter
-    shutdown crashes the process.
+    Uses only this thread and memory owned by Arrow. If an Arrow thread releases a Python object during interpreter
+    shutdown, the process crashes.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

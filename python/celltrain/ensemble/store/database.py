@@ -50,7 +50,7 @@ _TABLES = {
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
     "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
-#: The table that stores of earlier builds lack until a sweep resumes them.
+#: A table that stores of earlier builds do not have until a sweep resumes them.
 _ADDED = "series_checks"
 _VIEWS = {
     "rows": (
@@ -66,7 +66,7 @@ _VIEWS = {
 
 
 def axes_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the columns of the axes, as in the manifest."""
+    """A run of a point with the same scenario as an earlier point. Only the run of the earlier point is stored."""
     names = [column["name"] for column in manifest["columns"]]
     axes: list[dict[str, Any]] = manifest["columns"][names.index("point") + 1 : names.index("seed")]
     return axes
@@ -88,7 +88,7 @@ def statements(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Repeat(NamedTuple):
-    """A run of a point with the same scenario as an earlier point. Only the earlier point's run is stored."""
+    """A run of a point with the same scenario as an earlier point. Only the run of the earlier point is stored."""
 
     point: int
     seed: int
@@ -119,7 +119,7 @@ class Database:
         self.path, self._write = path, write
         #: False for a store of an earlier build, whose series have no checksums.
         self.has_series_checks = True
-        # The thread that prepares chunks also reads, possibly even while Ctrl-C closes the connection.
+        # The thread that prepares chunks also reads the store, possibly even while Ctrl-C closes the connection.
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
@@ -150,7 +150,7 @@ class Database:
             sync(path.parent)
 
     def close(self) -> None:
-        """Closes the connection. The store is then a single file again, unless another connection is reading it."""
+        """Closes the connection. The store is then a single file again, unless another connection reads it."""
         with self._lock:
             if self._write:
                 with contextlib.suppress(sqlite3.Error):
@@ -164,7 +164,7 @@ class Database:
         """Returns the manifest: versions, plan, columns and measures."""
         with self._explained():
             try:
-                # In a damaged file, values may have types other than text.
+                # In a damaged file, values may have types other than the declared ones.
                 about = self._execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
                 return {key: json_of(text) for key, text in about}
             except UnreadableError as error:
@@ -189,7 +189,7 @@ class Database:
             raise StoreError.of_file(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
-        """Returns the stored numbers of runs, which is faster than counting them."""
+        """Returns the stored numbers of runs. Reading them is faster than counting runs."""
         rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
         if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
             raise StoreError.of_file(self.path, _DAMAGED.format("the table of totals is missing or incomplete"))
@@ -213,7 +213,7 @@ class Database:
         return bool(self.rows("SELECT 1 FROM runs WHERE run_key = ?", bytes.fromhex(run_key)))
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
-        """Returns the point and seed of runs that are done or repeat another point, for some points and seeds."""
+        """For some points and seeds, returns the point and seed of runs that are done or repeat another point."""
         where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
         query = f"SELECT point, seed FROM runs {where} UNION ALL SELECT point, seed FROM repeats {where}"
         bounds = (points.start, points.stop, seeds.start, seeds.stop)
@@ -372,7 +372,7 @@ class Database:
             log = self.path.with_name(f"{self.path.name}-wal")
             if (log.exists() and log.stat().st_size) or is_locked(self.path.parent):
                 raise
-            # No process writes the file, and its folder is write-protected, so the file does not change.
+            # No process writes the file, and its folder is write-protected, so the file cannot change.
             return self._connect("immutable=1")
 
     def _execute(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
@@ -478,7 +478,7 @@ def check_texts(*texts: object) -> int:
 
 
 def check_series(run_key: str, content: bytes) -> int:
-    """Returns the checksum of a run's series, which differs for equal series of another run."""
+    """Returns the checksum of a run's series. Equal series of different runs have different checksums."""
     return check_texts(run_key, zlib.crc32(content if isinstance(content, bytes) else b""))
 
 

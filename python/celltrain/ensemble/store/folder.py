@@ -149,7 +149,7 @@ def _locked(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # The file system does not support locks, so users must not run two sweeps in one folder.
+        # The file system does not support locks, so users must take care not to run two sweeps in one folder.
         return True
     return True
 
@@ -181,7 +181,7 @@ class Kind:
     folders: tuple[str, ...] = ()
 
     def refuse(self, folder: Path) -> None:
-        """Raises `error` unless the folder can become one of this kind."""
+        """Raises `error` unless the folder can become a folder of this kind."""
         problem = ""
         with self._creating(folder):
             if folder.exists() and not folder.is_dir():

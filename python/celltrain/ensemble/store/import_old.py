@@ -28,7 +28,7 @@ MOST_BYTES = 4 << 30
 def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Store:
     """Copies the runs of a store of celltrain 0.2 into a new store, and returns it; raises `StoreError`.
 
-    The new store is marked with the version that made the old one, so only that version can resume it.
+    The new store has the version that made the old store, so only that version can resume it.
 
     Args:
         old: The folder of the old store. It is not changed.
@@ -66,7 +66,7 @@ def _records(
     seconds: dict[str, float],
     settings: dict[int, list[float | str]],
 ) -> Iterator[RunRecord]:
-    """Yields the runs of a part, and adds the values of the axes at their points to `settings`."""
+    """Yields the runs of a part, and adds the axis values of their points to `settings`."""
     with _readable(path):
         rows = read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist()
         for key, group in itertools.groupby(rows, operator.itemgetter("run_key")):

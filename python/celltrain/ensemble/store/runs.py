@@ -86,7 +86,7 @@ class StoredRuns(RunTable):
         """Returns one row per run, with a column per measure."""
         names, places = self.manifest["measures"], self.places(measures)
         own = [self.measure(names[place]) for place in places]
-        # If a run has several errors, only the first is shown; notes about lower bounds come last.
+        # If a run has several errors, only the first is shown. Notes about lower bounds come last.
         gaps = [one for one in self.gaps.items() if one[0][1] >= 0]
         gaps.sort(key=lambda one: (np.isnan(self.values[one[0]]), -one[0][1]))
         told = {run: text for (run, _), text in gaps} | dict(self.errors)

@@ -106,8 +106,8 @@ class _TuneReader(Reader):
                 if name == other:
                     self.refuse(place, f"has the same name as the axis {other}; rename one")
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    # An axis may set a table that contains the parameter, but nothing at the parameter's path or below
-                    # it.
+                    # An axis may set a table that contains the parameter, but not the parameter itself or anything
+                    # inside it.
                     self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
             return Parameter(name=name, key=key, interval=interval)
@@ -259,7 +259,7 @@ class TunePlan(Planned):
 
     @property
     def most_runs(self) -> int:
-        """Maximum number of runs; there may be fewer, as settings chosen twice are run only once."""
+        """Maximum number of runs. There may be fewer, because a setting that is chosen twice runs only once."""
         last = self.finalists + len(self.references)
         each = self.trials * self.search.count + last * (self.selection.count + self.confirmation.count)
         return len(self.configurations.points) * each
@@ -272,7 +272,7 @@ class TunePlan(Planned):
         return scenario
 
     def title(self, configuration: int) -> str:
-        """Describes a configuration by its values. Leaves out values determined by an earlier axis."""
+        """Describes a configuration by its values. Omits values determined by an earlier axis."""
         from celltrain.drawing.words import valued
 
         points = self.configurations.points

@@ -30,16 +30,25 @@ if TYPE_CHECKING:
 
 #: Margin around the confirmed settings in a panel, as a fraction of the measure.
 MARGIN = 0.12
-#: Markers for references, for styles with too few colours to distinguish them.
+#: Markers for references, because a style may have too few colours.
 MARKS = "D^vsPX"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean and half the width of its 95 % interval. The half width is NaN for fewer than two values."""
+    """A mean and half the width of its 95 % interval. The half width is NaN for fewer than two values.
+
+    If `censored` is true, the mean is a lower bound, because some of the values are.
+    """
 
     mean: float
     half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
+    censored: bool = False
+
+    def text(self) -> str:
+        """Formats the mean with its interval."""
+        text = words.estimated(self.mean, self.half)
+        return words.at_least(text) if self.censored else text
 
     @property
     def beyond(self) -> bool:
@@ -49,7 +58,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A trial with the few seeds of the search. The best trials look better than they really are.
+    """A trial that ran with the few seeds of the search. The best trials look better than they are.
 
     Attributes:
         generation: Number of the trial's generation, from 0.
@@ -66,7 +75,7 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """A setting that was run with the confirmation seeds, which were not used to choose it.
+    """A setting that ran with the confirmation seeds, which played no part in choosing the setting.
 
     Attributes:
         parameters: Values by name.
@@ -85,7 +94,7 @@ class Confirmed:
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """Gain over a reference: the best setting in one objective among settings at least as good in the other.
+    """Gain over a reference: the best setting in one objective, among settings that are at least as good in the other.
 
     The setting is chosen with the selection seeds. The differences (setting minus reference) are from the confirmation
     seeds, paired by seed.
@@ -125,6 +134,19 @@ class Searched:
     confirmed: tuple[Confirmed, ...]
     left: tuple[Left, ...]
 
+    @property
+    def is_bound(self) -> bool:
+        """True if an estimate is only a lower bound."""
+        every = [*(one.estimates or () for one in self.confirmed), *(one.estimates for one in self.left)]
+        return any(estimate.censored for estimates in every for estimate in estimates)
+
+    def of_bounds(self, gain: Left, objective: int, difference: str) -> str:
+        """Marks the formatted difference of a setting and a reference if one of them is a lower bound."""
+        references = [one.estimates for one in self.confirmed if one.label == gain.reference]
+        second = any(own is not None and own[objective].censored for own in references)
+        first = gain.estimates[objective].censored
+        return words.of_bounds(difference, first=first, second=second) if first or second else difference
+
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Tuned(Carded, Answer):
@@ -154,7 +176,8 @@ class Tuned(Carded, Answer):
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""
         # pydantic writes NaN as null.
-        return {**self.facts, "searches": json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches))}
+        searches = json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches), object_hook=_of_estimate)
+        return {**self.facts, "searches": searches}
 
     def to_json(self) -> str:
         """Returns the answer as JSON text."""
@@ -165,7 +188,7 @@ class Tuned(Carded, Answer):
         names = [one["measure"] for one in self.facts["objectives"]]
         return [
             {"configuration": search.title, "front": one.front, **one.parameters}
-            | {name: asdict(estimate) for name, estimate in zip(names, one.estimates, strict=True)}
+            | {name: _of_estimate(asdict(estimate)) for name, estimate in zip(names, one.estimates, strict=True)}
             for search in self.searches
             for one in search.confirmed
             if one.estimates is not None
@@ -179,7 +202,7 @@ class Tuned(Carded, Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about settings on a front that carry less than half of tail drop's traffic."""
+        """Warnings about settings on a front that deliver less than half of tail drop's data."""
         return tuple(self.facts.get("warnings", ()))
 
     @checked()
@@ -249,21 +272,31 @@ class Tuned(Carded, Answer):
         grid = Grid(heads=[*left, *units, *names, *gains], left=range(len(left)))
         for search in self.searches:
             for gain in search.left:
-                gained = ["nothing" if gain.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in gain.differences]
-                cells = [words.estimated(one.mean, one.half) for one in gain.estimates]
+                gained = [
+                    "nothing" if gain.same else search.of_bounds(gain, place, f"{d.mean:+.3g} ± {d.half:.2g}").strip()
+                    for place, d in enumerate(gain.differences)
+                ]
+                cells = [one.text() for one in gain.estimates]
                 values = [words.valued(gain.parameters[name], unit) for name, unit in units.items()]
                 grid.add_row(search.title, gain.reference, names[gain.objective], *values, *cells, *gained)
             for one in search.confirmed if not facts["references"] else ():
                 if one.front and one.estimates is not None:
                     values = [words.valued(one.parameters[name], unit) for name, unit in units.items()]
-                    grid.add_row(search.title, *values, *(words.estimated(e.mean, e.half) for e in one.estimates))
+                    grid.add_row(search.title, *values, *(e.text() for e in one.estimates))
         yield grid
+        if any(search.is_bound for search in self.searches):
+            yield Line(text=words.BOUND, is_note=True)
 
     def _card(self) -> Card:
         return Card.of(repr(self), self.blocks(), [".write(folder) makes a page with all settings"])
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"
+
+
+def _of_estimate(table: dict[str, Any]) -> dict[str, Any]:
+    """Removes `censored` where it is false, as answers name only lower bounds."""
+    return {key: value for key, value in table.items() if key != "censored" or value}
 
 
 def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
@@ -309,7 +342,7 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = mean[np.flatnonzero([one.front for one in known])]
     if len(line):
-        # Draw steps through the worse corners, because points there would be worse than both neighbours.
+        # Draw the front as steps through the worse corners, because points there would be worse than both neighbours.
         steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
         axes.plot(*line[np.lexsort(line.T[::-1])].T, color=canvas.INK, linewidth=0.9, zorder=2, drawstyle=steps)
     for place, label in enumerate(references):

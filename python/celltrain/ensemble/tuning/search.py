@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,7 @@ class TuneProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Maximum remaining time at this rate; None before the first run is done."""
+        """Maximum remaining time at the current rate; None before the first run is done."""
         return (self.most_runs - self.runs) / self.rate if self.rate > 0 else None
 
 
@@ -88,8 +88,10 @@ class Runs:
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
-        #: Notes of runs by objectives that depend on lower bounds.
+        #: Notes of runs, by objective, for objectives that depend on lower bounds.
         self._notes: dict[str, list[str]] = {}
+        # By scenario and seed: the objectives that are only lower bounds.
+        self._bounds: dict[str, dict[int, set[str]]] = {}
         self.count = self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
@@ -116,12 +118,28 @@ class Runs:
         for (run, place), note in runs.gaps.items():
             if place >= 0 and not np.isnan(runs.values[run, place]):
                 self._notes.setdefault(measures[place], []).append(note)
+        for run, place in np.argwhere(runs.censored).tolist():
+            own = self._bounds.setdefault(wide["configuration"][run].as_py(), {})
+            own.setdefault(wide["seed"][run].as_py(), set()).add(measures[place])
 
     def lower_bounds(self) -> Iterator[str]:
-        """Yields a warning for each objective that depends on a lower bound in some of the runs."""
+        """Yields a warning for each objective that depends on a lower bound in some runs."""
         for one in self._plan.objectives:
             if notes := self._notes.get(one.measure):
                 yield plan_warnings.lower_bound(notes, self.count)
+
+    def estimates(self, setting: Setting, seeds: Seeds) -> tuple[Estimate, Estimate] | None:
+        """Returns estimates of both objectives; None if a value is unknown."""
+        found = estimated(self.values(setting, seeds))
+        if found is None:
+            return None
+        own = self._bounds.get(self.text(setting)[0], {})
+        bounded = set().union(*(own.get(seed, set()) for seed in _numbers(seeds)))
+        first, second = (
+            replace(one, censored=about.measure in bounded)
+            for one, about in zip(found, self._plan.objectives, strict=True)
+        )
+        return first, second
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
         """Returns whether a setting can be run and lacks runs with some of the seeds."""
@@ -139,19 +157,19 @@ class Runs:
         return None if math.isnan(first + second) else (float(first), float(second))
 
     def better(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
-        """Returns the means of each objective, with signs such that larger is better; NaN for unknown means."""
+        """Returns the mean of each objective, with the sign chosen so that larger is better; NaN if unknown."""
         signs = np.array([[1.0 if objective.larger else -1.0] for objective in self._plan.objectives])
         means = [self.means((configuration, numbers), seeds) or (math.nan, math.nan) for numbers in settings]
         turned: Floats = signs * np.array(means, dtype=np.float64).reshape(-1, 2).T
         return turned
 
     def reason(self, setting: Setting) -> str | None:
-        """Returns the reason why a setting has no values; None if a measure is merely undefined in one of its runs."""
+        """Returns the reason why a setting has no values; None if only a measure is undefined in one of its runs."""
         text, refusal = self.text(setting)
         return refusal or self._errors.get(text)
 
     def error(self, setting: Setting) -> str:
-        """Returns the reason why a setting has no values, in words."""
+        """Describes the reason why a setting has no values."""
         return self.reason(setting) or "a measure is undefined in one of its runs"
 
 
@@ -242,7 +260,7 @@ class Search:
         )
 
     def _finalists(self, configuration: int) -> list[Numbers]:
-        # Of the settings with equal values in all runs, keep only the first.
+        # If several settings have equal values in all runs, keep only the first.
         distinct: dict[bytes, Numbers] = {}
         for trial in self._histories[configuration]:
             values = self._runs.values((configuration, trial.numbers), self._plan.search)
@@ -266,7 +284,7 @@ class Search:
         plan = self._plan
         runs: list[Run] = []
         for configuration, numbers in enumerate(settings):
-            # A port may require its own policy, for example for a GFR service.
+            # A port may need its own policy, for example for a GFR service.
             with suppress(ScenarioError):
                 case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
@@ -351,7 +369,7 @@ class Search:
         confirmed = [
             Confirmed(
                 parameters=plan.named(settings[i]),
-                estimates=estimated(runs.values((configuration, settings[i]), plan.confirmation)),
+                estimates=runs.estimates((configuration, settings[i]), plan.confirmation),
                 label=labels.get(settings[i]),
                 chosen=settings[i] in chosen,
                 front=bool(front[i]),
@@ -385,7 +403,8 @@ class Search:
                 place = best(means[objective], means[1 - objective], float(means[1 - objective][own]))
                 if place is None:
                     continue
-                estimates, differences = estimated(values[place]), estimated(values[place] - values[own])
+                estimates = self._runs.estimates((configuration, settings[place]), plan.confirmation)
+                differences = estimated(values[place] - values[own])
                 if estimates is not None and differences is not None:
                     yield Left(
                         reference=reference.label,
@@ -417,7 +436,10 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
 
 
 def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point with the largest x, then the largest y, of those with `y >= least_y`; None if there is none."""
+    """Returns the point with the largest x among points with `y >= least_y`.
+
+    If several have it, returns the one with the largest y. None if there is no point.
+    """
     enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
     if not len(enough):
         return None

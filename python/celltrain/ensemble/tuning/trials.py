@@ -1,4 +1,4 @@
-"""The trials of a search: how the next ones are chosen, and the folder that stores them.
+"""The trials of a search: how the next trials are chosen, and the folder in which trials are stored.
 
 The next trials depend only on the plan, the configuration, the generation and the trials before it. Optuna's samplers
 have a random state that no storage saves. Therefore each generation uses a new sampler, seeded from the plan's seed,
@@ -40,7 +40,7 @@ KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen=_UNSEEN, writer="searc
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A setting that was tried.
+    """A setting that was tried in a trial.
 
     Attributes:
         generation: Number of the trial's generation, from 0.
@@ -56,8 +56,9 @@ class Trial:
 def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[Trial], count: int) -> list[Numbers]:
     """Returns the settings of a generation.
 
-    The first generation consists of the references that are within the ranges, and a Sobol sample. Later ones come from
-    Optuna's multi-objective tree-structured Parzen estimator, which treats the rest of a batch as running.
+    The first generation consists of a Sobol sample and of those references that are within the ranges. Later
+    generations come from Optuna's multi-objective tree-structured Parzen estimator, which treats the rest of a batch as
+    running.
     """
     # The seed does not depend on the other configurations of the plan.
     text = json.dumps([plan.seed, plan.configurations.points[configuration].values, generation], sort_keys=True)
@@ -188,6 +189,6 @@ class Folder:
 
 
 def _refuse_links(*paths: Path) -> None:
-    """Raises `TuneError` if a path is a link, which would redirect the writing of runs."""
+    """Raises `TuneError` if a path is a link, because a link would redirect the written runs."""
     if faults := linked(*paths):
         raise TuneError(faults)

@@ -28,38 +28,49 @@ from celltrain.ensemble.comparing.compared import HALF, ends
 from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
+from celltrain.ensemble.vetting.standard import Standard, check_policy, policy_of, standard_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.network import tcp_lines, tcp_summary
-from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
-from celltrain.model.scenario import Reading
 from celltrain.running import statistics
 from celltrain.running.results import run
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:
+    from celltrain.model.python_memory import PythonMemoryPolicy
     from celltrain.model.python_policy import PythonPolicy
-    from celltrain.model.types import Policy
+    from celltrain.model.types import MemoryPolicy, Policy
 
 __all__ = ["vet"]
 
-#: The checks that a policy admits frames into an empty buffer, and that it delivers enough data.
-ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
-#: The reference policy for delivered data, and the fraction of its data that any policy must deliver.
-TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
-#: Duration simulated by both engines. It is short, because the reference engine is slow.
-BY_BOTH = "200ms"
+#: The check that a policy admits frames into an empty buffer.
+ADMITS = "admits_into_an_empty_buffer"
+#: The fraction of the reference policy's data that any policy must deliver.
+LEAST_SHARE = 0.5
 #: Descriptions of metrics whose names are not words.
-WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "least goodput (Mb/s)"}
+WORDS = {
+    "max_queue_cells": "largest queue (cells)",
+    "least_goodput_mbps": "least goodput (Mb/s)",
+    "short_slowdown": "slowdown, short requests",
+    "query_ms": "time of a query (ms)",
+    "goodput_mbps": "goodput (Mb/s)",
+    "open_requests": "requests that stay open",
+}
 
 
 @checked()
 def vet(
-    policy: Policy | PythonPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
+    policy: Policy
+    | MemoryPolicy
+    | PythonPolicy
+    | PythonMemoryPolicy
+    | Named
+    | Mapping[str, Any]
+    | str
+    | os.PathLike[str],
     *,
     scenarios: Sequence[str] | None = None,
     beside: Sequence[str] | None = None,
@@ -69,16 +80,17 @@ def vet(
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> dict[str, Any]:
-    """Checks a policy, and compares it with classic policies in a standard set of scenarios.
+    """Checks a policy of ports or of memories, and compares it with classic policies in a standard set of scenarios.
 
     Args:
         policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
             such as `{"fba": {}}`, or an argument of `celltrain.Policy.read`: a TOML file with a table `policy`, a scenario
             with one policy, or `mine.py:Mine`.
         scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
-            `lan-5-random`, `unequal-rtt`; all when None.
-        beside: Names of policies to compare it with, at their default settings; `epd`, `selective_drop` and `fba` when
-            None, and no policy for `[]`.
+            `lan-5-random`, `unequal-rtt`; for memories `switch`, `small-memory`, `switch-dctcp`, `leaf-spine`; all when
+            None.
+        beside: Names of policies to compare it with, at their default settings; when None `epd`, `selective_drop` and
+            `fba`, for memories `longest_queue_drop`, `dynamic_threshold`, `abm` and `occamy`; no policy for `[]`.
         seeds: Number of runs in each scenario.
         first_seed: The first seed; the others follow.
         jobs: Threads; one for each core when None.
@@ -88,8 +100,8 @@ def vet(
     Returns:
         A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
         of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's t, over the
-        seeds; None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and
-        so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
+        seeds; None for a single seed). `efficiency` and `fairness`, or `slowdown` and so on for memories, are means over
+        the scenarios; `lan-5.efficiency` and so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
         policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
         almost nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP
         reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`:
@@ -104,16 +116,17 @@ def vet(
     >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
     True
     """
-    named = _names("scenarios", scenarios, list(standard.SCENARIOS))
-    others = list(standard.CLASSICS) if beside is None else _names("beside", beside, _listed())
+    mine = policy_of(policy)
+    of = standard_of(mine)
+    named = _names("scenarios", scenarios, list(of.scenarios))
+    others = list(of.classics) if beside is None else _names("beside", beside, of.others())
     faults = list(wrong_seeds(seeds, first_seed))
     if not named:
         faults.append(Fault.of_option("scenarios", "[]", "is empty; name at least one scenario"))
     if faults:
         raise InputError(faults)
-    mine = policy_of(policy)
-    of_check = check_policy(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
-    verdicts = [*_checks_of_core(mine, first_seed), _engines_agree(mine, named, first_seed)]
+    of_check = check_policy(mine, of, named)
+    verdicts = [*_checks_of_core(mine, of, first_seed), _engines_agree(mine, of, named, first_seed)]
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
 
@@ -121,27 +134,29 @@ def vet(
             if progress is not None:
                 progress((done + share) / len(named))
 
-        compared[name] = _compared_in(name, mine, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on)
-    carried = {name: _share_of_tail_drop(each) for name, each in compared.items()}
-    remarks = list(_remarks(mine.name, verdicts, compared, carried))
+        compared[name] = _compared_in(
+            name, mine, of, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on
+        )
+    carried = {name: _share_of(of.reference, each) for name, each in compared.items()}
+    remarks = list(_remarks(mine.name, of, verdicts, compared, carried))
     verdicts = [_with_runs(one, compared) if one["check"] == ADMITS else one for one in verdicts]
-    verdicts += [_every_run_ends(compared), _carries_enough(carried)]
+    verdicts += [_every_run_ends(compared), _carries_enough(of.reference, carried)]
     places = dict(enumerate(others, 1))
-    differences = {other: _estimates(compared, place, of_differences=True) for place, other in places.items()}
+    differences = {other: _estimates(of, compared, place, of_differences=True) for place, other in places.items()}
     called = column_name(mine.name, others)
     answer: dict[str, Any] = {
         "policy": mine.name,
         "seeds": seeds,
         "first_seed": first_seed,
         "scenarios": named,
-        "tcp": {name: tcp_summary(standard.SCENARIOS[name]) for name in named},
+        "tcp": {name: tcp_summary(of.scenarios[name]) for name in named},
         "remarks": remarks,
         "conformance": verdicts,
-        "metrics": _estimates(compared, 0),
-        "beside": {other: _estimates(compared, place) for place, other in places.items()},
+        "metrics": _estimates(of, compared, 0),
+        "beside": {other: _estimates(of, compared, place) for place, other in places.items()},
         "differences": differences,
-        "ranking": reversals(called, named, differences, standard.PAIRS),
-        "ranking_by_clocks": reversals(called, named, differences, standard.CLOCKS),
+        "ranking": reversals(called, named, differences, of.pairs, of.shares),
+        "ranking_by_clocks": reversals(called, named, differences, of.clocks, of.shares),
     }
     doubts = [
         *remarks,
@@ -176,25 +191,19 @@ def _names(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[
     return known if wanted is None else list(dict.fromkeys(wanted))
 
 
-def _listed() -> list[str]:
-    """Returns the policies whose settings all have defaults, and EPD."""
-    scenarios = {name: standard.scenario("lan-5", {name: {}}) for name in choices(PATH)}
-    return [name for name, table in scenarios.items() if name == "epd" or not Reading.of_table(table, name).faults]
-
-
-def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) -> Compared:
-    """Compares the policies in one scenario: the vetted policy first, then the others, and tail drop."""
+def _compared_in(name: str, mine: Named, of: Standard, others: Sequence[str], **options: Any) -> Compared:
+    """Compares the policies in one scenario: the vetted policy first, then the others, and the reference."""
     from celltrain.model.types import Scenario
 
-    if TAIL_DROP not in others:
-        # Tail drop is the reference for delivered data, and has no column.
-        others = [*others, TAIL_DROP]
-    tables = [mine.table, *(standard.classic(other, name) for other in others)]
+    if of.reference not in others:
+        # The reference for delivered data has no column.
+        others = [*others, of.reference]
+    tables = [mine.table, *(of.other(other, name) for other in others)]
     with warnings.catch_warnings():
         # The answer already contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
-        scenarios = [Scenario.model_validate(standard.scenario(name, table)) for table in tables]
-        names, measures = [column_name(mine.name, others), *others], list(standard.MEASURES.values())
+        scenarios = [Scenario.model_validate(of.scenario(name, table)) for table in tables]
+        names, measures = [column_name(mine.name, others), *others], list(of.measures.values())
         return compare(*scenarios, names=names, measures=measures, **options)
 
 
@@ -206,27 +215,30 @@ def _verdict(check: str, wrong: Sequence[str], right: str) -> dict[str, Any]:
     return {"check": check, "holds": not wrong, "evidence": "; ".join(wrong) or right}
 
 
-def _checks_of_core(mine: Named, seed: int) -> list[dict[str, Any]]:
+def _checks_of_core(mine: Named, of: Standard, seed: int) -> list[dict[str, Any]]:
     try:
-        return list(json.loads(_core.conformance(json.dumps(mine.table), seed)))
+        return list(json.loads(of.conformance(json.dumps(mine.table), seed)))
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
 
 
-def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, Any]:
+def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -> dict[str, Any]:
     """Checks that both engines give the same fingerprint for the beginning of every scenario."""
     from celltrain.model.types import Scenario
 
     different = []
     for name in named:
-        scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
+        changes: dict[str, Any] = {"duration": of.by_both}
+        if "measure" in of.scenarios[name]:
+            changes["measure"] = {}
+        scenario = Scenario.model_validate(of.scenario(name, mine.table, **changes))
         with warnings.catch_warnings():
             # The check with an empty buffer reports the same problem.
             warnings.simplefilter("ignore", CelltrainWarning)
             fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
         if fast != reference:
             different.append(f"{name}: {fast} and {reference}")
-    return _verdict("both_engines_agree", different, f"the same fingerprints in {BY_BOTH} of {', '.join(named)}")
+    return _verdict("both_engines_agree", different, f"the same fingerprints in {of.by_both} of {', '.join(named)}")
 
 
 def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
@@ -241,7 +253,7 @@ def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
 
 
 def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """Returns the check for an empty buffer, which also fails if the policy carries nothing in some runs."""
+    """Returns the check with an empty buffer. It also fails if the policy delivers no data in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
     if not nothing:
@@ -250,39 +262,43 @@ def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dic
     return _verdict(verdict["check"], [*wrong, f"no data was delivered in {', '.join(nothing)}"], "")
 
 
-def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
-    """Checks that the policy carries at least half as much as tail drop in each scenario."""
+def _carries_enough(reference: str, carried: Mapping[str, float]) -> dict[str, Any]:
+    """Checks that the policy carries at least half as much as the reference in each scenario."""
     little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
     least = min(carried, key=lambda name: carried[name])
     right = f"{percent(carried[least])} or more; least in {least}"
-    return _verdict(CARRIES, [", ".join(little)] if little else [], right)
+    return _verdict(f"carries_half_of_{reference}", [", ".join(little)] if little else [], right)
 
 
-def _share_of_tail_drop(compared: Compared) -> float:
-    """Returns the policy's traffic as a fraction of tail drop's in a scenario; 1 if unknown."""
-    both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(TAIL_DROP, 1))])
+def _share_of(reference: str, compared: Compared) -> float:
+    """Returns the policy's traffic as a fraction of the reference's in a scenario; 1 if unknown."""
+    both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(reference, 1))])
     own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
     return float(own / most) if most else 1.0
 
 
 def _remarks(
-    name: str, verdicts: Sequence[Mapping[str, Any]], compared: Mapping[str, Compared], carried: Mapping[str, float]
+    name: str,
+    of: Standard,
+    verdicts: Sequence[Mapping[str, Any]],
+    compared: Mapping[str, Compared],
+    carried: Mapping[str, float],
 ) -> Iterator[str]:
-    """Yields remarks to read first: scenarios in which the policy carries nothing or little, and refusals."""
+    """Yields remarks to read first: scenarios in which the policy delivers no or little data, and refusals."""
     for scenario, each in compared.items():
         if count := int(each.carried_nothing[0].sum()):
             yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
     if little := [(share, scenario) for scenario, share in carried.items() if 0 < share < LEAST_SHARE]:
         (share, first), *others = little
         where = "".join([f" in {first}", *(f", {percent(share)} in {scenario}" for share, scenario in others)])
-        yield carries_little(shown(name), share, "tail drop", where)
+        yield carries_little(shown(name), share, of.reference.replace("_", " "), where)
     for verdict in verdicts:
         if verdict["check"] == ADMITS and (remark := verdict["evidence"].partition(", but it ")[2]):
             yield f"{shown(name)} {remark}"
 
 
 def _doubts(compared: Compared) -> Iterator[str]:
-    """Yields doubts about a scenario that are neither among the remarks nor among `celltrain check`'s warnings."""
+    """Yields warnings about a scenario, except those in the remarks and those of `celltrain check`."""
     mine = shown(compared.names[0])
     for doubt in compared.doubts:
         if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):
@@ -293,18 +309,18 @@ def _doubts(compared: Compared) -> Iterator[str]:
 
 
 def _estimates(
-    compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
+    of: Standard, compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
     """Returns means with intervals, over all scenarios and per scenario: of a policy, or of the vetted one minus it."""
     found = {}
-    for number, share in enumerate(standard.MEASURES):
-        if share in standard.SHARES:
+    for number, share in enumerate(of.measures):
+        if share in of.shares:
             by_seed = np.mean([each.values[:, 0, :, number] for each in compared.values()], axis=0)
             values = by_seed[0] - by_seed[place] if of_differences else by_seed[place]
             over_all = statistics.mean(values)
             found[share] = ends(over_all.mean[0], over_all.half[0])
     for name, each in compared.items():
-        for number, measure in enumerate(standard.MEASURES):
+        for number, measure in enumerate(of.measures):
             own, more = each.means[number], each.differences[number]
             # Differences in the comparison have the opposite sign here.
             mean, half = (-more.mean, more.half) if of_differences else (own.mean, own.half)
@@ -317,6 +333,7 @@ def reversals(
     scenarios: Sequence[str],
     differences: Mapping[str, Mapping[str, Any]],
     pairs: Sequence[Mapping[str, str]],
+    shares: Sequence[str] = standard.PORTS.shares,
 ) -> list[str]:
     """Returns a text for each measure in which the ranking of this and another policy depends on the scenario.
 
@@ -328,13 +345,14 @@ def reversals(
         scenarios: Scenarios of the set that were run.
         differences: By other policy and metric: this policy minus the other.
         pairs: Pairs of scenarios, each with a description of its TCP or clocks.
+        shares: The metrics to look at.
     """
     found = []
     for pair in pairs:
         if not set(pair) <= set(scenarios):
             continue
         for beside, of in differences.items():
-            for share in standard.SHARES:
+            for share in shares:
                 first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
                 if first * second < 0:
                     one, other = (f"{words} ({scenario})" for scenario, words in pair.items())

@@ -1,84 +1,153 @@
-"""The standard set: scenarios for vetting a policy, and policies for comparison. Also reads the vetted policy."""
+"""The standard sets: scenarios for vetting a policy of ports or of memories, and policies for comparison.
+
+Also reads the vetted policy.
+"""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from celltrain import _core
 from celltrain.ensemble.plan.document import parse
-from celltrain.errors import Fault, InputError
+from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import overrides, policy_files, shipped
+from celltrain.model.paths import choices, set_key
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
 
-#: Path of the policy in the standard scenarios.
-PATH = "port.bottleneck.policy"
-#: Scenarios without a policy, by name.
-SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
-#: A small network with a memory that ports share, and the path of its policy.
-SHARED: dict[str, Any] = {
-    "duration": "20ms",
-    "topology": {
-        "network": {
-            "hosts": ["h1", "h2", "h3"],
-            "switches": ["sw"],
-            "links": [{"between": [host, "sw"], "delay": "5us"} for host in ("h1", "h2", "h3")],
-            "flows": [{"from": "h1", "to": "h2"}, {"from": "h2", "to": "h3"}],
-        }
-    },
-    "switch": {"sw": {"memory": {"cells": 1000, "pool": {"main": {"policy": {}}}}}},
-}
-MEMORY_PATH = "switch.sw.memory.pool.main.policy"
+_FOLDER = Path(__file__).parent
+#: Scenarios without a policy, by name: for policies of ports, and for policies of memories.
+SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "standard.toml").read_text(), "standard.toml")[0]
+MEMORY_SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "memories.toml").read_text(), "memories.toml")[0]
+#: Paths of the policy in these scenarios.
+PATH, MEMORY_PATH = "port.bottleneck.policy", "switch.*.memory.pool.main.policy"
 #: Scenarios that differ only in their TCP, with a description of it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 )
-#: Pairs of scenarios that differ only in their clocks and starts, which are either equal for all hosts or random.
+#: Pairs of scenarios that differ only in clocks and start times, which are equal for all hosts in one and random in the
+#: other.
 CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
 
-#: Policies to compare with by default.
-CLASSICS = ("epd", "selective_drop", "fba")
 
-#: Measures in each scenario, by name of the metric.
-MEASURES = {
-    "efficiency": "efficiency",
-    "fairness": "fairness",
-    "max_queue_cells": "ports.bottleneck.max_queue_cells",
-    "timeouts": "flows.sum(*).timeouts",
-    "least_goodput_mbps": "flows.least(*).goodput_mbps",
+@dataclass(frozen=True, kw_only=True)
+class Standard:
+    """A standard set of scenarios for a kind of policies."""
+
+    kind: str
+    """Kind of the policies: `port` or `memory`."""
+    scenarios: Mapping[str, dict[str, Any]]
+    """Scenarios without a policy, by name."""
+    path: str
+    """Path of the policy in the scenarios."""
+    classics: tuple[str, ...]
+    """Policies to compare with by default."""
+    reference: str
+    """The reference policy for delivered data."""
+    measures: Mapping[str, str]
+    """Measures in each scenario, by name of the metric."""
+    shares: tuple[str, ...]
+    """Metrics whose mean over the scenarios is meaningful."""
+    pairs: tuple[Mapping[str, str], ...]
+    """Pairs of scenarios that differ only in the TCP, each with a description of it."""
+    clocks: tuple[Mapping[str, str], ...]
+    """Pairs of scenarios that differ only in clocks and starts."""
+    by_both: str
+    """Duration simulated by both engines. It is short, because the reference engine is slow."""
+    conformance: Callable[[str, int], str]
+    """The core's checks of a policy (as JSON), with a seed."""
+
+    def scenario(self, name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any]:
+        """Returns a scenario of the set with this policy, as a table."""
+        made = {"name": name, **copy.deepcopy(self.scenarios[name]), **changes}
+        set_key(made, self.path, policy)
+        return made
+
+    def other(self, name: str, of: str) -> dict[str, Any]:
+        """Returns another policy by name for a scenario; EPD has a threshold of four fifths of the buffer."""
+        return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5} if name == "epd" else {}}
+
+    def others(self) -> list[str]:
+        """Returns the policies whose settings all have defaults, and EPD."""
+        first = next(iter(self.scenarios))
+        readings = {name: Reading.of_table(self.scenario(first, {name: {}}), name) for name in choices(self.path)}
+        return [name for name, reading in readings.items() if name == "epd" or not reading.faults]
+
+
+PORTS = Standard(
+    kind="port",
+    scenarios=SCENARIOS,
+    path=PATH,
+    classics=("epd", "selective_drop", "fba"),
+    reference="tail_drop",
+    measures={
+        "efficiency": "efficiency",
+        "fairness": "fairness",
+        "max_queue_cells": "ports.bottleneck.max_queue_cells",
+        "timeouts": "flows.sum(*).timeouts",
+        "least_goodput_mbps": "flows.least(*).goodput_mbps",
+    },
+    shares=("efficiency", "fairness"),
+    pairs=PAIRS,
+    clocks=CLOCKS,
+    by_both="200ms",
+    conformance=_core.conformance,
+)
+MEMORIES = Standard(
+    kind="memory",
+    scenarios=MEMORY_SCENARIOS,
+    path=MEMORY_PATH,
+    classics=("longest_queue_drop", "dynamic_threshold", "abm", "occamy"),
+    reference="complete_sharing",
+    measures={
+        "short_slowdown": "requests.web.short.slowdown_mean",
+        "slowdown": "requests.web.all.slowdown_mean",
+        "query_ms": "requests.query.queries.completion_ms_mean",
+        "open_requests": "requests.sum(*).open",
+        "timeouts": "requests.sum(*).timeouts",
+        "goodput_mbps": "requests.sum(*).goodput_mbps",
+    },
+    shares=("short_slowdown", "slowdown", "query_ms"),
+    pairs=({"switch": "with newreno", "switch-dctcp": "with dctcp"},),
+    clocks=(),
+    by_both="2ms",
+    conformance=_core.memory_conformance,
+)
+#: Names and keys of formulas that only one of the two languages has, besides those that both have.
+_OWN_WORDS = {
+    "port": {
+        *("X", "K", "Y", "V", "C", "tagged", "random"),
+        *("vc_state", "on_frame", "on_admission", "on_refusal", "on_cells", "every", "when_full"),
+    },
+    "memory": {
+        *("B", "Q", "q_i", "n", "rank", "priority", "arriving"),
+        *("queue_state", "on_arrival", "push_out", "push_out_end"),
+    },
 }
-#: Fractions, whose mean over the scenarios is meaningful.
-SHARES = ("efficiency", "fairness")
 
 
-def scenario(name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Returns a scenario of the set with this policy, as a table."""
-    made = SCENARIOS[name]
-    port = {"bottleneck": {**made["port"]["bottleneck"], "policy": policy}}
-    return {"name": name, **made, "port": port, **changes}
+#: The end of a message about equal faults of several switches.
+_SWITCHES = re.compile(r" \(at \d+ switches\)")
 
 
 def tcp_of(name: str) -> str:
-    """Returns the TCP variant of a scenario of the set."""
-    [variant] = SCENARIOS[name]["tcp"]
-    return str(variant)
+    """Returns the TCP variant of a scenario of a set, or its congestion control if it is not the variant's own."""
+    [(variant, settings)] = {**SCENARIOS, **MEMORY_SCENARIOS}[name]["tcp"].items()
+    return str(settings.get("congestion", variant))
 
 
 def duration_of(name: str) -> str:
-    """Returns the duration of a scenario of the set, as text."""
-    return str(SCENARIOS[name]["duration"]).replace("s", " s")
-
-
-def classic(name: str, of: str) -> dict[str, Any]:
-    """Returns a policy by name for a scenario of the set; EPD has a threshold of four fifths of the buffer."""
-    if name != "epd":
-        return {name: {}}
-    return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5}}
+    """Returns the duration of a scenario of a set, as text."""
+    duration = str({**SCENARIOS, **MEMORY_SCENARIOS}[name]["duration"])
+    return re.sub(r"(?<=\d)(?=m?s$)", " ", duration)
 
 
 def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
@@ -94,9 +163,17 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
         return policy_files.read(policy, change=lambda root: _changed(root, settings or {}))
     if isinstance(policy, Mapping):
         return policy_files.of_table(policy)
-    from celltrain.model.types import Port
+    from celltrain.model.types import PoolOptions, Port
 
-    table_of = Port(buffer_cells=1000, policy=policy).to_dict()["policy"]
+    try:
+        table_of = Port(buffer_cells=1000, policy=policy).to_dict()["policy"]
+    except ScenarioError:
+        try:
+            table_of = PoolOptions(policy=policy).to_dict()["policy"]
+        except ScenarioError:
+            table_of = None
+        if table_of is None:
+            raise
     [name] = table_of
     called = type(policy).__name__
     return Policy(name=called if name == "python" else name, table=table_of, file=called)
@@ -108,36 +185,71 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
         return root
     if "topology" in root:
         return overrides.applied(root, settings)[0]
-    faults = [
-        overrides.fault_of("--set", path, f"changes nothing in a policy file, where paths begin with {PATH}")
-        for path in settings
-        if not f"{path}.".startswith(f"{PATH}.")
-    ]
+    faults = []
+    path = next(
+        (one for one in (MEMORY_PATH, PATH) if any(f"{path}.".startswith(f"{one}.") for path in settings)), PATH
+    )
+    for other in settings:
+        if not f"{other}.".startswith(f"{path}."):
+            problem = f"changes nothing in a policy file, where paths begin with {PATH}, or with {MEMORY_PATH}"
+            faults.append(overrides.fault_of("--set", other, problem))
     if faults:
         raise InputError(faults)
-    scenario = {"port": {"bottleneck": {"policy": root.get("policy", root)}}}
-    made, _ = overrides.applied(scenario, settings)
-    return {**{key: root[key] for key in root if key == "name"}, "policy": made["port"]["bottleneck"]["policy"]}
+    scenario: dict[str, Any] = {}
+    set_key(scenario, path, root.get("policy", root))
+    made: Any = overrides.applied(scenario, settings)[0]
+    for step in path.split("."):
+        made = made[step]
+    return {**{key: root[key] for key in root if key == "name"}, "policy": made}
 
 
-def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
-    """Returns the warnings about a policy in these scenarios; raises `InputError` with all faults.
+def _words(value: object) -> Iterator[str]:
+    """Yields the keys of tables, and the names in texts."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (str(key), *_words(inner))
+    elif isinstance(value, str):
+        yield from re.findall(r"[A-Za-z_]\w*", value)
 
-    A fault or warning that does not occur in all scenarios lists those of `named` in which it does.
+
+def standard_of(policy: Policy) -> Standard:
+    """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one."""
+    [(name, settings)] = policy.table.items()
+    if name == "python":
+        is_of_memories = isinstance(settings, Mapping) and policy_files.is_of_memories(str(settings.get("class", "")))
+        return MEMORIES if is_of_memories else PORTS
+    known = [kind for kind, of in ((PORTS, "Policy"), (MEMORIES, "MemoryPolicy")) if name in shipped.policies(of)]
+    if len(known) != 2:
+        return known[0] if known else PORTS
+    for kind in known:
+        if not Reading.of_table(kind.scenario(next(iter(kind.scenarios)), policy.table), policy.name).faults:
+            return kind
+    words = set(_words(settings))
+    return max(known, key=lambda kind: len(words & _OWN_WORDS[kind.kind]))
+
+
+def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> list[str]:
+    """Returns the warnings about a policy in the scenarios of a set; raises `InputError` with all faults.
+
+    If a fault or warning does not occur in all scenarios, it lists those of `named` in which it occurs.
     """
     faults: dict[Fault, list[str]] = {}
     warnings: dict[str, list[str]] = {}
-    for name, scenario in scenarios.items():
-        reading = Reading.of_table(scenario, name)
+    for name in standard.scenarios:
+        reading = Reading.of_table(standard.scenario(name, policy.table), name)
         for fault in reading.faults:
-            faults.setdefault(policy.refused(fault, PATH), []).append(name)
+            # The number of switches with the fault is a property of the scenario.
+            problem, message = (_SWITCHES.sub("", text) for text in (fault.problem, fault.message))
+            own = policy.refused(dataclasses.replace(fault, problem=problem, message=message), standard.path)
+            faults.setdefault(own, []).append(name)
         for warning in reading.warnings:
-            if PATH in warning:
-                own = warning.replace(f"{PATH}.", policy.prefix).replace(PATH, policy.prefix.rstrip("."))
-                warnings.setdefault(own, []).append(name)
+            if standard.path in (plain := policy_files.unquoted(warning)):
+                words = plain.replace(f"{standard.path}.", policy.prefix)
+                warnings.setdefault(words.replace(standard.path, policy.prefix.rstrip(".")), []).append(name)
 
     def where(places: Sequence[str]) -> str:
-        return "" if len(places) == len(scenarios) else f" (in {', '.join(name for name in places if name in named)})"
+        everywhere = len(places) == len(standard.scenarios)
+        return "" if everywhere else f" (in {', '.join(name for name in places if name in named)})"
 
     refused = [
         dataclasses.replace(fault, problem=fault.problem + where(places), message=fault.message + where(places))
@@ -145,36 +257,14 @@ def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named:
         if not set(places).isdisjoint(named)
     ]
     if refused:
-        if not of_memory(policy).faults:
-            problem = f"is a memory policy, and vet tests policies of ports only; {how_to_compare(policy)}"
-            raise InputError.of_file(policy.file, problem)
         raise InputError(refused)
     return [one + where(places) for one, places in warnings.items() if not set(places).isdisjoint(named)]
 
 
-def of_memory(policy: Policy) -> Reading:
-    """Returns the verdict on a policy in a memory that ports share. Its faults are those of the policy's file."""
-    made = overrides.applied(SHARED, {MEMORY_PATH: policy.table})[0]
-    reading = Reading.of_table(made, policy.name)
-    own = [
-        warning.replace(f"{MEMORY_PATH}.", policy.prefix).replace(MEMORY_PATH, policy.prefix.rstrip("."))
-        for warning in reading.warnings
-        if MEMORY_PATH in warning
-    ]
-    return dataclasses.replace(
-        reading, faults=[policy.refused(fault, MEMORY_PATH) for fault in reading.faults], warnings=own
-    )
-
-
-def _unknown(faults: Sequence[Fault]) -> set[str]:
-    """Returns the names that formulas do not know."""
-    return {match[1] for fault in faults if (match := re.search(r"does not know (\w+)", fault.problem))}
-
-
 def how_to_compare(policy: Policy) -> str:
     """Returns the advice on a policy of a memory."""
-    value = f"@{policy.file}" if policy.file.endswith(".toml") else policy.name
-    return f"compare it with --vary 'switch.*.memory.pool.main.policy={value}'"
+    value = f"@{policy.file}" if policy.file.endswith(".toml") else policy.file if ":" in policy.file else policy.name
+    return f"compare it with --vary '{MEMORY_PATH}={value}'"
 
 
 def check_file(
@@ -182,25 +272,9 @@ def check_file(
 ) -> tuple[Policy, list[str], str]:
     """Returns the policy in a file, warnings about it, and advice if it is the policy of a memory.
 
-    Raises `InputError` with all faults of the policy in the standard scenarios.
+    Raises `InputError` with all faults of the policy in the standard scenarios, in the language that it fits better.
     """
     policy = policy_of(file, settings)
-    [name] = policy.table
-    scenarios = {one: scenario(one, policy.table) for one in SCENARIOS}
-    if name in shipped.policies():
-        try:
-            return policy, check_policy(policy, scenarios, list(scenarios)), ""
-        except InputError as error:
-            faults = error.faults
-            is_memory_policy = name in shipped.policies("MemoryPolicy")
-            if not is_memory_policy:
-                raise
-            reading = of_memory(policy)
-            # A name that is unknown only at ports is a name of memories, such as q_i.
-            if reading.faults and _unknown(faults) <= _unknown(reading.faults):
-                raise
-    else:
-        reading = of_memory(policy)
-    if reading.faults:
-        raise InputError(reading.faults)
-    return policy, list(reading.warnings), how_to_compare(policy)
+    standard = standard_of(policy)
+    warnings = check_policy(policy, standard, list(standard.scenarios))
+    return policy, warnings, how_to_compare(policy) if standard is MEMORIES else ""

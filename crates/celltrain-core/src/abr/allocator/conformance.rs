@@ -1,4 +1,4 @@
-//! Tests that hold for every listed allocator. A new allocator is tested as soon as it is listed.
+//! Tests that must hold for every allocator in the list, including new allocators.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
-/// Reports a forward RM cell with this CCR, and then further cells of the VC, from `start` on and `period` units apart.
+/// Reports a forward RM cell with this CCR, and then more cells of the VC at intervals of `period` from `start` on.
 pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
     let (label, start) = (Label::new(label), Time(start));
     allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
@@ -64,7 +64,7 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
-    // Cells still to be reported, each with its time, the number of its call, and its VC.
+    // Cells that have not been reported yet, each with its time, the number of its call, and its VC.
     let mut waiting: Vec<(Time, usize, u32)> = Vec::new();
     for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);
@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
 
     #[test]
-    fn an_rm_rate_allocator_treats_a_run_of_cells_as_the_same_cells_one_at_a_time(calls in calls()) {
+    fn a_rate_allocator_gives_the_same_rates_for_a_run_of_cells_as_for_single_cells(calls in calls()) {
         for config in AllocatorConfig::samples().into_iter().chain(short_intervals()) {
             let one_by_one = rates(&config, &calls, true);
             prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn every_listed_rate_allocator_has_its_name_as_keyword_in_scenarios() {
+fn a_scenario_chooses_every_listed_rate_allocator_by_its_name() {
     let samples = AllocatorConfig::samples();
     assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
     for config in samples {

@@ -11,8 +11,8 @@ use super::{Allocator, Configure, PortKind};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source reduces its
-/// rate.
+/// EFCI: if more than `threshold` cells wait when a data cell leaves, the port marks the cell, and its source reduces
+/// its rate.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ use crate::units::{Duration, Span, Time};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EqualShare")]
 pub struct Config {
-    /// ERT: how long a VC remains active after its last cell.
+    /// ERT: how long a VC counts as active after its last cell.
     #[serde(default = "ert")]
     pub ert: Duration,
 }
@@ -38,7 +38,7 @@ pub struct EqualShare {
     /// C: the link's rate, in cells per second.
     c: f64,
     ert: Span,
-    /// Expiry time of each VC's timer, by label. The VC is active until then.
+    /// Time at which each VC stops being active, by label.
     expires: TiVec<Label, Time>,
 }
 

@@ -1,4 +1,4 @@
-//! ERICA: gives ABR VCs equal shares of the capacity that other classes leave, at a target load of the link.
+//! ERICA: gives ABR VCs equal shares of the capacity left by other classes, and keeps the link at a target load.
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; their names
 //! are kept. Differences from the source: intervals have a fixed length and begin at the start of the run, instead of
@@ -51,7 +51,7 @@ pub(super) fn delta() -> f64 {
     0.1
 }
 
-/// A target load that is a fixed fraction of the capacity left for ABR.
+/// A target load that is a constant fraction of the capacity left for ABR.
 #[derive(Debug)]
 pub struct Fixed {
     u: f64,
@@ -97,7 +97,7 @@ mod tests {
         sample().build(&port(vcs))
     }
 
-    /// Sends a VC's CCR and its cells, evenly spaced over an interval of 1 ms.
+    /// Reports a VC's CCR and its cells, which are evenly spaced over an interval of 1 ms.
     fn send(allocator: &mut RateBook<Fixed>, label: u32, interval: u64, cells: u32, ccr: f64) {
         conformance::send(allocator, label, interval * 1000, (cells, 1000 / u64::from(cells)), ccr);
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_sees_an_overload_if_the_load_is_above_one_plus_delta() {
+    fn erica_detects_an_overload_if_the_load_is_above_one_plus_delta() {
         // With delta = 1/9, an overload is more than 100 cells in an interval. In the first interval, one VC sends 50
         // cells and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. In the second
         // interval, two VCs send, so FairShare is 45,000.
@@ -149,7 +149,7 @@ mod tests {
         assert_rates(&mut allocator, 1001, &[TARGET]);
         send(&mut allocator, 0, 1, 90, 10.0);
         assert_rates(&mut allocator, 1999, &[TARGET]);
-        // z = 1 with a single VC, so FairShare is the target.
+        // With a single VC, z = 1, so FairShare equals the target.
         assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 
@@ -163,12 +163,12 @@ mod tests {
         send(&mut allocator, 1, 0, 48, 48_000.0);
         // Other classes leave 60 of 100 cells, so the target is 54, z = 108 / 54 = 2 and FairShare is 27,000.
         assert_rates(&mut allocator, 1000, &[30_000.0, 27_000.0]);
-        // If other classes take the whole link, nothing is left.
+        // If other classes use the whole link, no capacity is left for ABR.
         send(&mut allocator, 2, 1, 125, 0.0);
         assert_eq!(er(&mut allocator, 0, 2000, 0), 0.0);
     }
 
-    /// Regression: a UBR VC that filled the link for one interval stopped ABR sources for good.
+    /// Regression: when a UBR VC filled the link for one interval, ABR sources stopped permanently.
     #[test]
     fn ubr_traffic_does_not_lower_the_target_rate_of_erica() {
         let mut vcs = port(2).vcs.to_vec();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_plus_divides_among_vcs_the_target_rate_that_follows_from_the_queue() {
+    fn erica_plus_divides_among_the_vcs_a_target_rate_that_depends_on_the_queue_length() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_plus_gives_a_vc_above_the_equal_share_its_stated_rate_divided_by_the_overload() {
+    fn erica_plus_gives_a_vc_above_the_equal_share_its_current_rate_divided_by_the_overload() {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);

@@ -33,7 +33,7 @@ struct Vc {
     /// The links of the VC's path, with the VC's label on each.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
-    /// Fraction of a cell that the source has accumulated but not sent yet.
+    /// Fraction of a cell that the source has earned but not sent yet.
     part: f64,
     since_rm: u32,
     /// RM cells in flight, with the step at which each returns to the source.
@@ -156,9 +156,9 @@ fn on_a_parking_lot_erica_reaches_max_min_shares_and_equal_share_does_not() {
 }
 
 #[test]
-fn the_load_under_erica_may_exceed_its_target_by_delta() {
+fn the_load_under_erica_may_exceed_its_target_by_the_fraction_delta() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
-    // The rates may lie anywhere between the max-min shares of 0.9 and of 0.99 of the links' capacity.
+    // The rates may lie anywhere between two max-min allocations: for 0.9 and for 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
 }
 

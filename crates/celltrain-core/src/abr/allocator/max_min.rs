@@ -54,7 +54,7 @@ mod tests {
     use crate::abr::allocator::conformance::{brm, port};
 
     #[test]
-    fn the_max_min_allocator_gives_a_vc_its_share_or_the_lower_rate_that_another_switch_gave() {
+    fn the_max_min_allocator_never_raises_the_rate_that_another_switch_granted_to_a_vc() {
         let vcs = [70.0, 30.0].map(|share| VcKind { is_abr: true, above_abr: false, mcr: 0.0, share });
         let mut allocator = Config {}.build(&PortKind { vcs: &vcs, ..port(2) });
         for (label, er, expected) in [(0, 100.0, 70.0), (1, 100.0, 30.0), (0, 40.0, 40.0)] {

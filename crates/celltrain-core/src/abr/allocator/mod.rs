@@ -1,8 +1,8 @@
-//! Allocators: control of ABR sources by the output ports that their cells cross.
+//! Allocators: algorithms by which output ports control the rates of ABR sources.
 //!
-//! A port may mark data cells (EFCI) as they leave, or write the rate a source is allowed into the backward RM cells of
-//! the VCs whose data crosses it. An allocator only responds to calls and sees only their arguments; both engines make
-//! the same calls. A new allocator needs one file in this directory, two lines below and a page in `docs/models/`.
+//! A port may mark data cells (EFCI) as they leave, or write a source's allowed rate into its backward RM cells. An
+//! allocator only responds to calls and sees only their arguments. Both engines make the same calls. A new allocator
+//! needs one file in this directory, two lines below and a page in `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -40,7 +40,7 @@ registry! {
     /// Checks the settings for a buffer of `capacity` cells (`None` if infinite).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
 
-    /// Returns the thresholds that refer to the buffer, by key.
+    /// Returns the thresholds that depend on the buffer size, by key.
     pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
     /// Creates the allocator of a port that no cell has reached yet.
@@ -54,11 +54,12 @@ registry! {
 /// Interface between a port and its allocator. Both engines make only these calls.
 ///
 /// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call
-/// cells of another VC that arrived in between, so results must not depend on the order of cells of different VCs. When
-/// a backward RM cell passes, all earlier cells have been reported, but no cells of the same instant or later.
+/// cells of another VC that arrived in between, so results must not depend on the order of cells of different VCs.
+/// Before the call for a backward RM cell, the engine reports all cells that arrived at earlier instants, and no
+/// others.
 pub trait Allocator: Send {
-    /// Counts cells of VC `label` that arrive at the port, whether admitted or not. The first cell arrives at `first`,
-    /// the others `period` apart.
+    /// Counts cells of VC `label` that arrive at the port, including refused cells. The first cell arrives at `first`,
+    /// and the others follow `period` apart.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         let _ = (label, first, period, cells);
     }
@@ -68,8 +69,8 @@ pub trait Allocator: Send {
         let _ = (label, now, rm);
     }
 
-    /// Handles a backward RM cell as it passes the switch. Its VC's data crosses this port under `label`; `queue` cells
-    /// are waiting at this port.
+    /// Handles a backward RM cell that passes the switch. `label` is the label of its VC's data at this port, where
+    /// `queue` cells are waiting.
     fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
         let _ = (label, now, queue, rm);
     }
@@ -109,7 +110,7 @@ pub struct VcKind {
 
 /// Operations of each allocator's `Config`.
 pub trait Configure {
-    /// The allocator that these settings configure.
+    /// Creates the allocator that these settings describe.
     type Allocator: Allocator + 'static;
 
     /// Checks the settings for a buffer of `capacity` cells (`None` if infinite).
@@ -118,7 +119,7 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Returns the thresholds that refer to the buffer, by key.
+    /// Returns the thresholds that depend on the buffer size, by key.
     fn thresholds(&self) -> Vec<(&'static str, Threshold)> {
         Vec::new()
     }

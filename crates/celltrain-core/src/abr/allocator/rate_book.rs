@@ -32,7 +32,7 @@ pub struct RateBook<T> {
     interval: Span,
     seconds: f64,
     vcs: TiVec<Label, Vc>,
-    /// Number of the latest interval in which a cell arrived or a rate was given.
+    /// Number of the latest interval with a call: a cell arrived or a rate was computed.
     current: u64,
     /// Counts for the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],
@@ -49,7 +49,7 @@ struct Vc {
     ccr: f64,
     /// The interval in which the VC's last cell arrived.
     seen: Option<u64>,
-    /// The interval in which the VC last received a rate, and that rate.
+    /// The latest interval in which the VC received a rate, and that rate.
     er: Option<(u64, f64)>,
 }
 
@@ -59,10 +59,10 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     faults
 }
 
-/// Number of intervals whose counts are kept: the current one, and the two before it, on which its rates depend.
+/// Number of intervals whose counts are kept: the current interval and the two before it, on which its rates depend.
 const KEPT: usize = 3;
 
-/// The part of a run of cells that has not been counted yet.
+/// The remaining part of a run of cells, which has not been counted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
     /// Arrival time of the first of these cells.
@@ -78,7 +78,7 @@ struct Counts {
     abr: u64,
     /// Cells of CBR and VBR. UBR and GFR do not have priority over ABR, so their cells are not counted.
     above: u64,
-    /// N: ABR VCs that sent.
+    /// N: number of ABR VCs that sent cells.
     active: u32,
 }
 
@@ -188,8 +188,8 @@ impl<T: Target> RateBook<T> {
     }
 
     /// Counts the cells of a run up to the end of the current interval, and stores the others for later. Cells in
-    /// intervals whose counts are no longer kept are not counted, because no rate depends on them. A port may report
-    /// such cells after later cells of other VCs.
+    /// intervals whose counts were discarded are not counted, because no rate depends on them. A port may report such
+    /// old cells after later cells of other VCs.
     fn count(&mut self, mut run: Ahead) {
         let oldest = (self.current + 1).saturating_sub(KEPT as u64);
         run.skip(run.before(Time(oldest * self.interval.0)));
@@ -225,8 +225,8 @@ impl<T: Target> RateBook<T> {
 impl<T: Target> Allocator for RateBook<T> {
     /// Counts each cell in the interval in which it arrives.
     ///
-    /// Takes constant time for a run, however many intervals it spans. Cells after the current interval wait in `ahead`
-    /// until their interval becomes the current one, and cells in intervals without a rate are skipped.
+    /// Takes constant time for a run, even if the run spans many intervals. Cells after the current interval wait in
+    /// `ahead` until their interval becomes the current one. Cells in intervals without a rate are skipped.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.advance(self.number(first));
         self.count(Ahead { next: first, label, period, cells: u64::from(cells) });
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn the_history_of_rates_keeps_only_intervals_that_may_be_read_again() {
+    fn erica_keeps_the_counts_of_an_interval_only_while_a_later_rate_may_depend_on_them() {
         let mut book = book();
         let interval = book.interval;
         for number in 0..1000 {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // The counts of the latest intervals are still available. After a long pause, none are left.
+        // Counts of the latest intervals are available. After a long pause, there are none.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_are_reported_late_count_in_the_interval_of_their_arrival_or_not_at_all() {
+    fn cells_reported_late_count_in_the_interval_of_their_arrival_unless_it_is_no_longer_kept() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;
@@ -335,7 +335,7 @@ mod tests {
         book.on_cells(Label::new(1), at(8), Span(0), 5);
         book.on_cells(Label::new(1), at(7), Span(0), 9);
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
-        // One VC sent in each of the two intervals, and none in the intervals between, so each share is the whole link.
+        // Only one VC sent in each of the two intervals, so each VC's share is the whole link.
         assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
     }
 }

@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn at_a_whole_fraction_of_the_link_rate_an_abr_source_sends_cells_whole_cell_times_apart() {
+fn if_an_abr_rate_divides_the_link_rate_its_cells_are_whole_cell_times_apart() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);
@@ -65,7 +65,7 @@ fn an_abr_source_with_a_rate_of_zero_never_sends_a_cell() {
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
     source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
     let kept = source.next_departure();
-    assert_ne!(kept, Time::NEVER, "the waiting cell is sent");
+    assert_ne!(kept, Time::NEVER, "a waiting cell is sent");
     assert_eq!(source.data_cells_until_rm(kept), 1);
     source.sent_data(kept, 1);
     assert_eq!(source.next_departure(), Time::NEVER);
@@ -75,7 +75,7 @@ fn an_abr_source_with_a_rate_of_zero_never_sends_a_cell() {
 
 #[test]
 #[should_panic(expected = "in-rate cells start no faster than ACR")]
-fn an_abr_source_refuses_to_send_a_cell_before_the_time_of_the_cell() {
+fn an_abr_source_does_not_send_a_cell_before_the_cell_is_due() {
     let mut source = source(&Parameters::default());
     source.sent(Time(0), Kind::ForwardRm);
     source.sent(Time(1), Kind::Data);
@@ -109,7 +109,7 @@ fn out_of_rate_cells_do_not_change_the_state_that_decides_about_in_rate_cells() 
 
 #[test]
 #[should_panic(expected = "an out-of-rate RM cell answers another one, or is sent no faster than TCR")]
-fn an_abr_source_refuses_to_send_an_out_of_rate_cell_before_the_time_of_the_cell() {
+fn an_abr_source_does_not_send_an_out_of_rate_cell_before_the_cell_is_due() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });
     source.sent(Time(0), Kind::ForwardRm);
@@ -174,10 +174,10 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
-    /// the cells that have not started.
+    /// Compares two sources: the oracle sends each cell when it starts, and the other source sends trains ahead of time
+    /// and takes back the cells that have not started.
     #[test]
-    fn an_abr_source_that_sends_cells_in_trains_and_takes_some_back_equals_one_that_sends_single_cells(
+    fn an_abr_source_that_sends_trains_of_cells_and_takes_some_back_sends_the_same_cells_as_one_without_trains(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
@@ -213,7 +213,7 @@ proptest! {
                 }
                 let interval = ahead.interval();
                 let cells = ahead.data_cells_until_rm(start).min(longest);
-                prop_assert!(cells > 0, "by rule 3, the next cell is a data cell");
+                prop_assert!(cells > 0, "rule 3 makes the next cell a data cell");
                 let before = ahead.clone();
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
@@ -240,7 +240,7 @@ proptest! {
                     for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
                     }
-                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "with CI or NI set, ACR does not rise");
+                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "ACR does not rise after an RM cell with CI or NI");
                 }
                 Event::TurnAround => {
                     let rm = RmCell { backward: true, ..RmCell::forward(pcr, 0.0, 0.0) };

@@ -12,7 +12,7 @@ const GROUP: GroupIndex = GroupIndex::new(0);
 /// The VCs from the first source to its destination and back.
 const THERE: PairIndex = PairIndex::new(0);
 
-/// Returns a network of `sources` sources and no flows, with a group that sends over each of their VCs.
+/// Returns a network of `sources` sources without flows. A group of requests uses each of their VCs.
 fn network(sources: usize, options: TcpOptions, opening: HowOpened, arrivals: Arrivals) -> Network {
     let mut network = simple_network(sources, "1000s");
     for flow in std::mem::take(&mut network.flows) {
@@ -24,7 +24,7 @@ fn network(sources: usize, options: TcpOptions, opening: HowOpened, arrivals: Ar
         pairs.push(Pair { from: ends[1], to: ends[0], vcs: vec![flow.ack_vc], back: there });
     }
     let tcp = TcpConfig::Vanilla(options);
-    network.requests.groups.push(RequestGroup { name: "web".into(), tcp, opening, arrivals });
+    network.requests.groups.push(RequestGroup { name: "web".into(), tcp, outside: false, opening, arrivals });
     network
 }
 
@@ -59,7 +59,7 @@ struct Wires {
     sent: u32,
     /// Numbers of the frames to lose, in sending order.
     lost: Vec<u32>,
-    /// Numbers of the frames that a switch marks.
+    /// Numbers of the frames to be marked by a switch.
     marked: Vec<u32>,
     delivered: u32,
 }
@@ -77,7 +77,7 @@ impl Observer for Script {
 
     fn on_event(&mut self, now: Time, event: Event) {
         let start = *self.start.get_or_insert(now);
-        let ms = (now - start).0 * 1000 / self.clock.expect("the start was set by the first call").units_per_second;
+        let ms = (now - start).0 * 1000 / self.clock.expect("the first call has set the start time").units_per_second;
         let what = match event {
             Event::Segment(SegmentEvent { flow, step, ecn, .. }) => {
                 let what = match step {
@@ -141,7 +141,8 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("every packet in flight has a departure time");
+                let (_, departure) =
+                    self.on_the_way.pop_front().expect("the departure time of every packet in flight is known");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);
@@ -188,7 +189,7 @@ fn fast_timer() -> TcpOptions {
 }
 
 #[test]
-fn the_first_data_of_a_request_leaves_a_round_trip_after_its_syn() {
+fn the_first_data_of_a_request_leaves_one_round_trip_after_its_syn() {
     let mut wires = Wires::new(&network(1, fast_timer(), HowOpened::Handshake, rare(1000)));
     let script = wires.run(1);
     assert_eq!(
@@ -218,7 +219,7 @@ fn a_request_without_a_handshake_sends_its_data_at_once() {
 }
 
 #[test]
-fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
+fn the_handshake_provides_a_round_trip_sample_unless_the_syn_was_retransmitted() {
     // Frame 0 is the SYN, frame 1 the SYN-ACK or, if the first SYN was lost, the second SYN.
     for (lost, rto) in [(&[][..], 3), (&[0][..], 6), (&[1][..], 6)] {
         let options = TcpOptions { initial_window: 10, ..fast_timer() };
@@ -226,8 +227,8 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
         let mut states = Vec::new();
         let mut script = Opened(&mut states);
         wires.run_with(&mut script, |states| !states.0.is_empty());
-        // A round-trip sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout is 3 ticks, and 6 ticks after
-        // it has expired. The initial window is then one segment (RFC 5681, 3.1).
+        // A round-trip sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout takes 3 ticks, and the next 6
+        // ticks. After the timeout, the window is one segment (RFC 5681, 3.1).
         let cwnd = if lost.is_empty() { 10.0 } else { 1.0 };
         assert_eq!(states[0], (rto, cwnd, 127.0), "{lost:?}");
     }
@@ -236,7 +237,7 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
 //= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
 #[test]
 fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_seconds() {
-    // Ticks of 10 ms. A timeout of 3 s or more keeps the value to which the SYN's retransmission doubled it.
+    // Ticks take 10 ms. If the timeout is 3 s or more, it keeps the value doubled by the SYN's retransmission.
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
         let initial_rto = Duration::from_milliseconds(initial);
@@ -267,13 +268,13 @@ impl Observer for Opened<'_> {
 /// Returns the times, in milliseconds since opening, of the log lines that contain `what`.
 fn times(script: &[String], what: &str) -> Vec<u64> {
     let time = |line: &String| {
-        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script has a time")
+        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script begins with a time")
     };
     script.iter().filter(|line| line.contains(what)).map(time).collect()
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_that_timeout() {
+fn a_lost_syn_is_sent_again_after_the_first_timeout_and_again_after_twice_that_timeout() {
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[0, 1, 2]);
     let script = wires.run(1);
     let syns = times(&script, "SynSent");
@@ -314,7 +315,7 @@ fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
     wires.run(1);
     let fingerprint = |wires: &Wires| {
         let mut fingerprint = Fingerprint::default();
-        let requests = wires.ends.requests.as_ref().expect("the network has requests");
+        let requests = wires.ends.requests.as_ref().expect("the network has at least one group of requests");
         requests.fold_into(&mut fingerprint, &wires.ends.connections);
         fingerprint
     };
@@ -415,7 +416,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_only_new_data_and_its_syns() {
+fn under_the_rules_of_the_papers_all_dctcp_packets_are_ecn_capable_and_otherwise_only_new_data_and_syns() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),
@@ -439,7 +440,7 @@ fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_onl
 }
 
 #[test]
-fn events_of_arriving_packets_show_the_marks_of_switches_on_each_kind_that_is_ecn_capable() {
+fn events_of_arriving_packets_show_congestion_marks_on_every_kind_of_ecn_capable_packet() {
     let options = TcpOptions { ecn: Ecn::On, congestion: Congestion::Dctcp, ..fast_timer() };
     for rules in [Rules::Rfc, Rules::Paper] {
         let options = TcpOptions { rules, ..options.clone() };
@@ -475,7 +476,7 @@ fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
     let script = wires.run(1);
     let (arrived, acknowledged) = (times(&script, "arrived 0")[0], times(&script, "ACK sent")[0]);
     assert!((0..=200).contains(&(acknowledged - arrived)), "{script:?}");
-    assert!(acknowledged > arrived, "the acknowledgement waits for the tick");
+    assert!(acknowledged > arrived, "the acknowledgement waits for the next tick");
     assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections use no memory");
 }
 

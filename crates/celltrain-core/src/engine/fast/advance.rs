@@ -2,7 +2,7 @@
 //!
 //! The engine knows departures of cells in advance. It holds back cells that would arrive after the horizon and counts
 //! them as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected at the horizon
-//! precedes everything that is not settled.
+//! comes before every event that is not yet processed.
 
 use typed_index_collections::TiSlice;
 
@@ -44,7 +44,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Records in a separate run which cells Longest Queue Drop loses, and passes these losses to the policies of
+    /// Uses a separate run to record which cells Longest Queue Drop loses, and passes these losses to the policies of
     /// memories.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
@@ -60,7 +60,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Advances the run to the end of `advance`, including that instant.
+    /// Advances the run to the end of `advance`, and includes the events at that instant.
     pub(in crate::engine) fn advance(
         &mut self,
         advance: Advance,
@@ -91,7 +91,7 @@ impl<'a> Engine<'a> {
                 let Fabric { rate_control, end_systems, .. } = &self.fabric;
                 probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
                 self.start_ranges(probe.traced_ports(), at);
-                // A snapshot settles ports, which may schedule an event before the previous next event.
+                // A snapshot settles ports. This may schedule an event earlier than the event that was next.
                 continue;
             }
             if key.time() > until {
@@ -134,7 +134,7 @@ impl<'a> Engine<'a> {
         (key != Key::NEVER).then(|| key.time())
     }
 
-    /// Returns the number of cells that wait at the port of a host. The run must have reached `now`.
+    /// Returns the number of cells waiting at the port of a host. The run must have reached `now`.
     pub(in crate::engine) fn waiting(&mut self, port: LinkIndex, now: Time) -> u32 {
         if let Role::Shaped(_) = self.fabric.plan.roles[port] {
             self.take_back(port, now + Span(1));
@@ -177,8 +177,9 @@ impl<'a> Engine<'a> {
             );
         }
         self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
-        // Release cells held back on their way to hosts before cells on their way to the port that sent them, because a
-        // port may have processed cells early. Cells behind losses precede cells before the losses.
+        // Release cells held back on their way to hosts first, then those on their way to the port that sent them,
+        // because a port may have processed cells early. Cells behind a link's losses come before cells in front of
+        // them.
         let plan = &self.fabric.plan;
         let way_left = |held: &HeldBack| {
             let (link, label) = (held.link, held.run.last.label());
@@ -198,7 +199,7 @@ impl<'a> Engine<'a> {
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
         let HeldBack { link, mut run, first_start, period } = held;
-        // Cells that have passed a link's losses have already been policed.
+        // Cells behind the losses of a link have already been policed.
         let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
         if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
             run = self.police(link, run, first_start, period, before);
@@ -244,7 +245,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Updates which held-back cells count as waiting at their port, after the horizon has moved from `before`.
+/// After the horizon has moved from `before`, updates which of the cells held back count as waiting at their port.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Some(&Role::Contended(number)) = plan.roles.get(held.link)
         && let ContendedPort::Trains(port) = &mut ports[number]

@@ -1,4 +1,4 @@
-//! A contended port. [`super::port_plan`] selects which variant runs for it.
+//! A contended port. [`super::port_plan`] selects its variant.
 
 use super::egress::{AtOncePort, Downstream, Egress, ToHosts};
 use super::fifo::Fifo;
@@ -15,7 +15,7 @@ use crate::units::{Span, Time};
 
 pub(super) enum ContendedPort {
     Trains(TrainPort),
-    /// Cells arrive and leave one by one, first in, first out.
+    /// Cells arrive and leave one by one, first in, first out (FIFO).
     Stream(StreamPort),
     /// Cells arrive and leave one by one, and wait in queues.
     Queues(QueuePort),
@@ -23,7 +23,7 @@ pub(super) enum ContendedPort {
     AtOnce(AtOnceIndex),
     /// The first port of a memory, which does the work of all the memory's ports.
     Memory(Box<MemoryPorts>),
-    /// Another port of a memory, with the memory's first port and its own place in the memory.
+    /// Another port of a memory: the memory's first port, and this port's place in the memory.
     InMemory(PortIndex, MemoryPlace),
 }
 
@@ -37,7 +37,7 @@ impl ContendedPort {
         }
     }
 
-    /// Settles everything before `until`, or only a part if all of it could delay a check for cancellation too long.
+    /// Settles everything before `until`, or only a part if everything would delay a check for cancellation too long.
     /// Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
     #[inline(always)]
     pub(super) fn work(
@@ -60,7 +60,9 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
-                if port.fifo.delimits() {
+                if port.fifo.stores() {
+                    port.work_whole(until, batch, downstream);
+                } else if port.fifo.delimits() {
                     port.work::<true>(until, batch, downstream);
                 } else {
                     port.work::<false>(until, batch, downstream);
@@ -75,10 +77,12 @@ impl ContendedPort {
             }
             ContendedPort::Memory(ports) => {
                 let until = ports.ingress.reach(until, downstream.links, |first| first);
-                if ports.delimits() {
-                    ports.work::<true>(until, batch, downstream);
+                if ports.stores() {
+                    ports.work::<true, true>(until, batch, downstream);
+                } else if ports.delimits() {
+                    ports.work::<true, false>(until, batch, downstream);
                 } else {
-                    ports.work::<false>(until, batch, downstream);
+                    ports.work::<false, false>(until, batch, downstream);
                 }
                 (until, Time::default(), ports.ingress.next_to_matter, ports.effect_of_waiting())
             }
@@ -105,7 +109,7 @@ impl ContendedPort {
         }
     }
 
-    /// Updates the counts to their state at `until`. Everything before it must be settled.
+    /// Updates the counts to their state at `until`. All earlier events must be settled.
     pub(super) fn look_at(&mut self, until: Time) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -123,7 +127,7 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.output.set_horizon(horizon);
-                // Report departures by run again, until a departure may be too late for the new horizon.
+                // Report departures by run again, until a single departure may be too late for the new horizon.
                 port.output.reports_each = false;
             }
             ContendedPort::Stream(port) => port.fifo.ask_at(horizon),
@@ -152,7 +156,7 @@ impl ContendedPort {
         self.each_to_hosts(|to_hosts| to_hosts.report_partial_frames(downstream.fabric));
     }
 
-    /// Calls `act` for each part that sends cells to hosts, in a port of single cells or in the ports of a memory.
+    /// Calls `act` for each component that sends cells to hosts, in a port of single cells or in the ports of a memory.
     fn each_to_hosts(&mut self, mut act: impl FnMut(&mut ToHosts)) {
         match self {
             ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -167,14 +171,14 @@ impl ContendedPort {
 }
 
 pub(super) struct Worked {
-    /// Everything before this instant is settled.
+    /// Everything before this instant has been processed.
     pub(super) reached: Time,
-    /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
+    /// The earliest instant at which unprocessed arrivals can have an effect at another node.
     pub(super) next_effect: Option<Time>,
 }
 
-/// A port of single cells whose departure times need more than a sum. It may have a scheduler's queues, cells pushed
-/// out from the front, marks, incomplete frames that wait, a policy that follows cells, or an allocator.
+/// A port of single cells whose departure times are not a simple sum. The port may have a scheduler's queues, cells
+/// pushed out from the front, marks, incomplete frames that wait, a policy that follows cells, or an allocator.
 ///
 /// A cell's start is certain once all arrivals before it are settled. Only then does the cell enter the next port's
 /// stream.
@@ -239,6 +243,21 @@ impl StreamPort {
             }
             if let Some(start) = fifo.enter(now, cell) {
                 egress.send(cell, start, downstream);
+            }
+        });
+        fifo.forget(until);
+    }
+
+    /// Settles everything before `until`, at a port that stores packets whole.
+    #[inline(never)]
+    pub(super) fn work_whole(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+        let Self { ingress, fifo, egress, .. } = self;
+        ingress.take_batch(until, downstream.links, batch);
+        ingress.hand_over(batch, |now, cell, _| {
+            let Some(mut start) = fifo.store(now, cell) else { return };
+            for &cell in fifo.whole() {
+                egress.send(cell, start, downstream);
+                start += egress.to_hosts.cell_time;
             }
         });
         fifo.forget(until);

@@ -19,7 +19,7 @@ pub(super) struct StageDelays {
     /// Latest time at which hosts sent packets; [`Time::NEVER`] while held-back packets are released.
     pub(super) now: Time,
     stages: TiVec<StageIndex, VcInStage>,
-    /// The queues of each link's port, and the number of their first tracker.
+    /// The queues of each link's port, and the number of the port's first tracker.
     queues: TiVec<LinkIndex, (PortQueues, usize)>,
     /// Delays of each part of a port's queue.
     trackers: Vec<DelayTracker>,
@@ -38,25 +38,29 @@ struct VcInStage {
     latest: Option<(FrameNumber, Time)>,
     /// Number of the packet's tracker at the port.
     tracker: usize,
-    /// A packet that starts in this part of the window also passes all transparent ports of the stage in the window.
-    /// Empty at shaped ports and behind losses.
+    /// A packet that ends the stage in this period starts in the window, and also passes all transparent ports of the
+    /// stage in the window. Empty at shaped ports and behind losses.
     passing: Window,
-    /// The delay of the latest of these packets, and how many in a row had it. A VC's delay often stays the same.
-    delay: Span,
+    /// Time that the latest of these packets took for the stage, delay included, and how many in a row took it. A VC's
+    /// delay often stays the same.
+    total: Span,
     times: u64,
-    /// Number of these packets before.
+    /// Number of these packets before the latest delay.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The stage that begins at the contended or shaped port at the end of this stage.
-    next: Option<StageIndex>,
+    /// The stage that begins at the contended or shaped port at the end of this stage, or [`NOWHERE`].
+    next: StageIndex,
 }
+
+/// No stage. It is not an index of a stage, so that looking up a stage and finding out whether it exists are one check.
+const NOWHERE: StageIndex = StageIndex::new(u32::MAX);
 
 /// The place where a stage begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
-    /// A shaped port, which may take back a packet's last cell.
+    /// A shaped port, which may take back the last cell of a packet.
     Shaped,
     Port,
     /// The end of a link with losses, where no cells wait.
@@ -99,14 +103,14 @@ impl StageDelays {
             let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
             let next = match (end, routing.next[link][at]) {
                 (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
-                    Some(plan.stages[link][label].number)
+                    plan.stages[link][label].number
                 }
-                (StageEnd::Shaped { .. }, Next::Port { link, label }) => Some(plan.stages[link][label].number),
-                _ => None,
+                (StageEnd::Shaped { .. }, Next::Port { link, label }) => plan.stages[link][label].number,
+                _ => NOWHERE,
             };
             let to_last = last.map_or(0, |last| last.lead.0);
             let passing = match place {
-                Place::Host | Place::Port => window.up_to(Time(window.until().0.saturating_sub(to_last))),
+                Place::Host | Place::Port => window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead),
                 Place::Shaped | Place::BehindLosses => Window::EMPTY,
             };
             let (queues, tracker) = &queues[first];
@@ -118,7 +122,7 @@ impl StageDelays {
                 latest: None,
                 tracker,
                 passing,
-                delay: Span(0),
+                total: lead,
                 times: 0,
                 passed: 0,
                 lead,
@@ -138,44 +142,61 @@ impl StageDelays {
 
     /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
-    /// Rare cases are tail calls, so that the function need not save registers. It runs for each packet and stage.
+    /// Other cases than the most frequent are tail calls, so that the function need not save registers. It runs for each
+    /// packet and stage.
     #[inline(never)]
     pub(super) fn on_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
-        let start = Time(arrival.0 - stage.lead.0);
-        if !stage.passing.contains(start) {
-            return self.on_other_run(number, frame, start);
+        if !stage.passing.contains(arrival) {
+            return self.on_other_run(number, frame, arrival);
         }
-        let delay = if stage.place != Place::Host {
-            start - stage.waiting.depart(frame)
-        } else if self.now != Time::NEVER {
-            start - self.now
+        let total = if stage.place == Place::Host {
+            if self.now == Time::NEVER {
+                return self.on_other_run(number, frame, arrival);
+            }
+            arrival - self.now
         } else {
-            return self.on_other_run(number, frame, start);
+            let Some(since) = stage.waiting.first(frame) else {
+                return self.on_run_after_lost(number, frame, arrival);
+            };
+            stage.waiting.remove_first();
+            arrival - since
         };
-        if delay != stage.delay {
-            return self.on_other_delay(number, frame, arrival, delay);
+        if total != stage.total {
+            return self.on_other_total(number, frame, arrival, total);
         }
         stage.times += 1;
-        if let Some(next) = stage.next {
-            self.stages[next].waiting.arrive(frame, arrival);
+        let next = stage.next;
+        if let Some(next) = self.stages.get_mut(next) {
+            next.waiting.arrive(frame, arrival);
         }
     }
 
+    /// Records a packet in the window behind packets that its port has lost.
+    #[cold]
+    fn on_run_after_lost(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
+        let total = arrival - self.stages[number].waiting.depart(frame);
+        self.on_other_total(number, frame, arrival, total);
+    }
+
     #[inline(never)]
-    fn on_other_delay(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time, delay: Span) {
+    fn on_other_total(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time, total: Span) {
         let stage = &mut self.stages[number];
-        stage.count(&mut self.trackers);
-        (stage.delay, stage.times) = (delay, 1);
-        if let Some(next) = stage.next {
-            self.stages[next].waiting.arrive(frame, arrival);
+        if total != stage.total {
+            stage.count(&mut self.trackers);
+            stage.total = total;
+        }
+        stage.times += 1;
+        let next = stage.next;
+        if let Some(next) = self.stages.get_mut(next) {
+            next.waiting.arrive(frame, arrival);
         }
     }
 
     #[cold]
-    fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, start: Time) {
+    fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
-        let (next, arrival) = (stage.next, start + stage.lead);
+        let (next, start) = (stage.next, Time(arrival.0 - stage.lead.0));
         let mut starts = Some((frame, start));
         match stage.place {
             Place::Host if self.now != Time::NEVER => stage.waiting.arrive(frame, self.now),
@@ -185,22 +206,22 @@ impl StageDelays {
         if let Some((frame, start)) = starts {
             self.on_start(number, frame, start, Time::NEVER);
         }
-        if let Some(next) = next {
-            self.stages[next].waiting.arrive(frame, arrival);
+        if let Some(next) = self.stages.get_mut(next) {
+            next.waiting.arrive(frame, arrival);
         }
     }
 
-    /// Takes back the last cell that a shaped port has sent early, if it would start at `now` or later.
+    /// Takes back the last cell that a shaped port has sent early, if the cell would start at `now` or later.
     pub(super) fn take_back(&mut self, stage: StageIndex, now: Time) {
         let VcInStage { ref mut latest, next, .. } = self.stages[stage];
         if latest.take_if(|&mut (_, start)| start >= now).is_some()
-            && let Some(next) = next
+            && let Some(next) = self.stages.get_mut(next)
         {
-            self.stages[next].waiting.take_back();
+            next.waiting.take_back();
         }
     }
 
-    /// Records cells that are held back when their packet leaves its host.
+    /// Records cells of packets that leave their host, if the cells are held back.
     pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
         let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
@@ -218,8 +239,8 @@ impl StageDelays {
         pass(&mut self.passages, self.window, stage, start, until);
     }
 
-    /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
-    /// then.
+    /// Returns the distributions up to the horizon. They include the packets that have not reached the end of their
+    /// stage by then.
     pub(super) fn times(&self, plan: &Plan, held: &[HeldBack], horizon: Time) -> TiVec<LinkIndex, PortDelayTimes> {
         let mut all = self.clone();
         for stage in self.stages.keys() {
@@ -255,7 +276,7 @@ impl VcInStage {
     /// Counts the latest packets with equal delays.
     fn count(&mut self, trackers: &mut [DelayTracker]) {
         self.passed += self.times;
-        trackers[self.tracker].count_equal(self.delay, std::mem::take(&mut self.times));
+        trackers[self.tracker].count_equal(Span(self.total.0 - self.lead.0), std::mem::take(&mut self.times));
     }
 }
 

@@ -1,8 +1,8 @@
-//! The egress of ports, which sends cells to hosts, to links into contended ports, and to ports that take cells at
+//! The egress of ports. It sends cells to hosts, to links into contended ports, and to ports that process cells at
 //! once.
 //!
-//! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
-//! there.
+//! Cells on their way to a host are collected by VC until their frame is complete, because only complete frames have an
+//! effect at a host.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -27,7 +27,8 @@ impl PartialFrames {
         Self(ti_vec![NOTHING; vcs])
     }
 
-    /// Collects cells whose start times have no effect. If cells of another frame were collected before, reports those.
+    /// Collects cells whose start times have no effect. If cells of another frame were collected before, reports them
+    /// first.
     #[inline]
     pub(super) fn collect(&mut self, run: Run, depart: &mut impl Depart) {
         let collected = &mut self.0[run.last.label()];
@@ -64,13 +65,13 @@ impl PartialFrames {
     }
 }
 
-/// The part of a port for single cells that sends cells to hosts.
+/// The component of a port for single cells that sends cells to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
-    cell_time: Span,
+    pub(super) cell_time: Span,
     /// Longest time from the start of a cell to the end of its stage.
     longest_lead: Span,
-    /// Latest start of a cell that arrives by the horizon on every path.
+    /// Latest start at which a cell arrives by the horizon on every path.
     latest_start: Time,
     frames: PartialFrames,
 }
@@ -86,8 +87,8 @@ impl ToHosts {
         self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
     }
 
-    /// Sends a cell towards a host. If it ends a frame, is an RM cell, or may be too late for the end of the run, it is
-    /// sent now; other cells are collected.
+    /// Sends a cell towards a host. The cell is sent now if it ends a frame, is an RM cell, or may be too late for the
+    /// end of the run. Other cells are collected.
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
         if cell.is_rm() || cell.last_cell() || start > self.latest_start {
@@ -142,7 +143,7 @@ impl AtOncePort {
     }
 }
 
-/// All destinations of the cells that a port sends.
+/// All destinations of the cells that a port sends out.
 pub(super) struct Downstream<'e> {
     pub(super) fabric: &'e mut Fabric,
     pub(super) links: &'e mut Links,
@@ -181,7 +182,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Takes cells that reach the end of a link with losses, and forwards those that are not lost.
+    /// Takes cells that reach the end of a link with losses, and forwards the cells that survive.
     #[inline(never)]
     fn lose(&mut self, number: LossyIndex, train: Train) {
         let behind = self.fabric.plan.behind(number);
@@ -207,7 +208,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Moves the delay line at the end of a link to `now`. `cell_time` is that of the link.
+    /// Advances the delay line at the end of a link to `now`. `cell_time` is the cell time of that link.
     pub(super) fn move_line(&mut self, number: LossyIndex, cell_time: Span, now: Time) {
         if let Some(last) = self.fabric.move_line(number, now) {
             self.go(self.fabric.plan.behind(number), Run { last, cells: 1 }, now, cell_time);
@@ -222,7 +223,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Schedules a port earlier because a cell may have an effect elsewhere before all other cells in its stream.
+    /// Schedules a port earlier, because a cell may have an effect elsewhere before all other cells in its stream have.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.streams[stream].port;
@@ -258,7 +259,7 @@ pub(super) struct Hop {
 pub(super) enum HopEnd {
     Stream(StreamIndex),
     AtOnce(AtOnceIndex),
-    /// The fabric handles the cells because they go to a port of trains, or because each cell has effects on its way.
+    /// The fabric handles the cells, because their next port takes trains or each cell has effects on its way.
     Fabric,
     Host,
 }

@@ -47,14 +47,14 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
-    /// Cells that the current port has taken from its streams.
+    /// Cells that the current port has collected from its streams.
     pub(super) batch: Batch,
     pub(super) starts: VecDeque<(Time, FlowIndex)>,
     /// Longest lead of each shaped port's cells, or `None` if a cell sent early could not be taken back. The port may
     /// send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
-    /// The partition simulated here; `None` for the whole network.
+    /// The simulated partition; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
 }
 
@@ -214,7 +214,7 @@ impl<'a> Engine<'a> {
         Run { last: run.last.with_tag(tagged), ..run }
     }
 
-    /// Returns everything downstream of the contended ports, the ports themselves, and the batch that they share.
+    /// Returns three parts: everything downstream of the contended ports, the ports themselves, and their shared batch.
     #[inline]
     pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
         let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };
@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles the port from `since` up to an instant without a check for cancellation in between. Returns that
+    /// Settles the port from `since` up to an instant, without a check for cancellation during that work. Returns that
     /// instant.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
@@ -313,7 +313,7 @@ impl<'a> Engine<'a> {
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.fabric.plan.shaped[number];
         let port = self.fabric.rate_control.port_mut(link).expect("the port belongs to a shared memory");
-        // All cells sent early have already started, because otherwise the next start would not be at `now`.
+        // All cells sent early have already started. Otherwise the next start would not be at `now`.
         port.take_back(now);
         let until = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
         if let Some((mut run, period)) = port.send(now, until) {
@@ -330,8 +330,8 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(link, now);
     }
 
-    /// Takes back the cells a shaped port has sent early that would start at `now` or later. The caller must schedule
-    /// the port again.
+    /// Takes back the cells that a shaped port has sent early and that would start at `now` or later. The caller must
+    /// schedule the port again.
     pub(super) fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports return cells of a train");
         if let Some((label, cells)) = port.take_back(now) {

@@ -5,7 +5,7 @@ use crate::index::LinkIndex;
 use crate::link_loss::LossyIndex;
 use crate::units::Time;
 
-/// A source of events. It has at most one event on the list.
+/// A source of events. Each source has at most one event on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
     /// A contended port, which settles everything before the event's time.
@@ -111,8 +111,8 @@ pub(super) enum Rank {
     Tick,
 }
 
-/// The time of an event, its rank within the instant, and its leaf. All three are packed into one wide integer, so that
-/// two keys are compared with one subtraction.
+/// The time of an event, its rank within the instant, and its leaf. One wide integer contains all three, so that one
+/// subtraction compares two keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u128);
 
@@ -131,7 +131,7 @@ impl Key {
     #[inline]
     pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit in 29 bits");
-        // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
+        // The numbers follow the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::Line => (1, 0),
@@ -173,71 +173,67 @@ impl Key {
 
 /// A tournament tree of keys, with the smallest at the root.
 ///
-/// Each node of the tree has eight children. A change propagates upwards only if its key was or becomes the smallest of
-/// its eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key; the
+/// Each node of the tree has eight keys. A change propagates upwards only if its key was or becomes the smallest of its
+/// eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key; the
 /// smallest of those in use is found when it is needed, which takes 2 % fewer instructions on a LAN than all eight. Four
-/// children per node would need 3 % more instructions on a LAN of 5 sources, and no fewer with 50 keys.
+/// keys per node would need 3 % more instructions on a LAN of 5 sources, and no fewer with 50 keys.
 pub(super) struct TournamentTree {
-    /// Keys from the root to the leaves.
-    levels: Vec<Vec<[Key; GROUP]>>,
+    /// The nodes, level by level from the root. The smallest key of node `i` is also key `i - 1` of all keys, counted
+    /// from the root. The leaves are the keys behind those.
+    nodes: Vec<[Key; NODE]>,
+    /// Number of the first leaf among all keys.
+    first_leaf: usize,
     /// Number of keys in use in the root, except the first.
     others_in_root: usize,
 }
 
-const GROUP: usize = 8;
+const NODE: usize = 8;
 
 impl TournamentTree {
     /// Creates a tree of `size` keys, all [`Key::NEVER`].
     pub(super) fn new(size: usize) -> Self {
         assert!(size <= Key::MAX_LEAVES, "the tree has more leaves than the network has ports and lanes");
-        let mut levels = Vec::new();
-        let mut keys = size;
-        loop {
-            let groups = keys.div_ceil(GROUP).max(1);
-            levels.insert(0, vec![[Key::NEVER; GROUP]; groups]);
-            if groups == 1 {
-                return Self { levels, others_in_root: keys.saturating_sub(1) };
-            }
-            keys = groups;
-        }
+        // Each node except the root takes the place of a leaf.
+        let others = size.saturating_sub(1);
+        let nodes = others.div_ceil(NODE - 1).max(1);
+        let others_in_root = if nodes == 1 { others } else { NODE - 1 };
+        Self { nodes: vec![[Key::NEVER; NODE]; nodes], first_leaf: nodes - 1, others_in_root }
     }
 
     pub(super) fn first(&self) -> Key {
-        let [first, others @ ..] = &self.levels[0][0];
+        let [first, others @ ..] = &self.nodes[0];
         others[..self.others_in_root].iter().fold(*first, |least, &key| least.min(key))
     }
 
     #[inline]
     pub(super) fn key(&self, leaf: usize) -> Key {
-        let keys = self.levels.last().expect("the event list has at least one level");
-        keys[leaf / GROUP][leaf % GROUP]
+        let place = self.first_leaf + leaf;
+        self.nodes[place / NODE][place % NODE]
     }
 
     #[inline]
-    pub(super) fn set(&mut self, leaf: usize, key: Key) {
-        let (mut place, mut key) = (leaf, key);
-        for i in (0..self.levels.len()).rev() {
-            let group = &mut self.levels[i][place / GROUP];
-            let before = std::mem::replace(&mut group[place % GROUP], key);
-            if i == 0 {
-                return;
-            }
-            place /= GROUP;
-            let least_before = self.levels[i - 1][place / GROUP][place % GROUP];
+    pub(super) fn set(&mut self, leaf: usize, mut key: Key) {
+        let mut place = self.first_leaf + leaf;
+        loop {
+            let node = place / NODE;
+            let before = std::mem::replace(&mut self.nodes[node][place % NODE], key);
+            let Some(parent) = node.checked_sub(1) else { return };
+            let least_before = self.nodes[parent / NODE][parent % NODE];
             if key >= least_before {
                 if before != least_before || key == before {
                     return;
                 }
-                key = least(&self.levels[i][place]);
+                key = least(&self.nodes[node]);
             }
+            place = parent;
         }
     }
 }
 
 #[inline]
 #[expect(clippy::many_single_char_names, reason = "the eight keys differ only in their index")]
-fn least(group: &[Key; GROUP]) -> Key {
-    let [a, b, c, d, e, f, g, h] = *group;
+fn least(node: &[Key; NODE]) -> Key {
+    let [a, b, c, d, e, f, g, h] = *node;
     a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
 }
 

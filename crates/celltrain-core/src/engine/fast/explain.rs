@@ -17,7 +17,7 @@ pub struct PortExplanation {
     pub link: LinkIndex,
     /// The implementation, such as `trains`.
     pub code: &'static str,
-    /// The methods by which the port processes several cells at once.
+    /// Methods by which the port processes several cells at once.
     pub details: Vec<&'static str>,
     /// The reason for choosing this implementation.
     pub why: String,
@@ -27,7 +27,7 @@ pub struct PortExplanation {
 
 const BY_REFERENCE: &str = "a memory pauses links, a link carries Ethernet frames, or a switch has too many inputs; this needs the reference engine";
 
-/// Explains, by link, which implementation each port of a network has if no probe looks at queues.
+/// For each link of a network, explains which implementation its port has if no probe looks at queues.
 pub(in crate::engine) fn explain(
     network: &Network,
     token: &CancellationToken<'_>,

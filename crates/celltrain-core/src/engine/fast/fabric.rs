@@ -11,7 +11,7 @@ use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
 use super::plan::{Plan, PortIndex, StageEnd};
 use super::train::Train;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::delay_line::DelayLine;
 use crate::end_systems::EndSystems;
@@ -72,7 +72,7 @@ pub(super) struct Onward {
 
 impl Fabric {
     /// Sends cells from the port of a link: the first starts at `first_start`, the others follow a `period` apart.
-    /// Returns them if they go to a contended port.
+    /// Returns the cells if their next port is contended.
     #[inline(always)]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label();
@@ -126,7 +126,8 @@ impl Fabric {
         }
     }
 
-    /// Records a last cell that leaves the port of a link and reaches the end of its stage at `arrival`, by the horizon.
+    /// Records a last cell that leaves the port of a link and reaches the end of its stage at `arrival`, which is not
+    /// after the horizon.
     #[inline]
     pub(super) fn record_delay(&mut self, link: LinkIndex, cell: Cell, arrival: Time) {
         if let Some(delays) = &mut self.delays {
@@ -154,6 +155,11 @@ impl Fabric {
     fn take(&mut self, number: LossyIndex, cell: Cell) -> Fate {
         let vc = self.lossy_vcs[number][cell.label()];
         self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+    }
+
+    /// Returns the number of cells in a packet that is in flight on `vc`.
+    pub(super) fn packet_cells(&self, vc: VcIndex, packet: FrameNumber) -> u32 {
+        self.end_systems.packet_cells(vc, packet)
     }
 
     fn police(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Cell {
@@ -204,8 +210,8 @@ impl Fabric {
         self.edge.polices_at(vc, link) && self.plan.losses_on(link).is_none()
     }
 
-    /// Schedules RM events for RM cells, and reports data cells that pass the end of an RM loop. Returns whether the
-    /// cells end here.
+    /// Schedules RM events for RM cells, and reports data cells that pass the end of an RM loop. Returns true if the
+    /// cells leave their VC here.
     #[inline(never)]
     fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
         let Self { plan, event_list, lanes, late, rate_control, horizon, .. } = self;

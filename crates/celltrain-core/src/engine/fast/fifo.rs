@@ -1,6 +1,8 @@
 //! A first-in first-out buffer without a queue: the number of waiting cells follows from the time when the link will be
 //! free.
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::links::Pipe;
 use super::output::{BufferView, PortEnd, PortQueue, Timing};
 use crate::aal5::Framing;
@@ -11,6 +13,7 @@ use crate::port::admission::{Admission, Verdict};
 use crate::queue_range::QueueTracker;
 use crate::rng;
 use crate::scheduler::waiting::Counts;
+use crate::switching::PacketAdmission;
 use crate::units::{Span, Time};
 
 /// The buffer of a port that sends cells in order of arrival. An admitted cell starts once all earlier cells have been
@@ -18,9 +21,9 @@ use crate::units::{Span, Time};
 pub(super) struct Fifo {
     /// Time when all admitted cells will have been sent.
     pub(super) free_at: Time,
-    /// Wait from which cells take the slow path, because the buffer may be full.
+    /// Waiting time from which cells take the slow path, because the buffer may be full.
     full_above: u64,
-    /// Wait below which the policy would admit every frame, so that it need not be called.
+    /// Waiting time below which the policy would admit every frame, so the port does not call the policy.
     admit_all_below: u64,
     /// The longest wait of a cell admitted since the latest sample, plus one; 0 if no cell was admitted.
     longest: u64,
@@ -29,7 +32,7 @@ pub(super) struct Fifo {
     cell_time: Span,
     admission: Admission,
     /// Admitted cells, oldest first: waiting cells, and cells that have left since the list was last trimmed. If no
-    /// probe looks at queues, only cells that may still wait at the horizon.
+    /// probe looks at queues, the list contains only cells that may still wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -43,6 +46,12 @@ pub(super) struct Fifo {
     tracker: QueueTracker,
     /// True if the policy reads the number of waiting cells of each VC.
     counts_vcs: bool,
+    /// Packets that are still arriving, by label, if the port stores packets whole.
+    packets: TiVec<Label, Vec<Cell>>,
+    /// Number of cells in `packets`.
+    held: u32,
+    /// Cells of the latest packet that has arrived whole.
+    whole: Vec<Cell>,
 }
 
 impl Fifo {
@@ -68,6 +77,9 @@ impl Fifo {
             shortest: u64::MAX,
             cell_time,
             counts_vcs,
+            packets: TiVec::new(),
+            held: 0,
+            whole: Vec::new(),
             noted_from: Time::default(),
             always_records: counts_vcs || is_looked_at,
             admission,
@@ -79,6 +91,21 @@ impl Fifo {
         };
         fifo.ask_at(horizon);
         fifo
+    }
+
+    /// Makes packets wait until they are whole, if `stores` is given. Policies must decide when they start to arrive.
+    #[must_use]
+    pub(super) fn storing(mut self, stores: Option<PacketAdmission>) -> Self {
+        assert!(matches!(stores, None | Some(PacketAdmission::Start)), "a FIFO knows no lengths of packets");
+        if stores.is_some() {
+            self.packets = ti_vec![Vec::new(); self.counts.per_vc.len()];
+        }
+        self
+    }
+
+    /// Returns whether the port stores packets whole. If so, [`Fifo::store`] replaces [`Fifo::enter`].
+    pub(super) fn stores(&self) -> bool {
+        !self.packets.is_empty()
     }
 
     /// Sets the time at which the results will need the list of waiting cells.
@@ -99,7 +126,7 @@ impl Fifo {
         self.admission.delimit(cell);
     }
 
-    /// Offers a cell. Returns its start, unless it is refused.
+    /// Offers a cell. Returns its start if it is admitted.
     #[inline(always)]
     pub(super) fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
         let wait = self.free_at.0.saturating_sub(now.0);
@@ -123,6 +150,86 @@ impl Fifo {
         Some(start)
     }
 
+    /// Offers a cell to a port that stores packets whole. If its packet is whole now ([`Fifo::whole`]), returns the start of
+    /// the packet's first cell.
+    #[inline(always)]
+    pub(super) fn store(&mut self, now: Time, cell: Cell) -> Option<Time> {
+        let label = cell.label();
+        if self.admission.starts_packet(cell) {
+            self.free(now, label);
+        }
+        let wait = self.free_at.0.saturating_sub(now.0);
+        // The cells of arriving packets count as waiting.
+        let found = wait + self.held_time();
+        let arrived = self.admission.on_cell(cell, found < self.admit_all_below);
+        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, cell));
+        if found >= self.full_above || !passes {
+            self.lose(now, cell);
+            return None;
+        }
+        self.longest = self.longest.max(found + 1);
+        if now >= self.noted_from {
+            self.shortest = self.shortest.min(found);
+        }
+        let packet = &mut self.packets[label];
+        packet.push(cell);
+        if !cell.last_cell() {
+            self.held += 1;
+            if self.counts_vcs {
+                self.counts.put(label, 1);
+            }
+            return None;
+        }
+        std::mem::swap(packet, &mut self.whole);
+        packet.clear();
+        let cells = number_of(&self.whole);
+        self.held -= cells - 1;
+        if self.counts_vcs && cells > 1 {
+            self.counts.take(label, cells - 1);
+        }
+        let start = now + Span(wait);
+        self.free_at = start + self.cell_time * u64::from(cells);
+        if now >= self.noted_from {
+            (0..cells).for_each(|_| self.admitted.push(label));
+        }
+        Some(start)
+    }
+
+    /// Returns the cells of the latest packet that has arrived whole.
+    pub(super) fn whole(&self) -> &[Cell] {
+        &self.whole
+    }
+
+    /// Returns the transmission time of the cells of arriving packets.
+    fn held_time(&self) -> u64 {
+        self.cell_time.0 * u64::from(self.held)
+    }
+
+    /// Loses an arriving cell, and frees the stored cells of its packet.
+    #[cold]
+    fn lose(&mut self, now: Time, cell: Cell) {
+        self.admission.verdict(cell, self.waiting_before(now) + self.held >= self.capacity, true);
+        self.free(now, cell.label());
+    }
+
+    /// Frees the stored cells of a VC's arriving packet.
+    #[cold]
+    fn free(&mut self, now: Time, label: Label) {
+        let cells = number_of(&self.packets[label]);
+        self.packets[label].clear();
+        self.held -= cells;
+        self.admission.on_held_discarded(label, cells);
+        if cells == 0 {
+            return;
+        }
+        if self.counts_vcs {
+            self.counts.take(label, cells);
+        }
+        if now >= self.noted_from {
+            self.shortest = self.shortest.min(self.free_at.0.saturating_sub(now.0) + self.held_time());
+        }
+    }
+
     /// Offers a cell whose frame is refused or for which there is no room. Returns whether the cell is admitted.
     #[cold]
     fn admits_unwelcome(&mut self, now: Time, cell: Cell) -> bool {
@@ -136,12 +243,12 @@ impl Fifo {
     /// Asks the policy about the frame whose first cell arrives. Returns whether it is admitted.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
-        let occupancy = self.waiting_before(now);
+        let ready = self.waiting_before(now);
         if self.counts_vcs {
-            self.count(occupancy);
+            self.count(ready);
         }
         let view = View {
-            occupancy,
+            occupancy: ready + self.held,
             capacity: self.capacity,
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
@@ -176,30 +283,38 @@ impl Fifo {
         }
     }
 
-    /// Returns how many cells wait after all cells that start before `until` have left.
+    /// Returns how many cells still wait after all cells that start before `until` have left.
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Updates the counts to their state at `until`. Everything before it must be settled. Must not be called before
-    /// the horizon, unless a probe looks at queues.
+    /// Updates the counts to their state at `until`. All earlier events must be settled. Must not be called before the
+    /// horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
-        assert_eq!(self.occupancy(), self.waiting_before(until), "waiting VCs are recorded before the query");
+        assert_eq!(self.ready(), self.waiting_before(until), "waiting VCs are recorded before the query");
         if !self.counts_vcs {
             self.counts = Counts::new(self.counts.per_vc.len());
             for &label in self.admitted.rest() {
                 self.counts.put(label, 1);
             }
+            for cell in self.packets.iter().flatten() {
+                self.counts.put(cell.label(), 1);
+            }
         }
     }
 
     fn occupancy(&self) -> u32 {
+        self.ready() + self.held
+    }
+
+    /// Returns the number of waiting cells whose packets have arrived whole.
+    fn ready(&self) -> u32 {
         u32::try_from(self.admitted.rest().len()).expect("queues have fewer than 2^32 cells")
     }
 
-    /// Returns the queue's tracker, updated with the longest and the shortest wait. The cells waiting when a cell
-    /// arrives are those that will start before it.
+    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the waiting
+    /// cells are those that start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if self.longest > 0 {
@@ -227,13 +342,22 @@ impl PortQueue for Fifo {
     }
 
     fn end(&self) -> PortEnd {
-        PortEnd::in_order(self.admission.port_state(&self.counts.per_vc, self.tracked().max_queue()))
+        let state = self.admission.port_state(&self.counts.per_vc, self.tracked().max_queue());
+        let mut end = PortEnd::in_order(state);
+        for cell in self.packets.iter().flatten() {
+            end.leave_later[cell.label()] -= 1;
+        }
+        end
     }
 }
 
-/// Returns the transmission time of `cells` cells, or the longest time if their number is unlimited.
+/// Returns the transmission time of `cells` cells, or the longest possible time if their number is unlimited.
 fn wait_for(cells: u32, cell_time: Span) -> u64 {
     if cells == u32::MAX { u64::MAX } else { cell_time.0.saturating_mul(u64::from(cells)) }
+}
+
+fn number_of(cells: &[Cell]) -> u32 {
+    u32::try_from(cells.len()).expect("queues have fewer than 2^32 cells")
 }
 
 fn whole(cells: u64) -> u32 {

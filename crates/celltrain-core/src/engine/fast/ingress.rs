@@ -17,13 +17,13 @@ pub(super) struct CellIngress {
     first_stream: StreamIndex,
     /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
-    /// The first arrival after the latest batch that can have an effect outside this port.
+    /// The first arrival after the latest batch that can have an effect at another node.
     pub(super) next_to_matter: Option<Time>,
     /// Everything before this instant is settled.
     reached: Time,
-    /// A duration in which the inputs together deliver no more cells than fit in a batch.
+    /// A duration in which all inputs together deliver no more cells than fit in a batch.
     most_in_one_go: Span,
-    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
+    /// True if every cell has an effect elsewhere; false if only the last cell of each frame has.
     every_cell_matters: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct CellIngress {
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { BATCH_CELLS as u64 / 2 };
 /// Maximum number of inputs for which batches are used.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
-/// With more inputs than this, two cells from each input would not fit in a batch.
+/// Above this number, a batch has no room for two cells from each input.
 pub(super) const MOST_MEMORY_INPUTS: usize = BATCH_CELLS / 2;
 
 impl CellIngress {
@@ -75,7 +75,7 @@ impl CellIngress {
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
-    /// Collects the cells that arrive before `until`, in order. The batch must be empty.
+    /// Collects the cells that arrive before `until`, in order of arrival. The batch must be empty.
     #[inline]
     pub(super) fn take_batch(&mut self, until: Time, links: &mut Links, batch: &mut Batch) {
         batch.base = self.reached;
@@ -93,12 +93,12 @@ impl CellIngress {
         assert!(batch.cells.len() <= BATCH_CELLS, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
-        // Places follow the numbers of the inputs, so cells that tie are in that order.
+        // Places follow the numbers of the inputs, so simultaneous cells are in that order.
         batch.sort();
     }
 
-    /// Calls `arrive` for each collected cell, with the time of arrival, the cell, and its place among the cells of
-    /// that instant.
+    /// Calls `arrive` for each collected cell, with the time of arrival, the cell, and its place among the simultaneous
+    /// cells.
     #[inline(always)]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
@@ -109,7 +109,7 @@ impl CellIngress {
             order_all(&mut self.ties, base, firsts, &self.at_node, keys);
         }
         let (mut before, mut tied) = (Span(u64::MAX), Span(u64::MAX));
-        // The sentinel at the end has a time that no cell has.
+        // The sentinel at the end has a time later than any cell's.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
@@ -135,8 +135,8 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Orders cells that arrive in the same instant. `keys`, relative to `base`, begins with these cells, and others follow.
-/// Returns their number.
+/// Orders cells that arrive in the same instant. These cells are at the front of `keys`, whose times are relative to
+/// `base`. Returns the number of cells.
 #[cold]
 fn tie(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) -> usize {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
@@ -156,8 +156,8 @@ fn order_all(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32],
     }
 }
 
-/// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in
-/// turn, so that it stays in the processor's cache.
+/// Cells sorted by arrival time. Simultaneous cells stay in the order in which they were added. All ports share one
+/// batch, in turn, so that it stays in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The time from which times in keys are measured.
@@ -165,7 +165,7 @@ pub(super) struct Batch {
     /// For each cell, its time since `base` and, in the low bits, its index in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
-    /// Index of each input's first cell, which decides ties.
+    /// Index of each input's first cell, which decides the order of simultaneous cells.
     firsts: Vec<u32>,
 }
 
@@ -178,7 +178,7 @@ const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
-    /// Starts the next link, even if it has no cells.
+    /// Starts the next link, even if the link has no cells.
     fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits in 32 bits"));
     }

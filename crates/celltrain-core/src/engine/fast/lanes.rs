@@ -1,5 +1,5 @@
 //! Lanes: frames on their way to hosts and shaped ports, and RM cells that will have an effect. The event list contains
-//! the first event of each lane.
+//! only the first event of each lane.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,8 @@ pub(super) struct Delivery {
     pub(super) vc: VcIndex,
     /// Number of the frame in its VC's log.
     pub(super) frame: FrameNumber,
-    /// Number of the frame's cells, or 0 for a frame on its way to a host, because the log has its length.
+    /// Number of the frame's cells. For a frame on its way to a host it is 0, because the log contains the frame's
+    /// length.
     pub(super) cells: u32,
 }
 
@@ -31,8 +32,8 @@ const _: () = assert!(
     page"
 );
 
-/// An event of an RM cell: it passes a switch that writes into it, or reaches the end of its loop. Other cells need no
-/// events.
+/// An event of an RM cell: the cell passes a switch that writes into it, or reaches the end of its loop. Other cells
+/// need no events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEvent {
     pub(super) time: Time,
@@ -46,16 +47,16 @@ pub(super) struct RmEvent {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// The cell reaches the end of its loop. A forward cell is returned as the given cell.
+    /// The cell reaches the end of its loop. If it is a forward cell, the destination returns the given cell.
     End(Option<RmCell>),
-    /// The cell passes the switch at this place, whose allocator writes into it if it is a backward cell.
+    /// The cell passes the switch at this place. If it is a backward cell, the switch's allocator writes into it.
     Pass(Place),
 }
 
 pub(super) struct Lanes {
     /// Frames in time order.
     pub(super) frames: TiVec<LaneIndex, VecDeque<Delivery>>,
-    /// RM events in time order. RM cells that leave one port with the same lead share a lane.
+    /// RM events in time order. RM cells from one port with the same lead share a lane.
     rm_events: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
 }
 
@@ -97,7 +98,7 @@ impl Lanes {
 
     pub(super) fn push_rm_event(&mut self, lane: RmLaneIndex, rm_event: RmEvent, event_list: &mut EventList) {
         let events = &mut self.rm_events[lane];
-        // A port with deferred order may report one class's cells before another's.
+        // A port with deferred order may report cells of one class before earlier cells of another.
         let behind = events.iter().rev().take_while(|other| other.time > rm_event.time).count();
         events.insert(events.len() - behind, rm_event);
         if behind + 1 == events.len() {

@@ -1,5 +1,5 @@
-//! Cells with known departures that arrive after the horizon. They are counted at each place that they have not reached
-//! yet, and continue when the horizon moves.
+//! Cells with known departures that arrive after the horizon. They count at each place that they have not reached yet,
+//! and continue when the horizon moves.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -20,9 +20,9 @@ pub(super) struct Late {
     /// Number of RM cells that left their VC within the stage by the horizon, by link and label. Empty if no VC's rate
     /// is controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// The end of the run. At this horizon, no cells are held back.
+    /// The end of the run. No cells are held back at a horizon that equals the end.
     pub(super) end: Time,
-    /// True to hold cells back at the end too, so that their packets' delays are known.
+    /// True if cells are held back even at the end of the run, so that the delays of their packets are known.
     holds_at_end: bool,
 }
 
@@ -57,7 +57,7 @@ impl Late {
     }
 
     /// Holds back the cells of a run that do not reach the end of their stage by the horizon, and counts them as late.
-    /// Returns the others. These do not end a frame, so the arrival of their last cell has no effect.
+    /// Returns the other cells. They do not end a frame, so the arrival of the last of them has no effect.
     #[cold]
     pub(super) fn hold_back(&mut self, whole: HeldBack, plan: &Plan, horizon: Time) -> Option<Run> {
         let HeldBack { link, run, first_start, period } = whole;
@@ -65,7 +65,7 @@ impl Late {
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
-        // No cells continue after the end.
+        // No cells continue after the end of the run.
         if horizon < self.end || self.holds_at_end {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
@@ -78,8 +78,8 @@ impl Late {
         self.change(held, plan, horizon, |late, cells| *late -= cells);
     }
 
-    /// Adds or subtracts late cells: those of a run that arrive after the horizon at each transparent port and at the
-    /// end of their stage. Returns how many do not reach the end in time.
+    /// Adds or subtracts late cells of a run: cells that arrive after the horizon at each transparent port and at the
+    /// end of their stage. Returns how many cells do not reach that end in time.
     fn change(&mut self, held: &HeldBack, plan: &Plan, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
         let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
         let (passed, stage) = (&plan.passed[link][last.label()], &plan.stages[link][last.label()]);
@@ -99,7 +99,7 @@ impl Late {
         self.rm_cells_left.get(link).map_or(0, |left| left[label])
     }
 
-    /// Records an RM cell that leaves its VC within this stage. Returns whether the cell does so before the run ends.
+    /// Records an RM cell that leaves its VC within this stage. Returns whether the cell leaves before the run ends.
     pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time) -> bool {
         let RmDeparture { link, label, start } = cell;
         let end = plan.rm_end(link, label);

@@ -1,7 +1,7 @@
 //! Cells in flight on the links into contended ports.
 //!
-//! A port adds cells to its outgoing links and takes arrived cells from its incoming links, so ports do not depend on
-//! each other. Links also contain each port's [`EffectBound`], which gives the earliest effect of an arrival.
+//! A port adds cells to its outgoing links and takes arrived cells from its incoming links, so ports do not access each
+//! other. Links also contain each port's [`EffectBound`], which gives the earliest effect of an arrival.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,19 +34,19 @@ pub(super) struct Links {
 
 /// The form in which cells arrive at a port.
 pub(super) enum Ingress {
-    /// As trains. The port borrows them while it runs, and leaves an empty box here.
+    /// As trains. A port takes them while it runs, and leaves an empty box in their place.
     Trains(Box<TrainIngress>),
-    /// As consecutive streams, one per input; this is the first.
+    /// As consecutive streams, one per input; this is the index of the first.
     Streams(StreamIndex),
-    /// From a single port that forwards each cell early.
+    /// From a single port, which forwards each cell early.
     AtOnce(AtOnceIndex),
-    /// At the end of a link with losses. The cells that are not lost continue at once.
+    /// At the end of a link with losses. Cells that are not lost continue at once.
     Losses(LossyIndex),
     /// At the delay line of a link, which takes cells one by one as they arrive.
     Line(LossyIndex),
 }
 
-/// The earliest start of a cell that arrives at a port from now on, and the shortest time from its start to an effect
+/// The earliest start of a cell that arrives at a port from now on, and the shortest time from that start to an effect
 /// elsewhere.
 #[derive(Clone, Copy)]
 struct EffectBound {
@@ -76,8 +76,8 @@ impl Links {
         first
     }
 
-    /// Swaps the trains on the links into `port` with the empty box that an idle port holds. A second call swaps them
-    /// back.
+    /// Exchanges the trains on the links into `port` for the empty box that an idle port has. A second call reverses
+    /// the exchange.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
         let Ingress::Trains(ours) = &mut self.ingress[port] else {
@@ -98,8 +98,8 @@ impl Links {
         arrival.max(free_at) + least_lead
     }
 
-    /// Adds a train to a stream. Returns the arrival of the first cell that may have an effect elsewhere sooner than
-    /// all cells before it.
+    /// Adds a train to a stream. Returns the arrival of the train's first cell that may have an effect elsewhere sooner
+    /// than all earlier cells.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
         let Stream { way, every_cell_matters, .. } = &mut self.streams[stream];
@@ -116,7 +116,7 @@ impl Links {
                 return is_first.then_some(train.next);
             }
             // Earlier cells may have been taken back since the last check, so a cell of this train may be the first
-            // with an effect.
+            // cell with an effect.
             return Some(train.last());
         }
         let mut first = None;
@@ -128,7 +128,8 @@ impl Links {
         first
     }
 
-    /// Adds a cell to a stream. Returns its arrival if it may have an effect elsewhere sooner than all cells before it.
+    /// Adds a cell to a stream. Returns its arrival if the cell may have an effect elsewhere sooner than all earlier
+    /// cells.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
         let Stream { way: Way::Cells(cells), is_elsewhere, .. } = &mut self.streams[stream] else {
@@ -198,7 +199,7 @@ impl<T: Copy> Pipe<T> {
         &self.items[self.taken..]
     }
 
-    /// Returns whether the list has no items left.
+    /// Returns whether all items of the list have been taken.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         // Once the list is empty, also remove the taken items from memory.
@@ -226,19 +227,19 @@ pub(super) struct Stream {
     pub(super) port: PortIndex,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
-    /// True if another partition simulates the port. The cells are then stored for that partition and have no effect
-    /// here.
+    /// True if another partition simulates the port. The cells are then stored for that partition, and this partition
+    /// does not process them.
     pub(super) is_elsewhere: bool,
 }
 
 const _: () =
     assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes match those on the design page");
 
-/// The form in which cells are in flight.
+/// The form in which cells travel to the port.
 pub(super) enum Way {
     /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
-    /// Trains, as the previous port sent them.
+    /// Trains, in the form in which the previous port sent them.
     Trains(VecDeque<Train>),
 }
 
@@ -270,7 +271,8 @@ impl Stream {
         cells.take(cells.rest().len());
     }
 
-    /// Returns the first arrival with an effect if only whole frames have one: the end of a train, or a single cell.
+    /// Returns the first arrival with an effect, if only complete frames have an effect: the end of a train, or a
+    /// single cell.
     #[inline]
     pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {

@@ -2,7 +2,7 @@
 //!
 //! Frames are queued whole and cells leave in order, one per cell time, so the start of each cell is known when its
 //! frame is queued. The queue length is exactly the reference engine's: the number of cells that have not started.
-//! Within an instant, service comes after the end systems and before the timers.
+//! Within an instant, end systems act first, then ports send, then timers expire.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::units::{Span, Time};
 
-/// A host's own port. It takes up one cache line, because many frames leave through ports that have long been idle.
+/// A host's own port. The record fits one cache line, because many frames leave through ports that have long been idle.
 #[repr(align(64))]
 pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// Instant and phase in which the latest frames were queued, and the number of waiting cells then, including these
-    /// frames.
+    /// Instant and phase in which the latest frames were queued, and the number of waiting cells after that, including
+    /// these frames.
     joined: Time,
     phase: Phase,
     waiting: u32,
@@ -32,14 +32,15 @@ pub(super) struct Nic {
 
 struct ByVc {
     offered: TiVec<Label, u64>,
-    /// Frames that may still have waiting cells, in order.
+    /// Frames that may still have waiting cells, in order of departure.
     frames: VecDeque<Queued>,
 }
 
 /// Message of an assertion: the number of cells fits in 32 bits.
 const SHORT: &str = "a queue stays below 2^32 cells";
 
-/// The phase of an instant in which a frame is queued: end systems and sources act before service, timers after it.
+/// The phase of an instant in which a frame is queued: end systems and sources act before ports send, timers after
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     BeforeService,
@@ -69,7 +70,7 @@ impl Nic {
         }
     }
 
-    /// Begins a new phase. The frames queued before it count as waiting.
+    /// Begins a new phase. The frames queued in earlier phases count as waiting.
     #[inline]
     pub(super) fn begin_phase(&mut self, now: Time, phase: Phase) {
         (self.joined, self.phase) = (now, phase);
@@ -115,7 +116,8 @@ impl Nic {
         }
     }
 
-    /// Returns the number of cells not started before this phase of the instant. The last of them ends at `free_at`.
+    /// Returns the number of cells that have not started before this phase of the instant. The last of these cells ends
+    /// at `free_at`.
     fn waiting_at(&self, now: Time, phase: Phase) -> u32 {
         if self.free_at <= now {
             return 0;
@@ -133,7 +135,7 @@ impl Nic {
         self.tracker.range(self.waiting_at(now, Phase::Timers))
     }
 
-    /// Starts a new range for a sample at `now`, after all events of this instant.
+    /// Starts a new range of queue lengths for a sample at `now`, after all events of this instant.
     pub(super) fn start_range(&mut self, now: Time) {
         self.tracker.start_range(self.waiting_at(now, Phase::Timers));
     }

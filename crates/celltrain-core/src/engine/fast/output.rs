@@ -1,6 +1,7 @@
 //! The buffer of a contended port and its outgoing link: the waiting cells, their starts, and the cells that have left.
 //!
-//! With deferred order, the port computes only the number of waiting cells, and determines later which cells left.
+//! With deferred order, the port at first computes only the number of waiting cells, and determines later which cells
+//! left.
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -40,18 +41,18 @@ pub(super) struct BufferView<'a> {
 
 pub(super) struct PortEnd {
     pub(super) state: PortState,
-    /// Waiting cells whose later departure is known, by VC. Empty if no departure is known in advance.
+    /// Number of waiting cells, by VC, whose departure is already known. Empty if no departure is known in advance.
     pub(super) leave_later: TiVec<Label, u32>,
 }
 
 impl PortEnd {
-    /// Creates the state of a port from which all waiting cells leave later, in order of arrival.
+    /// Creates the state of a port at which all waiting cells leave in order of arrival.
     pub(super) fn in_order(state: PortState) -> Self {
         Self { leave_later: state.waiting.clone(), state }
     }
 }
 
-/// The part of a contended port that handles cells after their arrival.
+/// The component of a contended port that handles cells after their arrival.
 pub(super) struct Output {
     pub(super) buffer: OutputBuffer,
     /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
@@ -63,10 +64,10 @@ pub(super) struct Output {
     /// True if a cell that finds an empty queue may start at once: no cell is marked, and no cell waits for the rest of
     /// its frame.
     may_bypass_queue: bool,
-    /// Only with deferred order: if true, every start is reported, not only starts of cells that end a run. Set once a
-    /// single departure may have an effect, because another contended port follows or the run is almost over.
+    /// Used only with deferred order. If true, every start is reported, not only starts of cells that end a run. Set
+    /// once a single departure may have an effect, because another contended port follows or the run is almost over.
     pub(super) reports_each: bool,
-    /// Departed cells, marked or not, with their starts, at a port that marks cells.
+    /// Departed cells with their starts, at a port that marks cells. Some of the cells may be marked.
     gone: Vec<(Cell, Time)>,
     marker: Option<Marker>,
     /// Arrivals that have been recorded but not yet taken.
@@ -82,9 +83,9 @@ pub(super) struct Timing {
     pub(super) longest_lead: Span,
     /// Latest start of a cell that arrives by the horizon on every path.
     pub(super) latest_start: Time,
-    /// Time up to which the run currently advances; nothing is settled after it.
+    /// Time up to which the run currently advances. Nothing after it is settled.
     pub(super) horizon: Time,
-    /// End of the run: a cell that would start later stays in the queue.
+    /// End of the run. A cell that would start later stays in the queue.
     pub(super) end: Time,
     /// True if a cell that does not complete a frame can have an effect elsewhere, because another contended port may
     /// follow.
@@ -93,7 +94,7 @@ pub(super) struct Timing {
     pub(super) serve_first: bool,
     /// Rule for marking cells, if the port marks any.
     pub(super) marks: Option<MarkedAt>,
-    /// True if arrivals are recorded, because the port has an allocator.
+    /// True if arrivals are recorded for the port's allocator.
     pub(super) notes: bool,
 }
 
@@ -120,7 +121,7 @@ impl Arrival {
     }
 }
 
-/// Receives cells with known departures: a run, the start of its first cell, and the time between cells.
+/// Receives cells with known departures: a run, the start of its first cell, and the time from one cell to the next.
 pub(super) trait Depart: FnMut(Run, Time, Span) {}
 
 impl<F: FnMut(Run, Time, Span)> Depart for F {}
@@ -165,7 +166,7 @@ impl Output {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
-    /// Returns the first time, no later than `arrival`, at which something must be settled.
+    /// Returns the first time, at most `arrival`, at which something must be settled.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
         let waits_late = self.defers_order && self.buffer.ready() > 0;
@@ -190,7 +191,7 @@ impl Output {
         }
     }
 
-    /// Sends the cells one by one, and marks those that leave too many cells behind.
+    /// Sends the cells one by one, and marks cells that leave a queue longer than the marking threshold.
     fn mark_before(&mut self, until: Time) {
         while self.next_start < until {
             let Some(mut cell) = self.buffer.take() else { break };
@@ -212,13 +213,13 @@ impl Output {
         }
     }
 
-    /// Removes the cells that left before the arrivals at `now`, and the cell that starts at `now` if service precedes
-    /// arrivals.
+    /// Removes the cells that left before the arrivals at `now`. If ports send before cells arrive, also removes the
+    /// cell that starts at `now`.
     pub(super) fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
     }
 
-    /// Settles the departures before `until`. All arrivals before it must be settled.
+    /// Settles the departures before `until`. All earlier arrivals must be settled.
     #[inline]
     pub(super) fn settle(&mut self, until: Time, depart: &mut impl Depart) {
         if self.defers_order {
@@ -249,8 +250,8 @@ impl Output {
         }
     }
 
-    /// Offers a cell that arrives at `now`. Returns its start if that is known and the cell need not wait for the rest
-    /// of its frame. Reports the starts of other cells to `depart`.
+    /// Offers a cell that arrives at `now`. Returns its start if the start is known and the cell need not wait for the
+    /// rest of its frame. Reports the starts of other cells to `depart`.
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
@@ -273,8 +274,8 @@ impl Output {
         Some(start)
     }
 
-    /// Returns whether an admitted cell that arrives at `now` would start at once. It must be the only arrival of this
-    /// instant.
+    /// Returns whether an admitted cell that arrives at `now` would start at once. The cell must be the only arrival of
+    /// this instant.
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
@@ -293,7 +294,7 @@ impl Output {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
-        // The queue may contain the last cell of a frame even if its other cells were refused.
+        // The queue may contain the last cell of a frame whose other cells were refused.
         (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 
@@ -306,7 +307,7 @@ impl Output {
         }
     }
 
-    /// Updates which cells of a run are waiting after the horizon has moved from `before`.
+    /// After the horizon has moved from `before`, updates which cells of a run are waiting.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         let cells = waiting_at(before, run, first_start, period);
@@ -321,7 +322,7 @@ impl Output {
         self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
     }
 
-    /// Reports the frame that the latest arrival completed. It starts at `start`.
+    /// Reports the frame that the latest arrival completed, with its start at `start`.
     #[inline]
     pub(super) fn release(&mut self, mut start: Time, depart: &mut impl Depart) {
         for run in self.buffer.released() {
@@ -330,7 +331,7 @@ impl Output {
         }
     }
 
-    /// Reports the departures of a port with deferred order. The link must have been busy since the last report.
+    /// Reports the departures of a port with deferred order. The link must have been busy since the previous report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
         for &(cell, start) in &self.gone {

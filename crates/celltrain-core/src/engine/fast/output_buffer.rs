@@ -30,7 +30,7 @@ pub(super) struct OutputBuffer {
     pub(super) occupancy: u32,
     pub(super) tracker: QueueTracker,
     fifo: VecDeque<Run>,
-    /// Number of cells that have left ([`OutputBuffer::defer_dequeue`]) but are still in the queue and the per-VC
+    /// Number of cells that have left ([`OutputBuffer::defer_dequeue`]) but still count in the queue and in the per-VC
     /// counts.
     pub(super) deferred_dequeues: u32,
     pub(super) counts: Counts,
@@ -45,15 +45,15 @@ pub(super) struct OutputBuffer {
     pub(super) keeps_queue: bool,
     /// Number of cells passed to the transmitter, of all VCs.
     gone: u64,
-    /// Arrival of the next cell offered, for a policy that reads the time.
+    /// Arrival time of the next cell offered, for a policy that reads the time.
     pub(super) now: Time,
     /// Number of departures already reported to a policy that follows cells.
     reported_gone: u64,
     follows: bool,
 }
 
-/// Maximum number of deferred dequeues before the counts are updated. Small enough that the cells' places are still in
-/// the L1 cache.
+/// Maximum number of deferred dequeues before the counts are updated. It is small enough for the cells' places to
+/// remain in the L1 cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 impl OutputBuffer {
@@ -79,7 +79,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Makes VCs merge at this port, like [`Port::merging`](crate::port::Port::merging).
+    /// Lets VCs merge at this port, like [`Port::merging`](crate::port::Port::merging).
     #[must_use]
     pub(super) fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -108,9 +108,9 @@ impl OutputBuffer {
         self
     }
 
-    /// Omits the queue of a port that no probe looks at before the end of the run. If nothing depends on which cells
-    /// wait (the port is first in, first out, and its policy does not read counts), the port only tracks their number.
-    /// The caller knows when each cell starts, and counts those that would start after the end.
+    /// Does without the queue, at a port that no probe looks at before the end of the run. If nothing depends on which
+    /// cells wait (the port is first in, first out, and its policy does not read counts), the port only tracks their
+    /// number. The caller knows when each cell starts, and counts those that would start after the end.
     #[must_use]
     pub(super) fn without_queue(mut self) -> Self {
         self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
@@ -144,8 +144,8 @@ impl OutputBuffer {
     }
 
     /// A variant of [`OutputBuffer::offer`] for a data cell that finds an empty queue and is the only arrival of its
-    /// instant, at a port where VCs do not merge. Returns whether the cell was sent at once. A cell that is admitted
-    /// although its frame is refused is queued instead.
+    /// instant, at a port where VCs do not merge. Returns whether the cell was sent at once. A last cell that is
+    /// admitted although its frame is refused enters the queue instead.
     #[inline]
     pub(super) fn bypass_queue(&mut self, cell: Cell) -> bool {
         debug_assert!(
@@ -170,7 +170,7 @@ impl OutputBuffer {
         true
     }
 
-    /// Returns whether so few cells wait that the policy is certain to admit every frame.
+    /// Returns whether the queue is so short that the policy is certain to admit every frame.
     fn admits_all(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
@@ -188,7 +188,7 @@ impl OutputBuffer {
         has_room
     }
 
-    /// Returns whether a VC's next cells are admitted without a decision of the policy while there is room.
+    /// Returns whether, as long as there is room, a VC's next cells are admitted without a decision of the policy.
     #[inline]
     pub(super) fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
@@ -199,7 +199,8 @@ impl OutputBuffer {
     }
 
     /// Returns how the scheduler depends on the order of cells of different VCs, and whether each VC has its own queue.
-    /// If so, and while there is room, the order affects only when queues fill. Returns `None` without a scheduler.
+    /// If each has, and while there is room, the order affects only when queues fill. Returns `None` without a
+    /// scheduler.
     pub(super) fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
@@ -215,7 +216,7 @@ impl OutputBuffer {
                 || self.ahead(label) <= self.deferred_dequeues)
     }
 
-    /// Returns the number of cells in a VC's queue, including departures not yet reported.
+    /// Returns the number of cells in a VC's queue, including cells whose departure is not reported yet.
     pub(super) fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
@@ -226,13 +227,13 @@ impl OutputBuffer {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
-    /// Returns a lower bound on the number of departures before a cell of this VC that arrives now leaves.
+    /// Returns a lower bound on the number of departures before a cell of this VC leaves, if it arrives now.
     pub(super) fn least_ahead(&self, label: Label) -> u32 {
-        // Cells ahead of this one may be pushed out.
+        // Cells in front of this cell may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Returns the part of the policy that follows cells, which must exist.
+    /// Returns the component of the policy that follows cells. The policy must have one.
     fn follower(&mut self) -> &mut dyn CellFollower {
         self.admission.follower().expect("the policy observes single cells")
     }
@@ -297,7 +298,7 @@ impl OutputBuffer {
         cell
     }
 
-    /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least that many
+    /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least `cells` cells
     /// must be ready. In a FIFO, the caller knows these cells; with deferred order, [`OutputBuffer::report_departures`]
     /// determines them.
     #[inline(always)]
@@ -333,7 +334,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Reports the departed cells of runs that also have waiting cells.
+    /// Reports the departed cells of runs that still have waiting cells.
     pub(super) fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);
@@ -351,7 +352,7 @@ impl OutputBuffer {
         self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
 
-    /// Returns the number of cells that can be sent: all waiting cells, except those of frames that are not yet whole.
+    /// Returns the number of cells that can be sent: all waiting cells, except cells of incomplete frames.
     pub(super) fn ready(&self) -> u32 {
         self.occupancy - self.reassembly.cells
     }
@@ -378,7 +379,7 @@ impl OutputBuffer {
         self.tracker.rise(self.occupancy);
     }
 
-    /// Appends cells to the queue and adds them to the per-VC counts.
+    /// Appends cells to the queue and counts them by VC.
     #[inline]
     fn count_in(&mut self, run: Run) {
         self.counts.put(run.last.label(), run.cells);
@@ -410,7 +411,7 @@ impl OutputBuffer {
     }
 
     /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells had been
-    /// offered one by one while `gone` cells departed. Each cell must have found room, and the queue must have stayed
+    /// offered one by one while `gone` cells departed. There must be room for each cell, and the queue length must stay
     /// within `range`.
     #[inline]
     pub(super) fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
@@ -425,7 +426,7 @@ impl OutputBuffer {
     }
 
     /// Admits cells of several VCs to a port without a queue. The result is the same as if the cells had been offered
-    /// one by one while `gone` cells departed. Each cell must have found room, and the queue must have stayed within
+    /// one by one while `gone` cells departed. There must be room for each cell, and the queue length must stay within
     /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
@@ -447,7 +448,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives, although they arrive
+    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives. In fact they arrive
     /// one by one while `left` cells leave (`CellFollower::enters_at_once`).
     #[inline]
     pub(super) fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
@@ -475,7 +476,7 @@ impl OutputBuffer {
     }
 
     /// Makes room for `arriving`. Removes the first waiting cell that does not end a frame, and the waiting rest of its
-    /// frame except the last cell, which separates the remains from the next frame.
+    /// frame except the last cell, which marks where the next frame begins.
     pub(super) fn push_out_front(&mut self, arriving: Cell) {
         self.dequeue_deferred();
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();

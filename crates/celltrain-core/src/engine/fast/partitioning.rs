@@ -1,8 +1,7 @@
 //! The division of a network among threads.
 //!
-//! Partitions consist of whole nodes. Cells pass between partitions only on the way from a contended port to a host, or
-//! to a port that takes single cells in streams, and only if that path is long. The shortest of these paths is the
-//! lookahead.
+//! Partitions consist of whole nodes. Cells pass between partitions only on long paths from a contended port to a host,
+//! or to a port that takes single cells in streams. The shortest of these paths is the lookahead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,6 +15,7 @@ use crate::index::{LinkIndex, NodeIndex};
 use crate::link_loss::{LossPattern, LossRule};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
+use crate::switching::PacketAdmission;
 use crate::units::Span;
 
 /// Number of threads for a run.
@@ -28,7 +28,7 @@ pub struct ParallelOptions {
 }
 
 impl ParallelOptions {
-    /// Uses up to `threads` threads, if that is faster.
+    /// Allows up to `threads` threads, if more threads are faster.
     pub fn up_to(threads: usize) -> Self {
         Self { threads, at_any_cost: false }
     }
@@ -71,18 +71,21 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        // With predictions, each partition would have to repeat the separate run that records losses.
+        // With predictions, each partition would have to repeat the separate run that records the losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
         // With requests, partitions would have to agree on the numbers of connections.
-        let opens = !network.requests.groups.is_empty();
+        // The same holds for the end of a run that may end early.
+        let opens = !network.requests.groups.is_empty() || !network.until.is_duration();
         // End systems outside the simulation act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
-        // Delay lines, and loss rules that select a packet by a byte, access the end systems' records.
+        // Delay lines access the records of the end systems, and so do loss rules that select a packet by a byte.
         let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
         let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
+        // A policy that decides with a packet's length reads it from the record of the packet's sender.
+        let reads_lengths = network.links.keys().any(|link| network.stores(link) == Some(PacketAdmission::Fits));
         // The ends of a flow measure delays together.
-        let needs_all = predicts || opens || hosts || follows || network.delays != DelayChoice::None;
+        let needs_all = predicts || opens || hosts || follows || reads_lengths || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
@@ -106,7 +109,7 @@ impl Partitioning {
         Ok(None)
     }
 
-    /// Returns how many cells all ports together send in a window if they are busy.
+    /// Returns how many cells all ports together send in a window if every port is busy.
     fn cells_in_a_window(&self, plan: &Plan, times: &TiVec<LinkIndex, LinkTimes>) -> u64 {
         let cells = plan.contended.iter().map(|&link| self.lookahead.0 / times[link].cell_time.0);
         cells.fold(0, u64::saturating_add)
@@ -122,16 +125,16 @@ fn asks_outside(network: &Network) -> bool {
 struct Connectivity {
     /// Pairs of nodes that must be in the same partition.
     together: Vec<(NodeIndex, NodeIndex)>,
-    /// The shortest path of cells from one node to another, for pairs of nodes that may be in different partitions.
+    /// For pairs of nodes that may be in different partitions, the shortest path of cells between them.
     apart: BTreeMap<(NodeIndex, NodeIndex), Span>,
     /// Number of VCs that cross each node's ports.
     work: TiVec<NodeIndex, u64>,
 }
 
-/// Minimum number of cells that all ports together can send in a window. With fewer cells, the exchange of messages
-/// takes too large a share of the time: it takes as long as processing a few hundred cells, and some ports are idle.
+/// Minimum number of cells that all ports together can send in a window. With fewer cells, exchanging messages takes
+/// too large a share of the time: it costs as much as processing a few hundred cells, and some ports are idle.
 const LEAST_WORK: u64 = 1 << 14;
-/// Minimum number of cells per window and VC, so that checking each VC for messages in each window pays off.
+/// Minimum number of cells per window and VC at which checking each VC for messages in each window is worth its cost.
 const LEAST_WORK_PER_VC: u64 = 4;
 /// Number of partition counts to try, from the largest down. Two partitions are tried last.
 const TRIES: usize = 8;
@@ -154,7 +157,7 @@ impl Connectivity {
                 let lead = plan.lead_to(link) + stage.lead;
                 match stage.end {
                     StageEnd::Port { port, .. } => {
-                        // Losses belong to the partition from which their cells come.
+                        // Losses on a link belong to the partition that sends the link's cells.
                         let Some(&to) = plan.contended.get(port) else { continue };
                         let to = network.links[to].from;
                         if comes_in_cells && takes_cells[port] {
@@ -180,7 +183,7 @@ impl Connectivity {
         *shortest = lead.min(*shortest);
     }
 
-    /// Returns candidates for the length of the shortest path between partitions, longest first.
+    /// Returns candidates for the shortest path between partitions, longest first.
     fn candidates(&self) -> Vec<Span> {
         let mut leads: Vec<_> = self.apart.values().copied().collect();
         leads.sort_unstable();
@@ -214,7 +217,7 @@ impl Connectivity {
             neighbours.entry(groups.of[from]).or_default().push(groups.of[to]);
             neighbours.entry(groups.of[to]).or_default().push(groups.of[from]);
         }
-        // Groups are visited breadth first from the first group, to keep neighbours together.
+        // Groups are visited breadth first from the first group, so that neighbours stay together.
         let all: u64 = work.iter().sum();
         let (mut given, mut work_of) = (0, vec![0; partitions]);
         let mut partition_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
@@ -225,7 +228,7 @@ impl Connectivity {
                 if partition_of[group].is_some() {
                     continue;
                 }
-                // A group belongs to the partition that covers the middle of the group's work.
+                // A group belongs to the partition in whose share of the work the middle of the group's work lies.
                 let middle = given + work[group] / 2;
                 let partition =
                     usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
@@ -259,7 +262,7 @@ impl Groups {
         let mut groups = Self { of: (0..nodes).map(NodeIndex::from).collect() };
         for (one, other) in together {
             let (one, other) = (groups.root(one), groups.root(other));
-            // The lowest number identifies the merged group, which makes the order of merging irrelevant.
+            // The lowest number identifies the merged group, so the order of merging does not matter.
             groups.of[one.max(other)] = one.min(other);
         }
         for node in (0..nodes).map(NodeIndex::from) {

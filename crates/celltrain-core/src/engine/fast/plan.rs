@@ -1,10 +1,10 @@
-//! The plan of a network, made before the run. It lists the places where cells can wait, and the stages between these
-//! places.
+//! The plan of a network, computed before the run. It lists the places where cells can wait, and the stages between
+//! these places.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
 //! that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
-//! admits every frame if the buffer is empty. All other ports are hosts' own ports, whose queues are calculated instead
+//! admits every frame if the buffer is empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are calculated instead
 //! of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
 //! ([`super::contended_port`]).
 //!
@@ -55,7 +55,7 @@ pub(super) enum Role {
     Transparent,
 }
 
-/// The path of a VC's cells from a place where they may wait to the next such place, or to their host.
+/// The path of a VC's cells from a place where they may wait to the next place where they may wait, or to their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     pub(super) number: StageIndex,
@@ -69,7 +69,7 @@ pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
         vc: VcIndex,
-        /// The link on which the host receives. Simultaneous deliveries are in link order.
+        /// The link on which the host receives. Simultaneous deliveries happen in the order of these links.
         link: LinkIndex,
         /// The lane of frames from this port with this lead.
         lane: LaneIndex,
@@ -86,7 +86,7 @@ pub(super) enum StageEnd {
         port: PortIndex,
         /// Number of the input among the inputs of the port or, in a memory, of all its ports.
         input: u32,
-        /// The VC's label among the VCs of the port or, in a memory, of all its ports.
+        /// The VC's label at the port or, in a memory, its label among the VCs of all the memory's ports.
         label: Label,
     },
 }
@@ -126,21 +126,21 @@ pub(super) struct RmEnd {
     /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
     pub(super) link: LinkIndex,
-    /// Number of transparent ports that the RM cells have passed before.
+    /// Number of transparent ports that the RM cells pass before this place.
     pub(super) passed: usize,
     pub(super) lane: RmLaneIndex,
 }
 
-/// A link with losses or delays. Stages end at its end, and new stages begin there, on an additional link behind it
-/// with the same labels.
+/// A link with losses or delays. A stage ends at the end of the link, and a new stage begins there, on an additional
+/// link with the same labels.
 pub(super) struct LossPlan {
     pub(super) link: LinkIndex,
     /// Time from the start of transmission at [`Plan::beginning`] to the end of the link.
     lead: Span,
 }
 
-/// The ports of one memory. Admission at one port depends on the others, so they are settled together. The first port
-/// has the events and inputs of all ports.
+/// The ports of one memory. Admission at one port depends on the other ports, so they are settled together. The first
+/// port has the events and inputs of all ports.
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
@@ -194,9 +194,9 @@ pub(super) struct Plan {
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
     pub(super) controls: bool,
     pub(super) marks: bool,
-    /// Path of RM cells, if there are any, by link and label; empty if no VC's rate is controlled.
+    /// Path of RM cells, by link and label; empty if no VC's rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// The shaped port that receives each lane's packets, if any.
+    /// For each lane, the shaped port that receives its packets, if any.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Number of lanes of RM events. RM cells from one port with the same lead share a lane.
     pub(super) rm_event_lanes: usize,
@@ -205,8 +205,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Creates the plan of a network. `partition_of` returns the partition that simulates a node, or 0 if there is only
-    /// one. The ports in `traced` are treated as contended, because a transparent port does not record when cells pass
-    /// it.
+    /// one. The ports in `traced` are treated as contended, because no transparent port records when cells pass.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
@@ -244,6 +243,7 @@ impl Plan {
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 Role::Host(plan.hosts.push_and_get_key(link))
             } else if !routing.merging[link].contains(&true)
+                && network.stores(link).is_none()
                 && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
                 && plan.in_memory(link).is_none()
@@ -282,12 +282,12 @@ impl Plan {
         self.losses.binary_search_by_key(&link, |losses| losses.link).ok()
     }
 
-    /// Returns the link of the network at whose beginning or end a stage begins.
+    /// Returns the link of the network at whose start or end a stage begins.
     pub(super) fn link_of(&self, start: LinkIndex) -> LinkIndex {
         self.losses_before(start).map_or(start, |number| self.losses[number].link)
     }
 
-    /// Returns whether a stage that ends at `port` ends at a contended port, not at a link's losses.
+    /// Returns true if a stage that ends at `port` ends at a contended port, and false if it ends at a link's losses.
     pub(super) fn is_contended(&self, port: PortIndex) -> bool {
         usize::from(port) < self.contended.len()
     }
@@ -303,7 +303,7 @@ impl Plan {
         PortIndex::from(self.contended.len() + usize::from(number))
     }
 
-    /// Returns a VC's stage that begins at a link, and the stages that begin where it meets losses.
+    /// Returns a VC's stage that begins at a link, and the stages that begin at losses on the VC's path.
     pub(super) fn stages_from(&self, link: LinkIndex, label: Label) -> impl Iterator<Item = &Stage> {
         std::iter::successors(Some(&self.stages[link][label]), |stage| {
             let StageEnd::Port { port, label, .. } = stage.end else { return None };
@@ -321,7 +321,7 @@ impl Plan {
         })
     }
 
-    /// Returns the link of the last port where cells could wait before they reached this link.
+    /// Returns the link of the last port where cells could wait on their way to this link.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
         self.way_to(self.link_of(link)).last().expect("the path contains the link")
     }
@@ -335,7 +335,7 @@ impl Plan {
         *self.in_memory.get(link)?
     }
 
-    /// Returns the place at which a VC's RM cells leave the VC. It must be in this stage.
+    /// Returns the place at which a VC's RM cells leave the VC. This place must be in the given stage.
     pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
         let way = self.rm_ways[link][label].as_ref();
         way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")
@@ -351,7 +351,7 @@ impl Plan {
         partition_of: &impl Fn(LinkIndex) -> u32,
     ) {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
-        // Lanes by lead, and by whether the RM loop ends there.
+        // Lanes by lead, and by whether the RM loop ends at the end of the lane.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
         let mut all_rm_event_lanes = self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {
@@ -362,7 +362,7 @@ impl Plan {
         };
         let losses_before = self.losses_before(start);
         let first = self.link_of(start);
-        // No stage begins at a transparent port.
+        // Transparent ports begin no stage.
         let is_passed = losses_before.is_none() && self.roles[first] == Role::Transparent;
         let vcs = if is_passed { 0 } else { routing.next[first].len() };
         let mut stages = TiVec::with_capacity(vcs);
@@ -402,7 +402,7 @@ impl Plan {
                         match self.roles[link] {
                             Role::Transparent => passed.push(Passed { link, label, lead }),
                             Role::Contended(port) => {
-                                // This cannot be a method, because the lanes are borrowed.
+                                // This is not a method, because the caller has borrowed the lanes.
                                 if let Some(&Some((memory, place))) = self.in_memory.get(link) {
                                     break self.memories[memory].stage_end(came_in, place, label);
                                 }

@@ -1,6 +1,6 @@
 //! Builds the contended ports of a run, as [`super::port_plan`] selects them, and the links into them.
 
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::{ContendedPort, QueuePort, StreamPort};
 use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
@@ -21,6 +21,7 @@ use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
+use crate::memory::{CellClass, MemoryConfig, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -30,7 +31,7 @@ use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// All inputs from which the contended ports of a run are built.
+/// Everything from which the contended ports of a run are built.
 pub(super) struct PortBuilder<'a> {
     pub(super) network: &'a Network,
     pub(super) routing: Routing,
@@ -48,7 +49,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. `traced` contains the ports whose ranges probes read during the run.
+    /// Makes the plan of a run. `traced` contains the ports whose queue ranges probes read during the run.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -69,7 +70,7 @@ impl<'a> PortBuilder<'a> {
     }
 }
 
-/// The selected implementation of a port, with all data that do not depend on the implementation.
+/// The selected implementation of a port, with the data that every implementation needs.
 struct Draft {
     policy: Box<dyn BufferPolicy>,
     queues: Option<Service>,
@@ -98,7 +99,7 @@ impl PortBuilder<'_> {
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
             set.links.add_port(ingress, Span(0));
         }
-        // All ports must exist first, because any port can be the next.
+        // All ports must exist first, because any port can be the next port of another.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             match port {
                 ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -153,8 +154,9 @@ impl PortBuilder<'_> {
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
             tie_order: self.network.tie_order,
-            // A port that takes cells at once cannot tell whether a cell starts a packet that delimits itself.
+            // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
             may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
+            stores: self.network.stores(link),
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -169,7 +171,7 @@ impl PortBuilder<'_> {
         (PortPlan::Memory, why)
     }
 
-    /// Returns whether the cells on a link come one by one from a contended port.
+    /// Returns true if the cells on a link come one by one from a contended port.
     fn brings_cells(&self, link: LinkIndex) -> bool {
         matches!(self.plan.roles[self.plan.beginning(link)], Role::Contended(_))
     }
@@ -190,17 +192,22 @@ impl PortBuilder<'_> {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
-        let every_cell_matters = timing.every_cell_matters;
+        // A packet that is stored whole has no effect before its last cell arrives.
+        let every_cell_matters = timing.every_cell_matters && network.stores(link).is_none();
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
         let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
-        let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at);
+        let fifo = |policy| {
+            Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at)
+                .storing(network.stores(link))
+        };
         let buffer = |policy, queues| {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
         let to_hosts = || ToHosts::new(link, &timing, vcs);
         let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
+        let place = MemoryPlace::default();
         let (ingress, port) = match plan {
             PortPlan::Trains => {
                 let buffer = buffer(policy, queues);
@@ -226,19 +233,36 @@ impl PortBuilder<'_> {
                 let number = set.at_once.push_and_get_key(port);
                 (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
             }
-            PortPlan::Memory => unreachable!("all ports of a memory are added at the same time"),
+            PortPlan::Memory => {
+                let classes = ti_vec![CellClass { egress: Some(QueueIndex::default()), ingress: None }; vcs];
+                let arriving = |label| ArrivingVc { place, label, class: classes[label], is_noted: timing.notes };
+                let arriving = classes.keys().map(arriving).collect();
+                let marker = self.marker(link);
+                let policy = (policy, draws("policy"), framing);
+                let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
+                let port = port.storing(network.stores(link), &routing.vcs[link]);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let config = MemoryConfig::of_port(link, capacity);
+                let rules = Rules::of(&config, timing.serve_first, false);
+                let unit = network.memory(&config, &self.times, self.clock);
+                let cell_times = std::iter::once(timing.cell_time);
+                let rest = (timing.least_lead, rules);
+                let unit =
+                    MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
+                (Ingress::Streams(first), ContendedPort::Memory(Box::new(unit)))
+            }
         };
         set.links.add_port(ingress, timing.least_lead);
         set.ports.push(port);
         set.plans.push((plan, reason));
     }
 
-    /// Creates the marker of a port, if the port or its allocator marks cells.
+    /// Creates the marker of a port, if the port or its allocator marks cells; otherwise returns `None`.
     fn marker(&self, link: LinkIndex) -> Option<Marker> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
 
-    /// Adds the first port of a memory, which determines all ports of the memory.
+    /// Adds the first port of a memory, which represents all ports of the memory.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
@@ -250,24 +274,26 @@ impl PortBuilder<'_> {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
             assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
             least_lead = least_lead.min(timing.least_lead);
-            every_cell_matters |= timing.every_cell_matters;
+            every_cell_matters |= timing.every_cell_matters && network.stores(link).is_none();
             let class = |label| classes.get(link, label);
             let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
             let to_hosts = ToHosts::new(link, &timing, routing.vcs[link].len());
-            built.push(MemoryPort::new(
+            let port = MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),
                 (policy, self.draws("port", &network.links[link].name, "policy"), network.aal5.framing),
                 queues,
                 self.marker(link),
                 Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
-            ));
+            );
+            built.push(port.storing(network.stores(link), &routing.vcs[link]));
         }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
         let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
-        let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
+        let serve_first = network.service_order == ServiceOrder::BeforeArrivals;
+        let rules = Rules::of(config, serve_first, network.stores(first).is_some());
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
@@ -330,7 +356,7 @@ impl PortBuilder<'_> {
         TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), draws)
     }
 
-    /// Returns the numbers of a port's links at the node, which decide ties between cells.
+    /// Returns the numbers of a port's links at the node. They decide the order of simultaneous cells.
     fn at_node(&self, upstream: &[LinkIndex]) -> Vec<u32> {
         upstream.iter().map(|&from| self.routing.input[from]).collect()
     }
@@ -382,8 +408,8 @@ impl PortBuilder<'_> {
         Hop { lead: stage.lead, to, label }
     }
 
-    /// Returns, by VC, the shaped port through which its frames leave their host; `None` if the host's own port sends
-    /// them.
+    /// For each VC, returns the shaped port through which its frames leave their host; `None` if the host's own port
+    /// sends them.
     pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];

@@ -2,12 +2,13 @@
 
 use super::ingress::MOST_INPUTS;
 use super::output::Timing;
+use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
 
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// Selects the implementation that is expected to be faster.
+    /// Selects the implementation that should be faster.
     #[default]
     Planned,
     /// Uses trains everywhere, for tests and measurements.
@@ -37,7 +38,7 @@ pub(super) struct PortProperties<'a> {
     pub(super) vcs: usize,
     /// Number of links that feed the port.
     pub(super) inputs: usize,
-    /// True if cells from another contended port arrive one by one.
+    /// True if cells from another contended port arrive one by one, not in trains.
     pub(super) gets_single_cells: bool,
     /// True if the port is first in, first out, and departure times are simple sums.
     pub(super) is_plain: bool,
@@ -45,10 +46,12 @@ pub(super) struct PortProperties<'a> {
     pub(super) tie_order: TieOrder,
     /// True if no probe reads the port, and this partition simulates the ports that feed it.
     pub(super) may_run_ahead: bool,
+    /// How the port admits packets, if it stores them whole.
+    pub(super) stores: Option<PacketAdmission>,
 }
 
-/// Streams are used only if cells have no effect elsewhere for this many cell times. Otherwise batches would contain
-/// too few cells.
+/// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
+/// batches would contain too few cells.
 const FAR: u64 = 8;
 /// Minimum number of VCs for streams, because a few VCs often stay in step.
 const MANY: usize = 5;
@@ -58,7 +61,16 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead } = port;
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores } =
+            port;
+        if let Some(admission) = stores {
+            return match admission {
+                PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
+                    (Self::Stream, "the port stores packets whole, first in, first out".into())
+                }
+                _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
+            };
+        }
         let can_gain = timing.every_cell_matters || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = !timing.every_cell_matters && inputs == 1;

@@ -20,7 +20,7 @@ use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Returns a view of the queues at `now`. Every port must already be settled up to this instant.
+    /// Returns a view of the queues at `now`. Every port must already be settled at this instant.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         Seen { engine: self, now }
     }
@@ -72,8 +72,8 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
-    /// Counts the cells of a VC at the ports of a stage, from the numbers of cells that have begun it and that are
-    /// known to begin it. Returns the number of cells on the links of the stage.
+    /// Counts the cells of a VC at the ports of a stage. Needs the number of cells that have begun the stage, and the
+    /// number known to begin it later. Returns the number of cells on the links of the stage.
     fn follow(
         &self,
         link: LinkIndex,
@@ -86,10 +86,10 @@ impl Engine<'_> {
         for (Passed { link, label, .. }, late) in plan.passed[link][label].iter().zip(late_cells) {
             let passed = known - late;
             let port = &mut ends[*link].state;
-            // Several branches of a merge can have the same label here.
+            // Several branches of a merge can have the same label on this link.
             port.counters[*label].offered += passed;
             port.counters[*label].forwarded += passed;
-            // The cell arrives and leaves in the same instant, but counts as waiting in between.
+            // The cell arrives and leaves in the same instant, but counts as waiting between the two events.
             port.max_queue = port.max_queue.max(u32::from(passed > 0));
         }
         let arrived = known - late_cells.last().expect("a lane without a later cell ends at a receiver");

@@ -49,8 +49,8 @@ impl RunQueues {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
 
-    /// Sends the next `cells` cells, subtracts them from the counts and reports them in order. At least that many must
-    /// wait. With [`ReportGranularity::Each`], all earlier departures must have been reported.
+    /// Sends the next `cells` cells, subtracts them from the counts and reports them in order. At least `cells` cells
+    /// must wait. With [`ReportGranularity::Each`], all earlier departures must have been reported.
     #[inline]
     pub(super) fn serve(
         &mut self,
@@ -67,7 +67,7 @@ impl RunQueues {
         sent.clear();
     }
 
-    /// Reports the sent cells of runs that also have waiting cells.
+    /// Reports the sent cells of runs that still have waiting cells.
     pub(super) fn report_parts(&mut self, mut report: impl FnMut(Run)) {
         for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
             report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
@@ -89,7 +89,7 @@ impl RunQueues {
         self.all[self.queue_of[label]].cells
     }
 
-    /// Returns a lower bound on the number of cells sent up to and including the next one that ends a frame. There must
+    /// Returns a lower bound on the number of cells to be sent until one ends a frame, including that cell. There must
     /// be waiting cells.
     pub(super) fn least_to_an_end(&self) -> u32 {
         if self.all.len() > FEW {
@@ -100,5 +100,5 @@ impl RunQueues {
     }
 }
 
-/// With more queues than this, finding the shortest one costs more than it saves.
+/// With more queues, finding the shortest queue costs more than it saves.
 const FEW: usize = 8;

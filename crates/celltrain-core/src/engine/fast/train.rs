@@ -24,7 +24,7 @@ pub(super) struct Train {
     /// Number of cells that have not arrived yet.
     pub(super) cells: u32,
     pub(super) ends_frame: bool,
-    /// A cell of the train that does not end the frame, with its label at this port.
+    /// A cell of the train that does not end the frame, with the train's label at this port.
     pub(super) cell: Cell,
 }
 
@@ -38,7 +38,7 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// Returns how many cells arrive before `until`. There must be at least one.
+    /// Returns how many cells arrive before `until`. There must be at least one such cell.
     #[inline]
     pub(super) fn cells_before(&self, until: Time) -> u32 {
         if self.last() < until {
@@ -51,7 +51,7 @@ impl Train {
         }
     }
 
-    /// Takes the cells that arrive before `until`. There must be at least one.
+    /// Takes the cells that arrive before `until`. There must be at least one such cell.
     pub(super) fn take_before(&mut self, until: Time) -> Run {
         self.take(self.cells_before(until))
     }
@@ -74,7 +74,7 @@ impl Train {
     /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
-        // RM cells have their own numbers, so two RM cells are never equal.
+        // RM cells have their own numbers, so no two RM cells are equal.
         let goes_on = self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next;
         if goes_on {
             self.cells += later.cells;
@@ -83,7 +83,8 @@ impl Train {
         goes_on
     }
 
-    /// Removes the last `cells` cells of the train, or all if there are fewer. Returns how many.
+    /// Removes the last `cells` cells of the train, or all cells if there are fewer. Returns the number of removed
+    /// cells.
     pub(super) fn give_back(&mut self, cells: u32) -> u32 {
         let back = cells.min(self.cells);
         self.cells -= back;
@@ -101,7 +102,7 @@ pub(super) struct TrainIngress {
     every_cell_matters: bool,
 }
 
-/// One input, with its current train (without cells if there is none) and the trains behind it.
+/// One input, with its current train (without cells if there is no train) and the trains behind it.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) train: Train,
@@ -121,8 +122,8 @@ impl TrainIngress {
         Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
     }
 
-    /// Adds a train to an input. Returns the arrival of the first cell that may have an effect elsewhere sooner than
-    /// all cells before it.
+    /// Adds a train to an input. Returns the arrival of the train's first cell that may have an effect elsewhere sooner
+    /// than all earlier cells.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
@@ -141,7 +142,7 @@ impl TrainIngress {
                 return None;
             }
         }
-        // Only new cells can advance the earliest effect, whether or not they were appended to another train.
+        // Only new cells can make the earliest effect earlier, whether or not they were appended to another train.
         Some(train.last())
     }
 
@@ -184,7 +185,7 @@ impl TrainIngress {
 pub(super) struct InputArrival(u128);
 
 impl InputArrival {
-    /// A free place in the list, which sorts after all arrivals.
+    /// An unused place in the list, which sorts after all arrivals.
     const NONE: InputArrival = InputArrival(u128::MAX);
 
     pub(super) fn new(time: Time, input: u32) -> Self {
@@ -227,12 +228,12 @@ impl ArrivalOrder {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// Returns the `i`th arrival, or a free place after the last one.
+    /// Returns the `i`th arrival, or an unused place if there are fewer arrivals.
     pub(super) fn at(&self, i: usize) -> InputArrival {
         self.ring[self.place(i)]
     }
 
-    /// Returns the first arrival, or a free place if there is none.
+    /// Returns the first arrival, or an unused place if there are no arrivals.
     pub(super) fn first(&self) -> InputArrival {
         self.at(0)
     }
@@ -241,7 +242,7 @@ impl ArrivalOrder {
         (0..self.len).map(|i| self.at(i))
     }
 
-    /// Returns how many inputs tie for the first arrival, and the time of the arrival after these.
+    /// Returns the number of inputs that share the first arrival time, and the time of the next arrival after it.
     #[inline]
     pub(super) fn tied(&self) -> (usize, Time) {
         let now = self.first().time();
@@ -300,7 +301,7 @@ impl ArrivalOrder {
         self.len += 1;
     }
 
-    /// Moves the first input to the place of its next arrival. Returns whether it is first again.
+    /// Moves the first input to the place of its next arrival. Returns whether the input is still first.
     #[inline]
     pub(super) fn put_back_first(&mut self, arrival: InputArrival) -> bool {
         let first = self.first;

@@ -60,7 +60,7 @@ fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunRe
 }
 
 #[test]
-fn a_host_that_answers_deliveries_gives_the_same_run_as_a_host_that_schedules_its_frames_ahead() {
+fn packets_injected_as_answers_to_deliveries_give_the_same_run_as_packets_injected_at_the_same_known_times() {
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
@@ -96,7 +96,7 @@ fn recording_queues_of_a_hosted_run_gives_the_same_on_both_engines_and_changes_n
 }
 
 #[test]
-fn a_flow_with_an_external_protocol_stack_reports_the_counters_of_this_stack() {
+fn results_of_a_flow_with_an_external_protocol_stack_contain_the_counters_that_the_stack_reports() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     for engine in Engine::ALL {
@@ -156,7 +156,7 @@ fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     );
 }
 
-/// A run that advances from event to event.
+/// A run that advances from one event to the next.
 struct ByEvents {
     result: RunResult,
     deliveries: Vec<Delivered>,
@@ -209,16 +209,16 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
     let reference = by_events(Engine::Reference, &network);
     assert_eq!((&fast.result, &fast.deliveries), (&reference.result, &reference.deliveries));
     assert!(fast.deliveries.len() > 3 && fast.result.cells.lost > 0, "{}", fast.deliveries.len());
-    assert_eq!((fast.next, reference.next), (None, None), "all frames have arrived or are lost");
+    assert_eq!((fast.next, reference.next), (None, None), "every frame has either arrived or been lost");
     assert_eq!(fast.result.duration_s, 0.004);
     let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);
-    // Of 20 frames of 22 cells (1000 bytes, LLC/SNAP and trailer), one cell has started.
+    // The source sends 20 frames of 22 cells each (1000 bytes, LLC/SNAP and trailer). One cell has started.
     assert_eq!(fast.waiting.iter().map(|&(_, cells)| cells).max(), Some(20 * 22 - 1));
     let both: Vec<_> =
         fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
-    // The same run with a known end.
+    // The same run, with an end that the engine knows from the start.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }

@@ -37,7 +37,7 @@ pub(super) struct EventSink<'a, P> {
 }
 
 impl<P: Probe> EventSink<'_, P> {
-    /// Reports a cell at the port of a link, where it has this label.
+    /// Reports a cell at the port of a link, with its label there.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::OBSERVES {
             let (vc, rm) = self.vc_and_rm(link, cell);
@@ -138,7 +138,7 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports that the last cell of a frame of `vc` reached the host although the frame is not whole.
+    /// Reports that the last cell of a frame of `vc` reached the host although the frame is not complete.
     pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
         if P::OBSERVES {
             let vc = self.end_systems.sender_of(vc, frame);
@@ -167,7 +167,7 @@ impl<P: Probe> EventSink<'_, P> {
         self.probe.on_event(self.now, Event::Frame(FrameEvent { vc, frame: cell.frame, step }));
     }
 
-    /// Returns the VC on which a cell was sent, and the cell's content if it is an RM cell.
+    /// Returns the VC on which a cell was sent, and the cell's content if the cell is an RM cell.
     fn vc_and_rm(&self, link: LinkIndex, cell: Cell) -> (VcIndex, Option<RmCell>) {
         let vc = self.routing.vcs[link][cell.label()];
         if cell.is_rm() {

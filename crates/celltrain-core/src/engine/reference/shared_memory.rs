@@ -1,4 +1,4 @@
-//! Ports that share a memory, which admits their cells and may remove cells from other ports.
+//! Ports that share a memory. The memory admits their cells and may remove cells from other ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,16 +28,16 @@ pub(super) enum AtMemory<'a> {
     Port(LinkIndex, u32, PortEvent<'a>),
     /// An event of the memory itself.
     Memory(MemoryEvent),
-    /// The memory has room for the first cell of a frame, or refuses the frame whole.
+    /// The memory has room for the first cell of a frame, or refuses the whole frame.
     Frame { admitted: bool, judged: Judged },
 }
 
 /// A priority group that is paused: the link that feeds it, and its priority.
 pub(super) type PausedGroup = (LinkIndex, u8);
 
-/// Finds a cycle of paused groups that can never resume, because each group's cells wait only at ports that other
-/// groups in the cycle have stopped. `groups` lists the paused groups with the ports at which their cells wait.
-/// `is_stopped` returns whether a port is stopped for a priority.
+/// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
+/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
+/// returns whether a port is stopped for a priority.
 pub(super) fn deadlock(
     mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
     is_stopped: impl Fn(PausedGroup) -> bool,
@@ -60,6 +60,8 @@ pub(super) fn deadlock(
     }
 }
 
+mod stored;
+
 pub(super) struct SharedMemories<'a> {
     of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
@@ -81,8 +83,8 @@ impl<'a> SharedMemories<'a> {
         self.of_port[port].map(|memory| &mut self.memories[memory])
     }
 
-    /// Returns the first of the ports that are ordered together with this port: the first port of its memory, or the
-    /// port itself.
+    /// Returns the first of the ports whose arrivals are ordered together: the first port of the memory, or the port
+    /// itself.
     pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
         self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
     }
@@ -93,7 +95,7 @@ impl<'a> SharedMemories<'a> {
     }
 }
 
-/// A memory and the properties of its ports that the engine needs.
+/// A memory, and those properties of its ports that the engine needs.
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
@@ -102,7 +104,7 @@ pub(super) struct SharedMemory<'a> {
     classes: CellClasses,
     first_port: LinkIndex,
     pub(super) ties: TieBreaker,
-    /// Frames that have lost a cell for lack of room and may still have cells waiting.
+    /// Frames that have lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
@@ -227,8 +229,8 @@ impl<'a> SharedMemory<'a> {
         self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
 
-    /// Finds room for an arriving cell, and removes other cells if the policy decides to. `rest` is true if the memory has
-    /// admitted the cell's packet, which delimits itself.
+    /// Finds room for an arriving cell, and removes other cells if the policy decides to. `rest` is true if the memory
+    /// has already admitted the cell's packet, which delimits itself.
     fn make_room(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -296,7 +298,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Reports pauses that began or ended, and records them for the links.
+    /// Reports pauses that began or ended, and records these changes for the links.
     fn emit_pauses(&mut self, now: Time, emit: &mut impl FnMut(AtMemory<'_>)) {
         while let Some(change) = self.memory.next_pause_change() {
             let PauseChange { queue, paused } = change;
@@ -318,6 +320,10 @@ impl<'a> SharedMemory<'a> {
         emit: &mut impl FnMut(AtMemory<'_>),
     ) {
         let link = self.config.queues[queue].link;
+        if ports[link].stores().is_some() {
+            let cells = self.remove_packet(ports, Removal { queue, end }, arriving, now, emit);
+            return self.memory.removed(queue, cells);
+        }
         let occupancy = ports[link].occupancy();
         let is_in = |label| self.classes.get(link, label).egress == Some(queue);
         let cell = ports[link].remove(end, is_in);
@@ -332,7 +338,7 @@ impl<'a> SharedMemory<'a> {
         emit(AtMemory::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
     }
 
-    /// Lets the policies act, if they are due to act.
+    /// Lets each policy act, if it is due to act.
     pub(super) fn on_time(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -351,6 +357,9 @@ impl<'a> SharedMemory<'a> {
         self.memory.leave(class, now);
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
+            if cell.last_cell() {
+                recorder.end_packet(class.egress, cell, false);
+            }
         }
         if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
             // Cells of a VC leave in order.

@@ -29,7 +29,7 @@ fn message<T: fmt::Debug>(refused: Result<T, SimulationError>) -> String {
 }
 
 #[test]
-fn a_simulation_run_in_steps_gives_the_result_of_an_uninterrupted_run() {
+fn a_simulation_advanced_in_steps_gives_the_result_of_an_uninterrupted_run() {
     let mut network = lan("50ms");
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };
@@ -76,7 +76,7 @@ fn an_injected_frame_arrives_after_the_transmission_and_propagation_times_of_its
         assert_eq!(simulation.take_deliveries(), []);
         simulation.advance(arrival).unwrap();
         assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
-        assert_eq!(simulation.take_deliveries(), [], "each delivered frame is returned once");
+        assert_eq!(simulation.take_deliveries(), [], "each delivered frame is returned exactly once");
         let cells = simulation.snapshot().unwrap().cells;
         assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));
     });
@@ -138,7 +138,7 @@ fn injecting_a_frame_on_an_unknown_vc_or_on_the_vc_of_another_host_is_refused() 
         assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: the VC starts at source1");
         let unknown = simulation.inject(SOURCE, VcIndex::new(4), 40, 1);
         assert_eq!(message(unknown), "there is no VC 4: the network has 4 VCs, numbered from 0");
-        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data of the flows is counted");
+        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data of flows counts as delivered");
     });
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the delays of packets in complete runs of both engines, against closed forms.
+//! Tests of packet delays in complete runs of both engines, compared with closed-form results.
 
 use super::{lan, run};
 use crate::delay::{DelayChoice, DelayTimes};
@@ -10,7 +10,7 @@ use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// On the clock of 97.2 MHz of the LAN, a cell takes 265 units and a delay of 5 us 486.
+/// The clock of the LAN has 97.2 MHz: a cell takes 265 units, and a delay of 5 us takes 486.
 const UNITS_PER_MS: f64 = 97_200.0;
 
 fn measuring(network: Network) -> Network {
@@ -34,7 +34,7 @@ fn on_an_idle_path_the_delay_of_a_packet_is_the_sum_of_propagation_and_transmiss
     assert_eq!(percentiles(&delays.rtt), [Some(one_way + back); 3]);
     assert_eq!(delays.jitter_ms, Some(0.0));
     assert_eq!(delays.rtt.packets() * 512, result.flows[FIRST].delivered_bytes);
-    // At its host, the last cell waits for the eleven other cells. No cell waits elsewhere.
+    // At its host, the last cell of a packet waits for the eleven other cells. No cell waits elsewhere.
     let ports = |index: usize| result.ports[LinkIndex::from(index)].delays.as_ref().unwrap();
     let first = usize::from(network.vcs[network.flows[FIRST].data_vc].path[0]);
     assert_eq!(percentiles(ports(first)), [Some(11.0 * 265.0); 3]);
@@ -102,8 +102,8 @@ fn if_a_scheduler_serves_a_port_its_delays_are_counted_by_queue() {
     let result = run(&network);
     let frame = network.flows[FIRST].frame(&network.aal5).1;
     let port = &result.ports[N_SOURCE_BOTTLENECK];
-    // Cells of both packets come in pairs, a cell time apart. The cells of the first class never wait, and those of the
-    // other class wait until its last cell has left.
+    // Cells of the two packets arrive in pairs, a cell time apart. Cells of the first class never wait. Cells of the
+    // other class wait until the last cell of the first class has left.
     let named = |class: &str| {
         let queue = port.queues.iter().find(|queue| queue.name == format!("{}/{class}", port.name));
         percentiles(queue.unwrap().delays.as_ref().unwrap())

@@ -16,7 +16,7 @@ use crate::units::{BitRate, Bytes, Time};
 
 const DATA: VcIndex = VcIndex::new(0);
 const ACKS: VcIndex = VcIndex::new(1);
-/// The link from the only source of [`lan`] to its switch.
+/// The link from the single source of [`lan`] to its switch.
 const FROM_SOURCE: LinkIndex = LinkIndex::new(2);
 
 /// Adds a rule to a link.
@@ -24,7 +24,7 @@ fn lose(network: &mut Network, link: LinkIndex, vc: VcIndex, unit: LossUnit, pat
     network.links[link].losses.push(LossRule { vc, unit, pattern });
 }
 
-/// Returns a LAN whose only source sends packets of three cells at 20 Mb/s.
+/// Returns a LAN with one source, which sends packets of three cells at 20 Mb/s.
 fn packets(duration: &str) -> Network {
     let mut network = lan(1, None, duration);
     // The payload is 144 bytes minus 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer.
@@ -33,7 +33,7 @@ fn packets(duration: &str) -> Network {
     network
 }
 
-/// Numbers of packets that arrived, that failed, and that links lost.
+/// Numbers of packets that arrived, that failed, and that were lost on links.
 #[derive(Default)]
 struct Seen {
     arrived: Vec<u64>,
@@ -167,13 +167,13 @@ fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Numbers(vec![1, 2]));
-    // The second link numbers the packets that reach it: packets 0, 3, 4, 6, 7 and so on.
+    // The second link numbers only the packets that reach it: packets 0, 3, 4, 6, 7 and so on.
     lose(&mut network, N_SOURCE_BOTTLENECK, DATA, LossUnit::Packets, LossPattern::Numbers(vec![2]));
     assert_eq!(seen(&network).arrived[..5], [0, 3, 6, 7, 8]);
 }
 
 #[test]
-fn a_later_acknowledgement_makes_up_for_a_lost_one_and_lost_data_is_retransmitted() {
+fn a_lost_acknowledgement_is_made_up_for_by_a_later_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -192,7 +192,7 @@ fn a_later_acknowledgement_makes_up_for_a_lost_one_and_lost_data_is_retransmitte
 }
 
 #[test]
-fn a_random_loss_rule_loses_its_share_of_packets_and_has_its_own_random_numbers() {
+fn a_random_loss_rule_loses_the_configured_share_of_packets_and_has_its_own_random_stream() {
     let network = |seed, shares: &[(LinkIndex, f64)]| {
         let mut network = packets("400ms");
         network.seed = seed;
@@ -204,9 +204,9 @@ fn a_random_loss_rule_loses_its_share_of_packets_and_has_its_own_random_numbers(
     let of = |seed, shares: &[(LinkIndex, f64)]| Engine::Fast.run_to_end(&network(seed, shares));
     let first = of(1, &[(FROM_SOURCE, 0.1)]);
     let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
-    // 8 Mb are 18,868 cells, of which 1887 are lost with a standard deviation of 41.
+    // 8 Mb are 18,868 cells. The expected number of lost cells is 1887, with a standard deviation of 41.
     assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
-    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed gives other losses");
+    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "a different seed gives different losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
     assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
     let [without, nothing_lost] = [of(1, &[]), of(1, &[(FROM_SOURCE, 0.0)])];
@@ -253,7 +253,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov_chain() {
+fn losses_of_a_link_with_two_states_have_the_loss_ratio_and_correlation_of_a_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
@@ -270,7 +270,8 @@ fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov
         let lost: Vec<_> = (0..CELLS).map(|_| matches!(losses.take(cell, || None), Fate::Lost(_))).collect();
         let (in_good, in_bad) = (r / (p + r), p / (p + r));
         let ratio = in_good * good + in_bad * bad;
-        // Two losses in a row: the state at the first, its loss, the change, and the loss in the next state.
+        // Two losses in a row need these draws: the state at the first cell, its loss, the change of state, and the
+        // loss in the next state.
         let both = in_good * good * ((1.0 - p) * good + p * bad) + in_bad * bad * ((1.0 - r) * bad + r * good);
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
         for (counted, expected) in [(lost.iter().filter(|&&lost| lost).count(), ratio), (pairs, both)] {
@@ -285,7 +286,7 @@ fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_the_stated_number_of_times() {
+fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_as_often_as_configured() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

@@ -50,6 +50,7 @@ fn web(buffer: Option<u32>, duration: &str) -> Network {
         let group = RequestGroup {
             name: name.into(),
             tcp: TcpConfig::Vanilla(tcp.clone()),
+            outside: false,
             opening: Opening::Handshake,
             arrivals,
         };
@@ -59,7 +60,7 @@ fn web(buffer: Option<u32>, duration: &str) -> Network {
 }
 
 #[test]
-fn policies_and_buffers_do_not_change_which_requests_arrive() {
+fn the_policy_and_the_buffer_do_not_affect_which_requests_arrive() {
     let drawn = |network: &Network| {
         let result = run(network);
         let records = result.requests.iter().flat_map(|group| &group.records);

@@ -27,8 +27,8 @@ fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: 
     [0, 1].map(|port| memory.queues()[PoolQueue::new(port)])
 }
 
-/// Returns the competitive ratio of a rule that maps the queues and the port of an arriving cell to the queues after
-/// its arrival, or `None` if the ratio has no bound.
+/// Returns the competitive ratio of a rule; `None` if the ratio has no bound. The rule maps the queues and the port of
+/// an arriving cell to the queues after the arrival.
 pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Option<Ratio> {
     let game = Game::new(cells, rule);
     let mut best = Ratio::new(1, 1);
@@ -45,9 +45,9 @@ pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Opt
 struct Step {
     from: u32,
     to: u32,
-    /// Cells that the adversary sends in this step.
+    /// Number of cells that the adversary sends in this step.
     adversary: u64,
-    /// Cells that the policy sends in this step.
+    /// Number of cells that the policy sends in this step.
     policy: u64,
 }
 
@@ -97,7 +97,8 @@ impl Game {
         Self { states: queues.len() * queues.len(), steps }
     }
 
-    /// Returns the cells that the adversary and the policy send on a cycle whose ratio exceeds this one.
+    /// Finds a cycle on which the adversary sends more than this ratio times the policy's cells. Returns the cells that
+    /// each sends on the cycle.
     fn better_cycle(&self, ratio: Ratio) -> Option<(u64, u64)> {
         let gain = |step: &Step| {
             (ratio.denominator * step.adversary).cast_signed() - (ratio.numerator * step.policy).cast_signed()
@@ -124,9 +125,9 @@ impl Game {
         }
     }
 
-    /// Returns the sums over a cycle of such last steps, if there is one.
+    /// Follows the last steps backward. Returns the sums over a cycle of them, or `None` if they form no cycle.
     fn cycle(&self, last: &[Option<usize>]) -> Option<(u64, u64)> {
-        // Start of the walk that first visited each state.
+        // For each state, the start of the walk that first visited it.
         let mut visited_from = vec![usize::MAX; self.states];
         for start in 0..self.states {
             let mut state = start;
@@ -158,7 +159,7 @@ mod tests {
     use crate::memory::longest_queue_drop::{self, Variant};
     use crate::memory::{complete_sharing, static_thresholds};
 
-    /// The queue that loses a cell if both queues have the same length.
+    /// Selects the queue that loses a cell if both queues have the same length.
     #[derive(Clone, Copy)]
     enum Tie {
         First,
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_competitive_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
+    fn the_competitive_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_how_ties_are_resolved() {
         for cells in 2..=11 {
             for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
                 let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_sharing_and_an_equal_division_send_half_as_much_as_the_optimum() {
+    fn complete_sharing_and_equal_division_each_send_half_as_much_as_the_optimum() {
         for cells in [2, 4, 6, 8] {
             assert_eq!(two_port_ratio(&complete_sharing::Config {}.into(), cells), Some(Ratio::new(2, 1)));
             assert_eq!(two_port_ratio(&static_thresholds::Config::default().into(), cells), Some(Ratio::new(2, 1)));

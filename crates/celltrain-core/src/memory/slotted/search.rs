@@ -1,8 +1,8 @@
 //! Searches for arrival sequences that are bad for a policy.
 //!
-//! The sequences consist of rounds in which saturated ports stop one after the other. A port that stops gets a last
-//! burst, of which a policy can keep little. The best schedule keeps one cell of each saturated port, fills its memory
-//! with the last bursts, and sends them much later.
+//! A sequence consists of rounds, in which saturated ports stop one after the other. A port that stops gets a last
+//! burst, and a policy can keep only a few of its cells. The best schedule keeps one cell of each saturated port, fills
+//! its memory with the last bursts, and sends them much later.
 //!
 //! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
 //! the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t
@@ -14,18 +14,18 @@ use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
 use crate::rng::Stream;
 
-/// Number of cells that arrive in each slot for a saturated port.
+/// Number of cells that arrive in each slot for a port while it is saturated.
 const SATURATION: u32 = 2;
 
 /// Rounds in which saturated ports stop one after the other. Two sets of ports take turns, so that ports can send their
 /// cells during the next round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// M: cells that fit into the memory.
+    /// M: number of cells that fit into the memory.
     pub cells: u32,
-    /// The ports of one set.
+    /// The ports of one of the two sets.
     pub ports: Vec<PatternPort>,
-    /// Slots from the start of a round to the start of the next one.
+    /// Slots from the start of one round to the start of the next.
     pub period: u32,
     /// Number of rounds.
     pub rounds: u32,
@@ -36,7 +36,7 @@ pub struct Pattern {
 pub struct PatternPort {
     /// Number of cells that arrive for the port at the start of a round.
     pub fill: u32,
-    /// Slot of the round in which the port's last burst arrives, which is as large as the memory.
+    /// Slot of the round in which the port's last burst arrives. This burst is as large as the memory.
     pub stop: u32,
 }
 
@@ -52,8 +52,8 @@ impl Pattern {
         Self { cells, ports: (0..ports).map(port).collect(), period: cells * 2 / 5, rounds }
     }
 
-    /// Creates one round in which the first port fills the memory, and cells arrive for all ports in every slot. A
-    /// policy that lets the first port keep all places sends one cell a slot.
+    /// Creates one round: the first port fills the memory, and then cells arrive for all ports in every slot. If a
+    /// policy lets the first port keep all places, it sends one cell a slot.
     pub fn dominated(cells: u32, ports: u32, period: u32) -> Self {
         let port = |number: u32| PatternPort { fill: if number == 0 { cells } else { 0 }, stop: period };
         Self { cells, ports: (0..ports).map(port).collect(), period, rounds: 1 }

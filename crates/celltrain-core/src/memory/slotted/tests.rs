@@ -39,7 +39,7 @@ impl Exhaustive<'_> {
             queues[burst.port as usize] += taken;
             taken + self.most(n + 1, queues)
         };
-        let most = (0..=burst.cells.min(free)).map(with).max().expect("a burst can be refused");
+        let most = (0..=burst.cells.min(free)).map(with).max().expect("some burst is refused");
         self.known.insert((n, queues), most);
         most
     }
@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(optimum(cells, ports, &bursts), u64::from(most), "{:?}", bursts);
     }
 
-    /// The arrivals of the best schedule are among the offered arrivals, and all of them find room.
+    /// The best schedule admits only offered arrivals, and all of them find room.
     #[test]
     fn the_optimal_schedule_never_exceeds_the_memory(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
         let schedule = best_schedule(cells, 6, &bursts);
@@ -70,7 +70,7 @@ proptest! {
         }
     }
 
-    /// No policy sends more than the optimum, and none violates its published bound.
+    /// No policy sends more cells than the optimum, and no policy violates its published bound.
     #[test]
     fn every_memory_policy_stays_within_its_published_competitive_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
         let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
@@ -85,17 +85,17 @@ proptest! {
     }
 }
 
-/// Returns whether all arrivals find room if every cell is admitted while there is room.
+/// Returns whether all arrivals find room if every arriving cell is admitted.
 fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
     let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
     sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
 }
 
-/// Returns policies and the published upper bounds of their ratios.
+/// Returns policies with the published upper bounds of their competitive ratios.
 fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
     let n = f64::from(ports);
     let mut bounds = vec![(complete_sharing::Config {}.into(), n + 1.0)];
-    // With fewer cells, some ranks have no place at all, so the bound does not hold.
+    // With a smaller memory, some ranks have no place at all, so the bound does not hold.
     if f64::from(cells) >= n * (1..=ports).map(|k| 1.0 / f64::from(k)).sum::<f64>() {
         bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
     }
@@ -110,7 +110,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 
 #[test]
 fn harmonic_exceeds_its_published_competitive_bound_if_the_memory_is_small() {
-    // H_4 = 25/12, so a lone queue stops at 48/25 cells.
+    // H_4 = 25/12, so a single active queue stops at 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
     assert!(found == Ratio::new(4, 1) && found.value() > 2.0 + 4_f64.ln());
@@ -133,7 +133,7 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_wor
 }
 
 #[test]
-fn longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40_on_the_worst_case_input() {
+fn on_its_worst_known_input_longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -152,8 +152,8 @@ fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() 
     }
 }
 
-/// The ratio exceeds the lower bound of Bochkov and others, 1.44546, for arrivals whose best schedule can be carried
-/// out.
+/// For these arrivals, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule for them can
+/// be carried out.
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
 fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
@@ -164,7 +164,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     assert!((1.4455..1.707).contains(&found), "{found}");
 }
 
-/// With twice as many ports, one long round takes twice as long, and the ratio of the additional cells is the limit.
+/// With twice as many ports, one long round takes twice as long. The ratio of the additional cells gives the limit.
 #[test]
 fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_competitive_ratio() {
     let policy = longest_queue_drop::Config::default().into();
@@ -244,7 +244,7 @@ fn queues_with_unequal_alphas_that_are_always_full_reach_the_fixed_point() {
 /// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy() {
+fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy_in_whole_cells() {
     // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
@@ -266,10 +266,10 @@ fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their
     }
 }
 
-/// Queues with unequal alphas that are filled one after the other, as tests of real switches do: each stops at
-/// `alpha_i` (B - used) / (1 + `alpha_i`), rounded down, where `used` is what the queues before it hold.
+/// Queues with unequal alphas are filled one after the other, as in tests of real switches. Each stops at `alpha_i` (B
+/// - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues before it.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_remaining_space() {
+fn queues_that_fill_one_after_the_other_stop_exactly_when_the_memory_is_full() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)
@@ -292,8 +292,8 @@ fn arrivals(bursts: &[Burst]) -> impl Iterator<Item = (u32, u32)> {
     bursts.iter().flat_map(|burst| (0..burst.cells).map(|_| (burst.slot, burst.port)))
 }
 
-/// Returns the number of cells that `FollowLQD` of the Credence paper sends: thresholds are the queues of a virtual
-/// longest queue drop, and a cell enters if there is a place and its queue stays within its threshold.
+/// Returns the number of cells that `FollowLQD` of the Credence paper sends. Its thresholds are the queues of a virtual
+/// longest queue drop. A cell enters if there is a place and its queue stays within its threshold.
 fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>) -> u64 {
     let (mut queues, mut thresholds) = (vec![0_u32; ports as usize], vec![0_u32; ports as usize]);
     let (mut now, mut entered) = (0, 0);
@@ -310,7 +310,7 @@ fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>
             *thresholds
                 .iter_mut()
                 .find(|threshold| **threshold == longest)
-                .expect("one threshold equals the maximum") -= 1;
+                .expect("one of the thresholds equals the maximum") -= 1;
         }
         if queues.iter().sum::<u32>() < cells && queues[port] < thresholds[port] {
             queues[port] += 1;

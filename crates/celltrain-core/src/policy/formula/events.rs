@@ -19,7 +19,7 @@ pub(super) struct Running {
     units_per_second: f64,
     /// Number of waiting cells, if the policy follows cells.
     waiting: u32,
-    /// Number of cells between `on_cells` updates, and the number left until the next one.
+    /// Number of cells between `on_cells` updates, and the number of cells until the next update.
     every: u32,
     left: u32,
     pub(super) replaced: u64,
@@ -62,7 +62,7 @@ impl Running {
         let own = usize::from(FIRST_OWN)..usize::from(FIRST_OWN) + *per_vc;
         let of_vc = vc.number() as usize * *per_vc;
         let of_vc = &mut by_vc[of_vc..of_vc + *per_vc];
-        // Most policies store nothing per VC, and copying an empty slice would still cost a call.
+        // Most policies store nothing per VC, and even copying an empty slice costs a call.
         if !of_vc.is_empty() {
             registers[own.clone()].copy_from_slice(of_vc);
         }

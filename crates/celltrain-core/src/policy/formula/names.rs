@@ -16,9 +16,9 @@ pub(super) const FIRST_OWN: u8 = 5;
 pub enum Source {
     /// Constant during a run.
     Port,
-    /// Changes when cells arrive or leave; stored in this register.
+    /// A value that changes when cells arrive or leave, stored in this register.
     Queue(u8),
-    /// Depends on the arriving frame or its arrival time; stored in this register.
+    /// A value that depends on the arriving frame or its arrival time, stored in this register.
     Frame(u8),
 }
 

@@ -27,7 +27,8 @@ impl<'a> PortInfo<'a> {
     }
 
     /// Creates port information for checking formulas before the port is known. Equal numbers share a register, so the
-    /// rate is a number that no formula contains. A formula that fits with this rate fits with any rate.
+    /// placeholder rate is a number that no formula contains. A formula that fits into the registers with this rate
+    /// also fits with any other.
     pub(super) fn unknown() -> Self {
         Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
     }

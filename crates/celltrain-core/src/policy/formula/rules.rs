@@ -24,13 +24,13 @@ pub(super) struct Rules {
     pub(super) by_vc: Vec<f64>,
     /// Number of these values per VC.
     pub(super) per_vc: usize,
-    /// True if the rules are the same at every port with this buffer.
+    /// True if the rules are the same at every port with this buffer size.
     pub(super) is_the_same_everywhere: bool,
     /// Number of results replaced while computing constants.
     pub(super) replaced: u64,
 }
 
-/// The known properties of a port, and the VCs that cross it, if known.
+/// The known properties of a port, and the VCs that cross the port, if known.
 struct AtPort<'a> {
     port_info: &'a PortInfo<'a>,
     vcs: Option<&'a [&'a str]>,
@@ -69,7 +69,7 @@ impl Host for AtPort<'_> {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        is_of_cells(on).then_some("random numbers are drawn only for frames")
+        is_of_cells(on).then_some("random numbers are available only in formulas about frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
@@ -89,7 +89,7 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Returns whether this event concerns single cells.
+/// Returns whether this event concerns individual cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
@@ -136,8 +136,8 @@ impl Rules {
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
     }
 
-    /// Creates rules that admit every frame, for rules that cannot be compiled at this port. They are not marked as
-    /// equal at all ports, because other ports may differ.
+    /// Creates rules that admit every frame, for rules that cannot be compiled at this port. These rules apply to this
+    /// port only, because the rules of other ports may compile.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::default() };
         let rules =

@@ -25,7 +25,8 @@ fn text(formula: &str) -> Constant {
     Constant::Formula(formula.into())
 }
 
-/// Checks that a formula and a listed policy decide alike, in many states of the buffer and with the same random draws.
+/// Checks that a formula and a built-in policy make the same decisions, in many states of the buffer and with the same
+/// random draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
     assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");
@@ -51,7 +52,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} frames are admitted, so both decisions occur"
+        "{admitted} of {rounds} frames are admitted, so both decisions have occurred"
     );
 }
 
@@ -62,8 +63,8 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls together with the
-    // queue.
+    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. After that, the average falls together
+    // with the queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);
@@ -74,7 +75,7 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
 }
 
 #[test]
-fn in_a_policy_formula_admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
+fn in_a_policy_formula_a_decision_about_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -116,19 +117,19 @@ fn policy_formula_results_that_are_not_numbers_are_counted() {
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
     bench.offer_frame(0, 2);
-    // The first frame finds 0 / 0, which is replaced by 0. The second finds 2 / 2 = 1.
+    // For the first frame, the formula gives 0 / 0, which is replaced by 0. For the second frame, it gives 2 / 2 = 1.
     assert_eq!(bench.port.occupancy(), 4);
     assert_eq!(bench.port.state().replaced_results, 1);
 }
 
 #[test]
-fn the_engine_skips_a_policy_formula_that_always_admits_into_an_empty_queue() {
+fn the_engine_does_not_call_a_policy_formula_while_it_would_certainly_admit_every_frame() {
     let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_up_to().is_some();
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
-    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames draw random numbers");
-    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
+    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames do not skip their random numbers");
+    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results of formulas are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
@@ -170,7 +171,7 @@ fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
 }
 
 #[test]
-fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
+fn a_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -199,7 +200,7 @@ fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() 
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),
             "on_departure.sum_of",
-            "has random(): random numbers are drawn only for frames",
+            "has random(): random numbers are available only in formulas about frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
     ];
@@ -282,8 +283,8 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
         ("operators", rows("operator", operators)),
     ] {
         let begin = format!("<!-- table: {table} -->\n");
-        let start = written.find(&begin).expect("the page has a place for the table") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("a marker ends the table");
+        let start = written.find(&begin).expect("the page has a mark at which the table begins") + begin.len();
+        let end = start + written[start..].find("<!-- end -->").expect("the page has a mark at which the table ends");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {

@@ -13,7 +13,7 @@ const CLOCK: Clock = Clock::exact(1000);
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// The arrival of an acknowledgement of this many segments.
+    /// An acknowledgement of this many segments arrives.
     Ack(u8),
     /// A pause, in milliseconds.
     Pass(u64),
@@ -80,7 +80,7 @@ proptest! {
                 prop_assert!(windows.ssthresh.is_finite() && windows.ssthresh >= 2.0, "{name}: {}", windows.ssthresh);
                 match operation {
                     Operation::Ack(segments) => {
-                        // No control grows faster than slow start with an acknowledgement of every segment.
+                        // No control grows faster than slow start in which every segment is acknowledged.
                         let most = cwnd + f64::from(segments);
                         prop_assert!((cwnd..=most).contains(&windows.cwnd), "{name}: {cwnd} to {}", windows.cwnd);
                         prop_assert!(!capped || windows.cwnd <= windows.rwnd.max(cwnd), "{name}: beyond rwnd");
@@ -91,7 +91,7 @@ proptest! {
                     Operation::Timeout => prop_assert_eq!(windows.cwnd, 1.0, "{}", name),
                     Operation::Mark => {
                         prop_assert!(windows.ssthresh < window.max(2.1), "{name}: {window} to {}", windows.ssthresh);
-                        // RFC 3168 (6.1.2): a mark never increases cwnd, and leaves at least one segment.
+                        // RFC 3168 (6.1.2): a mark never increases cwnd, and cwnd stays at one segment or more.
                         prop_assert!(windows.cwnd <= window.max(1.0), "{name}: {window} to {}", windows.cwnd);
                         prop_assert!(windows.cwnd <= windows.ssthresh, "{name}");
                         let is_least = windows.ssthresh <= 2.0;
@@ -135,7 +135,7 @@ fn every_congestion_control_keeps_part_of_the_window_after_a_congestion_signal()
 }
 
 #[test]
-fn every_rule_for_ssthresh_uses_the_reduction_factor_of_the_congestion_control() {
+fn every_rule_for_ssthresh_uses_the_decrease_factor_of_the_congestion_control() {
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {

@@ -17,7 +17,7 @@ use crate::units::{Clock, Span, Time};
 const BETA: f64 = 0.7;
 /// RFC 9438 (5.1): growth rate of the cubic, in segments per cubic second.
 const C: f64 = 0.4;
-/// RFC 9438 (4.3): 3 (1 - beta) / (1 + beta), the additive increase that shares evenly with Reno at this beta.
+/// RFC 9438 (4.3): 3 (1 - beta) / (1 + beta). With this additive increase and this beta, CUBIC shares evenly with Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// RFC 9438 (4.2): cwnd grows by at most half in a round trip.
 const MOST_GROWTH: f64 = 1.5;
@@ -42,7 +42,8 @@ pub struct Cubic {
 /// The event that ended the previous stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndedBy {
-    /// A timeout, or no event yet. The next stage starts its cubic at the window it begins with.
+    /// A timeout, or the start of the connection. The cubic of the next stage starts at the window with which the stage
+    /// begins.
     Timeout,
     /// A fast retransmit. The next stage aims at `W_max`.
     Reduction,
@@ -51,8 +52,8 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: duration of the stage, excluding times in which the receiver's window or lack of data stopped cwnd from
-    /// growing.
+    /// t: duration of the stage, without times in which cwnd could not grow because of the receiver's window or a lack
+    /// of data.
     t: Span,
     /// Time of the last growth of cwnd; `None` while it does not grow.
     grew: Option<Time>,
@@ -66,8 +67,8 @@ struct Epoch {
 impl CongestionControl for Cubic {
     fn on_new_ack(&mut self, NewAck { now, acked, cwnd, rwnd }: NewAck) -> f64 {
         if cwnd >= rwnd {
-            // By section 5.8, cwnd does not grow while the flow sends less than cwnd allows. By section 4.2, such time
-            // does not count.
+            // Section 5.8: cwnd does not grow while the flow sends less than cwnd allows. Section 4.2: such time is not
+            // counted.
             if let Some(epoch) = &mut self.epoch {
                 reached!(CubicStopsAtReceiver);
                 epoch.grew = None;
@@ -78,7 +79,7 @@ impl CongestionControl for Cubic {
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
         epoch.grew = Some(now);
         let t = epoch.t.0 as f64 / self.units_per_second;
-        // Figure 4 of section 4.3, with alpha = 1 once the estimate has regained the previous window.
+        // Figure 4 of section 4.3. Alpha is 1 once the estimate has regained the previous window.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
@@ -142,7 +143,7 @@ impl Cubic {
 
     fn remember(&mut self, cwnd: f64) {
         reached!(CubicConvergesFast if cwnd < self.w_max);
-        // Section 4.7, fast convergence: a flow that did not regain its previous window releases bandwidth.
+        // Section 4.7, fast convergence: a flow that did not regain its previous window gives up bandwidth.
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
@@ -172,7 +173,7 @@ fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // The iteration starts above the root and approaches it until rounding stops the progress.
+    // The iteration starts above the root. It approaches the root until rounding stops the progress.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;

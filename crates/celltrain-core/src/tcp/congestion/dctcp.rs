@@ -69,7 +69,7 @@ impl Dctcp {
 mod tests {
     use super::*;
 
-    /// Returns alpha after windows of ten segments with these numbers of marked segments.
+    /// Returns alpha after windows of ten segments. The argument lists the number of marked segments in each window.
     fn alpha(windows: &[u32]) -> f64 {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         for &marked in windows {

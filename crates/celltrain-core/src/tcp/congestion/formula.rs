@@ -32,7 +32,7 @@ pub struct Formula {
     rtt: f64,
     srtt: f64,
     min_rtt: f64,
-    /// cwnd to apply after the variant has begun its recovery.
+    /// cwnd to set after the variant has begun its recovery.
     after_loss: Option<f64>,
     replaced: u64,
 }
@@ -103,8 +103,8 @@ impl CongestionControl for Formula {
 }
 
 impl Formula {
-    /// Creates the control of a new connection. If the formulas cannot be read, the control uses none, because the
-    /// scenario will be refused before it runs.
+    /// Creates the control of a new connection. If the formulas cannot be parsed, the control uses none, because the
+    /// scenario is refused before it runs.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);

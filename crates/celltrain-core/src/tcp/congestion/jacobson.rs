@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn with_the_eighth_option_acknowledging_a_window_adds_a_segment_and_an_eighth_of_the_window() {
+    fn with_the_eighth_option_acknowledging_a_whole_window_adds_one_segment_and_an_eighth_of_the_window() {
         // At a cwnd of 10, the growth is 512 / 10 = 51 bytes plus 512 / 8 = 64 bytes. A cwnd of 600 still grows by 64
         // bytes.
         for (cwnd, bytes) in [(2.0, 256.0 + 64.0), (10.0, 51.0 + 64.0), (600.0, 64.0)] {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_in_whole_bytes_grow_by_the_rounded_quotient_and_by_at_least_one_byte() {
+    fn windows_counted_in_whole_bytes_grow_by_the_rounded_quotient_but_at_least_by_one_byte() {
         for (cwnd, bytes) in [(2.0, 256.0), (3.0, 170.0), (512.0, 1.0), (600.0, 1.0)] {
             assert_eq!(grown(WindowArithmetic::WholeBytes, cwnd), cwnd + bytes / 512.0);
         }

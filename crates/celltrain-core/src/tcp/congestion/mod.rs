@@ -1,7 +1,7 @@
 //! Congestion controls, which grow and shrink the congestion window. Each has its own file.
 //!
 //! The sender stores the windows and grows cwnd in slow start. A control decides how cwnd grows in congestion avoidance
-//! and how much congestion shrinks it. To add a control, add a file here, two lines below and one page under
+//! and how far it shrinks after congestion. To add a control, add a file here, two lines below and one page under
 //! `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
 pub mod cubic;
@@ -24,10 +24,10 @@ registry! {
         /// cwnd grows by a segment per round trip and is halved by congestion (Jacobson 1988).
         #[default]
         jacobson: Jacobson,
-        /// cwnd is a cubic function of the time since the last loss and is reduced to 0.7 of its value by congestion
-        /// (RFC 9438).
+        /// cwnd is a cubic function of the time since the last loss. Congestion reduces cwnd to 0.7 of its value (RFC
+        /// 9438).
         cubic: Cubic,
-        /// cwnd shrinks by half the share of marked segments (RFC 8257); it needs `ecn = "on"`.
+        /// After marks, cwnd shrinks by half the fraction of marked segments (RFC 8257). Requires `ecn = "on"`.
         dctcp: Dctcp,
         /// cwnd follows your own formulas (the TCP's key `formula`).
         formula: Formula,
@@ -40,7 +40,7 @@ registry! {
 }
 
 impl Congestion {
-    /// Returns whether the control must learn of each segment whether it was marked.
+    /// Returns whether the control must know for each segment whether it was marked.
     pub fn needs_exact_echo(self) -> bool {
         self == Self::Dctcp
     }
@@ -60,7 +60,7 @@ pub trait CongestionControl: Send {
         self.decrease(window)
     }
 
-    /// Returns the window of which a share remains after a mark, if `flight` segments of it were used.
+    /// Returns the window to which the decrease after a mark applies, if `flight` segments of the window were used.
     //= rfc9438#4.6 "a mark leaves a share of the flight, not of a window that was not used"
     fn marked_window(&self, window: f64, flight: f64) -> f64 {
         if flight < window.floor() { flight } else { window }
@@ -71,7 +71,7 @@ pub trait CongestionControl: Send {
         let _ = (acked, marked);
     }
 
-    /// Reports that everything sent before the previous call has been acknowledged, so about one round trip has passed.
+    /// Reports that all data sent before the previous call has been acknowledged, which takes about one round trip.
     fn on_window_acknowledged(&mut self) {}
 
     /// Records the round-trip time of a segment that was sent only once.
@@ -79,25 +79,25 @@ pub trait CongestionControl: Send {
         let _ = took;
     }
 
-    /// Reports that a fast retransmit shrinks the window to the share that `decrease` returned.
+    /// Reports that a fast retransmit reduces the window to the fraction that `decrease` returned.
     fn on_fast_retransmit(&mut self, window: f64) {
         let _ = window;
     }
 
-    /// Reports that a timeout restarts slow start and reduces the window. `None` means that the window is already
-    /// reduced for this data.
+    /// Reports that a timeout restarts slow start and reduces the window. `None` means that the window was already
+    /// reduced for the lost data.
     fn on_timeout(&mut self, window: Option<f64>) {
         let _ = window;
     }
 
-    /// Reports that, until cwnd grows again, the sender sends less than the window allows.
+    /// Reports that the sender sends less than the window allows, until cwnd grows again.
     fn on_pause(&mut self) {}
 
     /// Reports that cwnd restarts from the initial window after a long pause.
     fn on_restart(&mut self) {}
 
-    /// Returns whether the control always sets both windows itself, including in slow start and after a loss. Only then
-    /// are the methods below called.
+    /// Returns whether the control always sets both windows itself, even in slow start and after a loss. The methods
+    /// below are called only for such controls.
     fn sets_windows(&self) -> bool {
         false
     }
@@ -127,7 +127,7 @@ pub trait CongestionControl: Send {
 /// Events reported to a control that sets the windows itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An acknowledgement of new data that lets cwnd grow.
+    /// An acknowledgement of new data. It lets cwnd grow.
     NewAck,
     /// Duplicate acknowledgements start a fast retransmit.
     FastRetransmit,
@@ -148,7 +148,7 @@ pub struct Seen {
     pub acked: f64,
 }
 
-/// New values of the windows, in segments. If a value is `None`, the usual control determines it.
+/// New values of the windows, in segments. If a value is `None`, the window keeps its usual rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Set {
     /// cwnd.
@@ -180,11 +180,11 @@ pub struct Windows {
     pub rwnd: f64,
     /// Segments by which fast recovery has inflated cwnd.
     pub inflation: f64,
-    /// Segments that may be sent beyond cwnd (RFC 3042).
+    /// Number of segments that may be sent beyond cwnd (RFC 3042).
     pub beyond_cwnd: f64,
     /// Limit on the growth of cwnd.
     growth: WindowGrowth,
-    /// Largest window that can be advertised, in segments.
+    /// Largest window that the receiver can advertise, in segments.
     field: f64,
     /// Determines how far slow start extends.
     slow_start: SlowStart,
@@ -197,7 +197,7 @@ pub struct Windows {
     initial: f64,
     /// Lower bound of cwnd after a mark.
     least_after_mark: f64,
-    /// cwnd during fast recovery, before inflation, if it differs from ssthresh.
+    /// cwnd during fast recovery, without inflation, if it differs from ssthresh.
     half: Option<f64>,
     /// True if the control sets both windows itself.
     ruled: bool,
@@ -244,15 +244,15 @@ impl Windows {
 
     /// Returns min(cwnd, rwnd) in whole segments, with the segments allowed beyond cwnd.
     pub fn usable(&self) -> u64 {
-        // Both are positive, and rwnd is below 2^30. The comparison and the cast take a third of the instructions of `min` and
-        // a cast to 64 bits.
+        // Both values are positive, and rwnd is below 2^30. The comparison and the cast take a third of the
+        // instructions of `min` and a cast to 64 bits.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole =
             if self.cwnd + self.beyond_cwnd < self.rwnd { self.cwnd + self.beyond_cwnd } else { self.rwnd } as u32;
         whole.into()
     }
 
-    /// Returns min(cwnd, rwnd) without the segments by which fast recovery has inflated cwnd.
+    /// Returns min(cwnd, rwnd), without the inflation of fast recovery.
     fn deflated(&self) -> f64 {
         (self.cwnd - self.inflation).min(self.rwnd)
     }
@@ -262,7 +262,7 @@ impl Windows {
         self.cwnd.min(self.rwnd)
     }
 
-    /// Returns whether the receiver's window has no room for a segment.
+    /// Returns whether the receive window has no room for another segment.
     pub fn closed(&self) -> bool {
         self.rwnd < 1.0
     }
@@ -283,7 +283,7 @@ impl Windows {
         }
     }
 
-    /// Does the same as [`Windows::on_new_ack`], for a control that sets the windows itself.
+    /// Like [`Windows::on_new_ack`], for a control that sets both windows itself.
     #[cold]
     fn on_new_ack_of_formulas(&mut self, now: Time, acked: f64, used: bool) {
         let set = self.asked(Event::NewAck, acked);
@@ -317,7 +317,7 @@ impl Windows {
         };
     }
 
-    /// Returns cwnd after an acknowledgement, if the control does not set it.
+    /// Returns cwnd after an acknowledgement, if the control leaves cwnd to the usual rule.
     #[inline]
     fn grown(&mut self, now: Time, acked: f64) -> f64 {
         let at_most = self.slow_start == SlowStart::UpToSsthresh;
@@ -329,7 +329,7 @@ impl Windows {
         }
     }
 
-    /// Returns the values from a control that sets the windows itself.
+    /// Returns the values from a control that sets both windows itself.
     #[inline]
     fn asked(&mut self, event: Event, acked: f64) -> Set {
         if !self.ruled {
@@ -349,7 +349,7 @@ impl Windows {
         self.control.at(now, flight);
     }
 
-    /// Applies the control's own cwnd, if any, after the variant has begun its recovery.
+    /// Applies the control's own cwnd, if it has one, after the variant has begun its recovery.
     #[inline]
     pub fn after_loss(&mut self) {
         if self.ruled
@@ -384,8 +384,8 @@ impl Windows {
     }
 
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
-    /// from one segment (`docs/mechanisms.md` 3.3). If the windows are already `reduced` for this data, ssthresh and a
-    /// control's memory of the window before do not change.
+    /// from one segment (`docs/mechanisms.md` 3.3). If the windows are already `reduced` for this data, ssthresh and
+    /// the previous window that a control remembers do not change.
     //= rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     pub fn on_timeout(&mut self, flight_size: f64, reduced: bool) {
         let window = self.window();
@@ -442,7 +442,7 @@ impl Windows {
         self.inflation += segments;
     }
 
-    /// Returns cwnd during fast recovery, before it is inflated.
+    /// Returns cwnd during fast recovery, without inflation.
     pub fn in_recovery(&self) -> f64 {
         self.half.unwrap_or(self.ssthresh)
     }
@@ -469,12 +469,12 @@ impl Windows {
         self.control.on_echo(acked, marked);
     }
 
-    /// Reports that a window has been acknowledged.
+    /// Reports that a whole window has been acknowledged.
     pub fn on_window_acknowledged(&mut self) {
         self.control.on_window_acknowledged();
     }
 
-    /// Returns a new ssthresh, which is at least two segments.
+    /// Returns a new value of ssthresh, at least two segments.
     fn least_two(&self, share: f64) -> f64 {
         let kept = self.rounded(share);
         reached!(SsthreshAtLeastTwo if kept < MIN_SSTHRESH);
@@ -492,7 +492,7 @@ impl Windows {
     }
 }
 
-/// Returns `segments` of outstanding data for which nothing has reduced the windows yet.
+/// Returns `segments` of outstanding data for which the windows have not been reduced yet.
 #[cfg(test)]
 fn full(segments: u64) -> Flight<'static> {
     static NOTHING: Scoreboard = Scoreboard::NOTHING;
@@ -546,7 +546,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(13))]
 
         #[test]
-        fn windows_in_whole_bytes_and_in_whole_segments_equal_those_of_bsd(
+        fn windows_counted_in_bytes_and_windows_counted_in_segments_equal_those_of_bsd(
             mss in select(&[256u32, 512, 1024, 4096][..]),
             wnd in 8192u32..600_000,
             happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
@@ -590,7 +590,7 @@ mod tests {
         }
 
         #[test]
-        fn windows_in_whole_segments_match_bsd_for_any_window_and_segment_size(
+        fn windows_counted_in_segments_equal_those_of_bsd_for_any_window_and_segment_size(
             mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
         ) {
             let wnd = wnd.max(mss);
@@ -598,7 +598,7 @@ mod tests {
             bsd.on_loss();
             let mut ours = Windows {
                 arithmetic: SsthreshArithmetic::WholeSegments,
-                // Only whole segments of rwnd are used, and half of that is the same whole number.
+                // Only whole segments of rwnd are used, and half of rwnd gives the same number of whole segments.
                 rwnd: f64::from(wnd / mss),
                 ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
             };

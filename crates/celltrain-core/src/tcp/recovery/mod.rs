@@ -28,7 +28,7 @@ registry! {
         tahoe: Tahoe,
         /// Fast retransmit, then fast recovery until the first acknowledgement of new data (RFC 5681).
         reno: Reno,
-        /// Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582).
+        /// Fast recovery until all outstanding data is acknowledged. It retransmits one hole per round trip (RFC 6582).
         newreno: Newreno,
         /// Like `newreno`, with a new segment for every two duplicate acknowledgements (Hoe 1996).
         newreno_hoe: NewrenoHoe,
@@ -90,7 +90,7 @@ pub trait Recovery: Send {
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
-    /// Returns the number of duplicates that allow segments beyond cwnd, of those that count towards a fast retransmit.
+    /// Returns how many of the duplicates that count towards a fast retransmit allow segments beyond cwnd.
     fn dup_acks(&self) -> u32 {
         0
     }
@@ -100,7 +100,7 @@ pub trait Recovery: Send {
         false
     }
 
-    /// Returns whether data that the receiver has already reported is resent after a timeout, like all other data.
+    /// Returns whether a timeout resends all data, including data that the receiver has already reported.
     fn forgets_reports(&self) -> bool {
         false
     }
@@ -115,7 +115,7 @@ pub trait Recovery: Send {
         None
     }
 
-    /// Records that a segment was sent, either a chosen one or one requested by [`Reaction::Resend`] or
+    /// Records that a segment was sent: either the selected segment, or one requested by [`Reaction::Resend`] or
     /// [`Progress::Resend`].
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
 }
@@ -124,15 +124,15 @@ pub trait Recovery: Send {
 #[derive(Debug, Default)]
 struct Gate {
     rule: FastRetransmit,
-    /// Offset of the first unsent byte when the last loss was detected; `None` before the first loss, so that the first
-    /// segment of a connection can be retransmitted too.
+    /// Offset of the first unsent byte when the last loss was detected. `None` before the first loss, so that the first
+    /// segment of a connection can also be retransmitted.
     recover: Option<u64>,
     /// First unacknowledged byte before the last acknowledgement of new data.
     previous: Option<u64>,
 }
 
 impl Gate {
-    /// Creates the gate of a connection that has sent nothing, for a variant with its own rule.
+    /// Creates the recovery gate of a new connection, for a variant with its own rule.
     fn new(options: &TcpOptions, of_variant: FastRetransmit) -> Self {
         let rule = match options.fast_retransmit {
             FastRetransmit::ByVariant => of_variant,
@@ -188,15 +188,15 @@ impl RecoveryEnd {
 pub struct Flight<'a> {
     /// First unacknowledged byte of the stream.
     pub una: u64,
-    /// First byte of the stream that was never sent.
+    /// First byte of the stream that has never been sent.
     pub max: u64,
-    /// End of the data: no segment begins at or beyond this byte.
+    /// End of the data. No segment starts at or after this byte.
     pub end: u64,
     /// Payload bytes of a segment.
     pub mss: u64,
     /// True if the windows are already reduced for data that includes the first unacknowledged byte.
     pub reduced: bool,
-    /// Ranges that the receiver reported beyond a gap.
+    /// Ranges beyond a gap that the receiver has reported.
     pub board: &'a Scoreboard,
 }
 
@@ -206,7 +206,7 @@ impl Flight<'_> {
         (seq + self.mss - self.una) as f64 <= windows.rwnd * self.mss as f64
     }
 
-    /// Returns whether there is unsent data and a segment of it fits the receiver's window.
+    /// Returns whether there is unsent data and the receive window has room for a segment of it.
     pub fn has_new(&self, windows: &Windows) -> bool {
         self.max < self.end && self.fits(self.max, windows)
     }
@@ -234,7 +234,7 @@ pub enum Reaction {
 pub enum Progress {
     /// The window grows.
     Grow,
-    /// The window does not grow, because this acknowledgement belongs to the recovery.
+    /// The window does not grow, because the acknowledgement belongs to the recovery.
     Hold,
     /// The window does not grow, and the first unacknowledged segment is sent at once.
     Resend(Timer),
@@ -249,10 +249,10 @@ pub enum Timer {
     Keep,
 }
 
-/// A segment that a variant selected, given by its first byte.
+/// A segment selected by a variant, given by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// A segment that was sent and counts as lost.
+    /// A segment that was sent and is considered lost.
     Hole(u64),
     /// The next unsent segment.
     New(u64),

@@ -1,4 +1,4 @@
-//! `newreno`: fast recovery lasts until everything outstanding at its start is acknowledged, and fills one hole per
+//! `newreno`: fast recovery lasts until all data outstanding at its start is acknowledged, and retransmits one hole per
 //! round trip.
 //!
 //! Source: RFC 6582 (3.2, 4), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from
@@ -17,8 +17,9 @@ use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// `recover` is initially before the stream. If it were the initial sequence number (RFC 6582, 3.2, step 1, taken
-    /// literally), the first segment could never be fast-retransmitted; Linux, ns-2 and others allow it.
+    /// `recover` initially lies before the first byte of the stream. If it were the initial sequence number (RFC 6582,
+    /// 3.2, step 1, taken literally), the first segment could never be fast-retransmitted; Linux, ns-2 and others allow
+    /// it.
     gate: Gate,
     stage: Stage,
     partial_acks: PartialAcks,
@@ -57,7 +58,7 @@ impl Recovery for Newreno {
 
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         if self.stage != Stage::Open {
-            // Step 2 leads to RFC 5681 (3.2, step 4): one more segment has left the network.
+            // Step 2 refers to RFC 5681 (3.2, step 4): one more segment has left the network.
             windows.inflate(1.0);
             return Reaction::Ignore;
         }

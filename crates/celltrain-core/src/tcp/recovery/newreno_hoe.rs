@@ -15,15 +15,15 @@ use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,
-    /// The byte at which recovery ends. Fast recovery lasts until it is acknowledged.
+    /// The byte at which recovery ends. Fast recovery lasts until this byte is acknowledged.
     gate: Gate,
     end: RecoveryEnd,
     recovering: bool,
-    /// Number of new segments that the phase's duplicates allow and that are not sent yet.
+    /// Number of new segments allowed by duplicates in this phase but not sent yet.
     allowed: u32,
 }
 
-/// Hoe 1996: number of duplicates that allow one new segment.
+/// Hoe 1996: number of duplicates needed for one new segment.
 const DUPLICATES_PER_SEGMENT: u32 = 2;
 
 impl Recovery for NewrenoHoe {
@@ -88,7 +88,7 @@ impl Recovery for NewrenoHoe {
 }
 
 impl NewrenoHoe {
-    /// Begins a phase of fast recovery, or the period after one.
+    /// Begins a phase: fast recovery, or the time after it.
     fn begin(&mut self, recovering: bool) {
         (self.dup_acks, self.recovering, self.allowed) = (0, recovering, 0);
     }

@@ -128,8 +128,7 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above this
-        // offset.
+        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c). No data above it is.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));
@@ -143,7 +142,7 @@ impl Sack {
             reached!(HoleSentEarly);
             return Some(Choice::Hole(seq));
         }
-        // Rule 4: once per recovery, and only after the first resent segment has been acknowledged.
+        // Rule 4 applies once per recovery, and only after the first resent segment has been acknowledged.
         let last = board.last_missing(flight.max).saturating_sub(flight.mss);
         let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
         reached!(RescueRetransmission if may);
@@ -164,7 +163,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(9))]
 
         #[test]
-        fn the_number_of_octets_in_flight_that_sack_estimates_matches_rfc_6675_section_4(
+        fn the_sack_estimate_of_octets_in_flight_follows_section_4_of_rfc_6675(
             sacked in prop::collection::btree_set(1u64..40, 0..30),
             resent_below in 0u64..40,
         ) {

@@ -23,7 +23,7 @@ pub struct SackPipe {
     recovering: bool,
     /// Estimated number of segments in the network.
     pipe: u64,
-    /// Every hole below this offset has been resent.
+    /// Every hole below this offset has been retransmitted.
     resent_below: u64,
     /// For ns-2's rules: true from the start of a recovery until the next acknowledgement, so that the retransmission
     /// is sent alone.
@@ -66,7 +66,7 @@ impl Recovery for SackPipe {
         }
         windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
-        // Three segments have left the network; `on_sent` counts the resent one, except under ns-2's rules.
+        // Three segments have left the network. `on_sent` counts the retransmitted segment, except under ns-2's rules.
         let outstanding = (flight.max - flight.una) / flight.mss;
         self.pipe = outstanding.saturating_sub(u64::from(THRESHOLD));
         self.dup_acks = 0;
@@ -93,7 +93,7 @@ impl Recovery for SackPipe {
         }
         self.recovering = false;
         if self.is_ns2() {
-            // Only a timeout prevents the next recovery from starting.
+            // Only after a timeout can the next recovery not start.
             self.gate.recover = None;
         }
         self.end.progress()

@@ -1,8 +1,8 @@
 //! Tahoe: the third duplicate acknowledgement resends from the first hole, in slow start.
 //!
 //! Source: Jacobson 1988; `docs/mechanisms.md` 3.4: ssthresh = max(2, min(cwnd, rwnd)/2), cwnd = 1, go-back-N.
-//! Differences from the source: 4.3BSD resends one segment and then continues where it was; this variant keeps the
-//! specification's go-back-N.
+//! Differences from the source: 4.3BSD resends one segment and then continues with new data. This variant uses the
+//! go-back-N of the specification.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;

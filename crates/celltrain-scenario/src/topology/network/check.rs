@@ -74,7 +74,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     }
 }
 
-/// Reports a fault and returns true if the network has no node of this name.
+/// If the network has no node of this name, reports a fault and returns true.
 fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     if nodes.contains_key(name) {
         return false;

@@ -1,4 +1,4 @@
-//! The core's congestion controls, and the one from the page.
+//! The congestion controls of the core, and the one from the page.
 
 pub use celltrain_core::tcp::congestion::*;
 

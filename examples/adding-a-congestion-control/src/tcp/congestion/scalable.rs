@@ -47,19 +47,20 @@ mod tests {
     }
 
     #[test]
-    fn above_lwnd_acknowledging_a_whole_window_adds_a_hundredth_to_the_window() {
+    fn above_lwnd_scalable_tcp_adds_a_hundredth_of_the_window_per_acknowledged_window() {
         assert_eq!(grown(200.0), 200.01);
     }
 
     #[test]
-    fn up_to_lwnd_the_window_grows_and_shrinks_as_in_standard_tcp() {
+    fn up_to_lwnd_scalable_tcp_grows_and_shrinks_the_window_as_standard_tcp_does() {
         assert_eq!((grown(16.0), grown(16.5)), (16.0 + 1.0 / 16.0, 16.51));
         assert_eq!((Scalable.decrease(16.0), Scalable.decrease(16.5)), (0.5, 0.875));
     }
 
     #[test]
     fn scalable_tcp_regains_a_window_of_any_size_after_fourteen_round_trips() {
-        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips, each with as many acknowledgements as the window has segments.
+        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips. Each round trip has as many acknowledgements as the window has
+        // segments.
         for window in [100.0, 10_000.0] {
             let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);
             while cwnd < window {

@@ -6,7 +6,7 @@ use crate::coverage::reached;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::{Span, Time};
 
-/// The busy ports, ordered by the time when they become free, then by place.
+/// The busy ports, sorted by the time when they become free, and then by place.
 ///
 /// A port that starts a cell is free again one cell time later. So ports of the same rate become free in the order in
 /// which they start, and each rate's list stays sorted.
@@ -19,7 +19,7 @@ pub(super) struct Calendar {
 /// The busy ports of one rate, in a ring.
 struct Rate {
     cell_time: Span,
-    /// The number of places is a power of two. At least one place is free, and contains [`Time::NEVER`].
+    /// The number of places is a power of two. At least one place is unused, and contains [`Time::NEVER`].
     ring: Box<[(Time, MemoryPlace)]>,
     first: usize,
     end: usize,
@@ -53,7 +53,7 @@ impl Calendar {
         }
     }
 
-    /// Removes the first port that becomes free at `now`. No port may have become free earlier.
+    /// Removes the first port that becomes free at `now`. No busy port may have become free earlier.
     #[inline]
     pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
         let due = match &mut self.rates[..] {
@@ -129,7 +129,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_calendar_returns_the_ports_of_a_shared_memory_in_order_of_free_time_and_port_number() {
+    fn the_calendar_of_a_shared_memory_returns_its_ports_sorted_by_free_time_and_port_number() {
         let mut rng = Stream::new(1, "calendar");
         for rates in 1..4 {
             let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();

@@ -2,11 +2,12 @@
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
-//! defines the order within an instant. The ports take their cells from streams of their own. A departure is passed on
-//! once everything up to that instant is known.
+//! defines the order within an instant. Each port takes its cells from its own streams. A departure is passed on once
+//! everything up to that instant is known.
 
 mod calendar;
 mod port;
+mod stored;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -31,8 +32,9 @@ use crate::wire::Wire;
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. It does if no link can be paused or carries Ethernet frames, and a batch has room for the
-/// cells of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals.
+/// Returns whether the fast engine supports a network. No link may be paused or carry Ethernet frames. A batch must have
+/// room for the cells of all inputs of each switch with a memory, or with an order of simultaneous cells that depends on
+/// earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
@@ -43,6 +45,7 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
             .memories
             .iter()
             .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
+        && network.links.iter_enumerated().all(|(number, link)| network.stores(number).is_none() || has_room(link.from))
 }
 
 pub(super) struct MemoryPorts {
@@ -51,7 +54,7 @@ pub(super) struct MemoryPorts {
     switch: Switch,
 }
 
-/// The ports without the links that feed them.
+/// The ports of the memory, without their input links.
 struct Switch {
     memory: Memory,
     ports: TiVec<MemoryPlace, MemoryPort>,
@@ -73,7 +76,7 @@ struct Switch {
 #[derive(Clone, Copy)]
 pub(super) struct ArrivingVc {
     pub(super) place: MemoryPlace,
-    /// The VC's label at its port.
+    /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
     /// True if the VC's arrivals are recorded, because the port has an allocator.
@@ -85,16 +88,17 @@ pub(super) struct ArrivingVc {
 pub(super) struct Rules {
     /// True if departures precede the arrivals at the same instant.
     pub(super) serve_first: bool,
-    /// True if a frame is refused whole when its first cell finds no room.
+    /// True if the whole frame is refused when its first cell finds no room.
     pub(super) refuses_whole_frames: bool,
     pub(super) policies_see_memory: bool,
 }
 
 impl Rules {
-    pub(super) fn of(config: &MemoryConfig, serve_first: bool) -> Self {
+    /// Returns the rules of a memory. `whole` is true if its ports store packets whole.
+    pub(super) fn of(config: &MemoryConfig, serve_first: bool, whole: bool) -> Self {
         Self {
             serve_first,
-            refuses_whole_frames: config.frames == FrameAdmission::Whole,
+            refuses_whole_frames: config.frames == FrameAdmission::Whole || whole,
             policies_see_memory: config.policies_see == PolicyScope::Memory,
         }
     }
@@ -103,7 +107,7 @@ impl Rules {
 /// Result of searching the memory for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// The memory has room for the cell and has counted it.
+    /// The memory has room for the cell, and already counts it.
     Found,
     NotFound,
     /// The memory removed a cell of the same frame, and the port's policy refuses the rest of the frame.
@@ -111,7 +115,7 @@ enum Room {
 }
 
 impl MemoryPorts {
-    /// Creates the unit of these ports. A cell has no effect elsewhere for at least `least_lead` after its start.
+    /// Creates the ports of this memory. A cell has no effect elsewhere for at least `least_lead` after its start.
     pub(super) fn new(
         config: &MemoryConfig,
         memory: Memory,
@@ -146,9 +150,15 @@ impl MemoryPorts {
         self.switch.ports.first().is_some_and(|port| port.admission.delimits())
     }
 
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
+    /// Returns whether the ports store packets whole.
+    pub(super) fn stores(&self) -> bool {
+        self.switch.stores()
+    }
+
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, and `STORES` whether the ports
+    /// store them whole.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool>(
+    pub(super) fn work<const DELIMITS: bool, const STORES: bool>(
         &mut self,
         until: Time,
         batch: &mut Batch,
@@ -163,7 +173,11 @@ impl MemoryPorts {
                     switch.serve(now, downstream);
                 }
             }
-            switch.arrive::<DELIMITS>(now, cell);
+            if STORES {
+                switch.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
+            } else {
+                switch.arrive::<DELIMITS>(now, cell);
+            }
             if is_last {
                 switch.end_instant(now, downstream);
             }
@@ -176,10 +190,10 @@ impl MemoryPorts {
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
-        Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
+        Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
     }
 
-    /// Reports the arrivals recorded since the last call to the ports' allocators.
+    /// Reports the arrivals recorded since the previous call to the ports' allocators.
     pub(super) fn report_arrivals(&mut self, routing: &Routing, rate_control: &mut RateControl) {
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
     }
@@ -202,7 +216,7 @@ impl MemoryPorts {
         self.switch.recorder = Some(LossRecorder::default());
     }
 
-    /// Returns the record: for each arrival, whether the cell was lost.
+    /// Returns, for each recorded arrival, whether the cell was lost.
     pub(super) fn take_record(&mut self) -> Vec<bool> {
         self.switch.recorder.take().map(LossRecorder::into_losses).unwrap_or_default()
     }
@@ -212,13 +226,18 @@ impl MemoryPorts {
         self.switch.memory.predict(pool, losses.into());
     }
 
-    /// Returns the memory at the instant up to which the ports are settled.
+    /// Returns the memory's state at the instant up to which the ports are settled.
     pub(super) fn memory(&self) -> &Memory {
         &self.switch.memory
     }
 }
 
 impl Switch {
+    /// Returns whether the ports store packets whole.
+    fn stores(&self) -> bool {
+        self.ports.first().is_some_and(|port| port.stored.is_some())
+    }
+
     /// Settles the instants without arrivals before `until`.
     #[inline]
     fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
@@ -238,7 +257,12 @@ impl Switch {
         self.serve(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
-                self.remove(removal, None, now);
+                if self.stores() {
+                    let cells = self.remove_packet(removal, None, now);
+                    self.memory.removed(removal.queue, cells);
+                } else {
+                    self.remove(removal, None, now);
+                }
             }
         }
     }
@@ -256,7 +280,7 @@ impl Switch {
         self.to_start.clear();
     }
 
-    /// Makes a free port send its next cell, if a cell waits.
+    /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
@@ -272,6 +296,9 @@ impl Switch {
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
+            if cell.last_cell() {
+                recorder.end_packet(class.egress, cell, false);
+            }
         }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);
@@ -299,7 +326,7 @@ impl Switch {
         }
         let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
-            // X counts only the cells of one pool, so a VC may have more than X cells.
+            // X counts only the cells of one pool, so a VC with cells in several pools may have more than X cells.
             !port.admission.may_refuse_frames()
         } else {
             port.occupancy < port.admission.asked_from()
@@ -337,7 +364,7 @@ impl Switch {
         }
     }
 
-    /// Offers a resource management cell. It belongs to no frame, so only lack of room can cause its loss.
+    /// Offers a resource management cell. The cell belongs to no frame, so it is lost only if there is no room.
     #[cold]
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
@@ -377,8 +404,8 @@ impl Switch {
         room
     }
 
-    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` says whether the memory has
-    /// admitted the cell's packet, which delimits itself.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` is true if the memory
+    /// has already admitted the cell's packet, which delimits itself.
     #[inline(always)]
     fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         match self.try_enter::<REST>(class, now) {
@@ -416,12 +443,12 @@ impl Switch {
         }
     }
 
-    /// Returns whether a cell that has arrived enters its port if there is room for it.
+    /// Returns whether an arriving cell enters its port, provided there is room.
     fn wants(&self, place: MemoryPlace, cell: Cell) -> bool {
         self.ports[place].admission.fate(cell) != FrameOutcome::Refused
     }
 
-    /// Removes a waiting cell. `arriving` is the cell that needs the room, with its port.
+    /// Removes a waiting cell. `arriving` is the cell that needs its place, with the port of that cell.
     #[inline(never)]
     fn remove(&mut self, Removal { queue, end }: Removal, arriving: Option<(MemoryPlace, Cell)>, now: Time) {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
@@ -434,7 +461,7 @@ impl Switch {
         }
     }
 
-    /// Offers a cell of a frame that its port has refused or damaged. The last cell may still enter.
+    /// Offers a cell of a frame that its port has refused or damaged. The frame's last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         let room =

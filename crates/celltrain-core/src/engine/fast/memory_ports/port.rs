@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
@@ -18,35 +18,41 @@ use crate::queue_range::QueueTracker;
 use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
+use crate::switching::PacketAdmission;
 
-/// A port of a memory. A cell's start is certain once everything that arrives up to that instant is known, because the
-/// memory may remove cells from any port.
+use super::stored::Stored;
+
+/// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
+/// that arrives up to that instant is known.
 pub(in crate::engine::fast) struct MemoryPort {
     /// Number of waiting cells.
     pub(in crate::engine::fast) occupancy: u32,
-    /// True if the port is sending a cell, or will send one in this instant.
+    /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
-    /// True if every cell is counted by VC, because a policy reads these counts; otherwise only when needed.
+    /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
+    /// needed.
     pub(super) counts_vcs: bool,
     pub(super) marker: Option<Marker>,
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
+    /// Packets that are still arriving, if the port stores packets whole.
+    pub(super) stored: Option<Box<Stored>>,
     tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
     /// For each label, the queues in which the memory counts the VC's cells.
-    classes: TiVec<Label, CellClass>,
+    pub(super) classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
-    /// For each label, frames that lost a cell for lack of room and may still have cells waiting.
+    /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
 }
 
-enum Waiting {
+pub(super) enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
-    /// In an order decided by a scheduler.
+    /// Cells leave in the order that a scheduler decides.
     Scheduled(Box<CellQueues>),
 }
 
@@ -70,6 +76,7 @@ impl MemoryPort {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
                 None => Waiting::Fifo(VecDeque::new()),
             },
+            stored: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
             admission: Admission::new(vcs, policy, rng).framed(framing),
@@ -79,6 +86,23 @@ impl MemoryPort {
             capacity: capacity.unwrap_or(u32::MAX),
             egress,
         }
+    }
+
+    /// Makes packets wait until they are whole, if `stores` is given.
+    #[must_use]
+    pub(in crate::engine::fast) fn storing(
+        mut self,
+        stores: Option<PacketAdmission>,
+        vcs: &TiSlice<Label, VcIndex>,
+    ) -> Self {
+        if let Some(admission) = stores {
+            self.stored = Some(Box::new(Stored::new(vcs, admission)));
+            self.waiting = match self.waiting {
+                Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
+                fifo @ Waiting::Fifo(_) => fifo,
+            };
+        }
+        self
     }
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
@@ -110,14 +134,17 @@ impl MemoryPort {
     /// Takes the next cell to be sent.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Cell> {
-        if self.occupancy == 0 {
-            return None;
-        }
         let cell = match &mut self.waiting {
-            Waiting::Fifo(cells) => cells.pop_front().expect("waiting cells are in the queue"),
+            Waiting::Fifo(cells) => cells.pop_front()?,
+            Waiting::Scheduled(_) if self.occupancy == self.stored.as_ref().map_or(0, |stored| stored.cells) => {
+                return None;
+            }
             Waiting::Scheduled(queues) => queues.pop(),
         };
         self.count_out(cell);
+        if let Some(stored) = &mut self.stored {
+            stored.leave(cell);
+        }
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
@@ -126,6 +153,28 @@ impl MemoryPort {
             self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
         }
         Some(cell)
+    }
+
+    /// Returns whether a cell can be sent.
+    pub(super) fn is_ready(&self) -> bool {
+        self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells)
+    }
+
+    #[inline]
+    pub(super) fn count_one_in(&mut self, label: Label) {
+        self.occupancy += 1;
+        self.tracker.rise(self.occupancy);
+        if self.counts_vcs {
+            self.counts.put(label, 1);
+        }
+    }
+
+    pub(super) fn count_one_out(&mut self, label: Label) {
+        self.occupancy -= 1;
+        self.tracker.fall(self.occupancy);
+        if self.counts_vcs {
+            self.counts.take(label, 1);
+        }
     }
 
     #[inline]
@@ -145,7 +194,7 @@ impl MemoryPort {
     }
 
     /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
-    /// needs the room, if it arrives at this port.
+    /// needs the room, if that cell arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be removed only if a single queue holds all cells")
@@ -166,7 +215,7 @@ impl MemoryPort {
     }
 
     /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
-    /// rest of its frame except the last cell. Passes the class of each to `gone`.
+    /// rest of its frame except the last cell. Passes the class of each removed cell to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be pushed out only if a single queue holds all cells")
@@ -203,6 +252,8 @@ impl MemoryPort {
             Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
             Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
         }
+        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
+        stored.for_each(|cell| self.counts.put(cell.label(), 1));
     }
 }
 
@@ -219,7 +270,7 @@ impl PortQueue for MemoryPort {
 
     fn end(&self) -> PortEnd {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
-        // The port does not know departures in advance.
+        // The port does not know any departure in advance.
         PortEnd { state, leave_later: TiVec::new() }
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::engine::fast) struct Reassembly {
     frames: TiVec<Label, Option<PartialFrame>>,
     /// Number of cells in all frames.
     pub(super) cells: u32,
-    /// Number of runs that the latest cells completed.
+    /// Number of runs in the frame that the latest cells completed.
     pub(super) released: usize,
 }
 
@@ -45,8 +45,8 @@ impl Reassembly {
         self.frames.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }
 
-    /// Adds cells to their VC's frame, and moves a completed frame to the end of `ready`. Cells of a VC that does not
-    /// merge are ready at once.
+    /// Adds cells to their VC's frame, and moves a completed frame to the end of `ready`. If the VC does not merge, its
+    /// cells are ready at once.
     #[inline(never)]
     pub(super) fn add(&mut self, run: Run, ready: &mut VecDeque<Run>) {
         self.released = 0;
@@ -70,7 +70,7 @@ impl Reassembly {
         }
     }
 
-    /// Discards a VC's frame, which can no longer become whole. Returns the number of its cells.
+    /// Discards a VC's frame, which can no longer become complete. Returns the number of discarded cells.
     pub(super) fn discard(&mut self, label: Label) -> u32 {
         let Some(frame) = &mut self.frames[label] else { return 0 };
         frame.runs.clear();

@@ -83,7 +83,7 @@ pub(in crate::engine) fn run(
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // If a partition is cancelled, its peers lose their channel to it and are interrupted too.
+        // If a partition is cancelled, its channels to other partitions close, and those are interrupted too.
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
@@ -124,7 +124,7 @@ fn partitioning(
 /// The messages from one partition to another at the end of a window.
 #[derive(Default)]
 struct Messages {
-    /// Earliest next event that the sender knows.
+    /// Time of the earliest next event that the sender knows.
     next: Time,
     of_ends: EndMessages,
     /// Complete frames on their way to hosts, each with its lane.
@@ -134,8 +134,8 @@ struct Messages {
     cells: Vec<Arriving>,
 }
 
-/// The channels between a partition and each of the others, by number. They are closed when the partition ends, even if
-/// it is cancelled or panics, so that no other partition waits for it.
+/// The channels between a partition and each other partition, by number. They are closed when the partition ends, even
+/// by cancellation or panic, so that no other partition waits for it.
 struct Peers(Vec<Option<Peer>>);
 
 struct Peer {
@@ -178,7 +178,7 @@ impl Peer {
         self.to.send(messages).map_err(|_| Interrupted)
     }
 
-    /// Waits for the messages that a peer sends at the end of the same window.
+    /// Waits for the messages that another partition sends at the end of the same window.
     fn receive(&self, token: &CancellationToken<'_>) -> Result<Messages, Interrupted> {
         for _ in 0..LOOKS {
             match self.from.try_recv() {
@@ -219,7 +219,7 @@ impl Engine<'_> {
         // First exchange the cells held back at an earlier horizon, in a window of zero length.
         let mut until = latest_end.unwrap_or(Time(lookahead.0)).min(behind);
         loop {
-            // The instant at which the window ends belongs to the next window.
+            // The instant at which the window ends already belongs to the next window.
             let advance = Advance { until: Time(until.0 - 1), snapshots_end: Time::default() };
             self.process_events(advance, &mut Nothing, progress, token)?;
             for &number in &routes.ports {
@@ -315,14 +315,14 @@ impl Engine<'_> {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         self.schedule_ticks();
         for &(lane, _) in &routes.lanes {
-            // A lane enters the event list when its first frame is added. A placeholder at the front prevents this.
+            // A lane enters the event list when its first frame is added. A placeholder at its front prevents this.
             let (link, vc, frame) = Default::default();
             let placeholder = Delivery { time: Time::NEVER, link, vc, frame, cells: 0 };
             self.fabric.lanes.frames[lane].push_back(placeholder);
         }
     }
 
-    /// Returns the result, once the other partitions have ended.
+    /// Returns the result, once all other partitions have ended.
     fn result_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
         let (mut ends, mut memories) = (self.port_ends(), self.memory_states());
         let partitioning = self.partition.expect("the engine runs as one of several partitions").partitioning;

@@ -12,9 +12,9 @@ use crate::engine::fast::partitioning::Partition;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
-/// The routes of all messages that a partition sends to others at the end of a window.
+/// The routes of all messages that a partition sends to other partitions at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions, and must be settled before messages are sent.
+    /// Contended ports that send cells or frames to other partitions. They must be settled before messages are sent.
     pub(super) ports: Vec<PortIndex>,
     /// Streams that begin here and end in another partition, each with that partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
@@ -22,13 +22,13 @@ pub(super) struct Routes {
     pub(super) lanes: Vec<(LaneIndex, u32)>,
     /// VCs whose frames start here and that other partitions need.
     pub(super) frames: Vec<Frames>,
-    /// Flows whose receiving ends are here, each with the partition of its sending end.
+    /// Flows whose receiving ends are in this partition, each with the partition of its sending end.
     pub(super) flows: Vec<(FlowIndex, u32)>,
-    /// True for each flow whose receiving end precedes its sending end within an instant.
+    /// For each flow, true if its receiving end acts before its sending end within an instant.
     pub(super) data_goes_first: TiVec<FlowIndex, bool>,
 }
 
-/// A VC whose frames another partition must know.
+/// A VC whose frames are needed by another partition.
 pub(super) struct Frames {
     pub(super) vc: VcIndex,
     /// Number of the next frame to be sent.
@@ -36,7 +36,7 @@ pub(super) struct Frames {
     /// Other partitions that need the frames: the partition of the port that collects the VC's cells, and the partition
     /// of its destination.
     pub(super) to: BTreeSet<u32>,
-    /// The partition of the VC's destination, if it is a different one.
+    /// The partition of the VC's destination, if it is not this partition.
     pub(super) blocks_to: Option<u32>,
     /// True if this partition collects the VC's cells or contains its destination.
     pub(super) are_needed_here: bool,
@@ -93,7 +93,7 @@ impl Routes {
     }
 }
 
-/// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
+/// Returns the lanes of frames that begin in this partition and end in another, each with the other partition.
 fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let is_here = |link| partition.has(network.links[plan.beginning(link)].from);

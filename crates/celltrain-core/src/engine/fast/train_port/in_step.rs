@@ -12,10 +12,10 @@ use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
-    /// Processes the cells that arrive at `now`, and the following rounds of the same inputs until another cell arrives
-    /// or `until` is reached.
+    /// Processes the cells that arrive at `now`, and the next rounds of the same inputs, until another cell arrives or
+    /// `until` is reached.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
-        // Departures make room, which affects the number of rounds.
+        // Departures make room, which changes the number of possible rounds.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
         if self.plan.delimits {
@@ -76,8 +76,8 @@ impl TrainPort {
         }
         let room = (buffer.capacity - buffer.occupancy) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
-        // A round delays the end of the queue by at most the transmission time of its cells or by its own length,
-        // whichever is longer.
+        // A round delays the end of the queue by at most the larger of two times: the transmission time of its cells,
+        // and its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
         let before_the_end =
@@ -86,7 +86,7 @@ impl TrainPort {
     }
 
     /// Takes `rounds` rounds of the first `tied` inputs, at a port that only counts cells. Cells that find no room are
-    /// lost one by one. If all are admitted, their order affects only the random draws.
+    /// lost one by one. If all cells are admitted, their order affects only the random draws.
     fn count_rounds(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl Depart) {
         let mut in_step = std::mem::take(&mut self.counted);
         in_step.extend(self.ingress.next.iter().take(tied).map(|arrival| (arrival.input(), 0)));
@@ -114,7 +114,7 @@ impl TrainPort {
             at += period;
         }
         self.tied = ranks;
-        // None of the cells completes a frame, so all can be reported with the start of the last one.
+        // None of the cells completes a frame, so all cells can be reported with the start of the last.
         let last_start = Time(self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0));
         for (input, entered) in in_step.drain(..) {
             let train = &mut self.ingress.inputs[input as usize].train;
@@ -233,13 +233,13 @@ impl TrainPort {
         true
     }
 
-    /// Returns whether it is certain that a VC's queue is never empty before `until`.
+    /// Returns true if a VC's queue is certainly not empty at any time before `until`.
     fn has_cells_until(&self, until: Time, label: Label) -> bool {
         let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
         u64::from(self.output.buffer.least_ahead(label)) > starts
     }
 
-    /// Makes the random draws that decide ties in a group of trains, in time order.
+    /// In a group of trains, makes the random draws that decide the order of simultaneous cells, in time order.
     fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
         stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {

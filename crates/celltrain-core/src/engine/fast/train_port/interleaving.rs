@@ -8,14 +8,14 @@ use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// Trains with more consecutive cells than this are processed separately. Trains with this many cells left, or fewer,
-/// are not interleaved.
+/// A train with more consecutive cells than this is processed on its own. A train with at most this number of cells
+/// left is not interleaved.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The state of the queue while interleaved cells are added.
 struct InterleavedQueue {
     waiting: u32,
-    /// Start of the first waiting cell, or of the next one to arrive.
+    /// Start of the first waiting cell; if no cell waits, of the next cell to arrive.
     next_start: Time,
     range: QueueRange,
     gone: u32,
@@ -23,8 +23,7 @@ struct InterleavedQueue {
 }
 
 impl TrainPort {
-    /// Returns whether the next cells of the first train, or of the trains that tie for the first arrival, interleave
-    /// with other trains.
+    /// Returns whether the cells of the trains with the first arrival alternate with cells of other trains.
     #[inline]
     pub(super) fn is_interleaved(&self, until: Time) -> bool {
         let first = self.ingress.next.first();
@@ -58,7 +57,7 @@ impl TrainPort {
     /// admitted.
     ///
     /// Each cell updates only the queue length and the order of arrivals. The other work is done once, at the end of
-    /// the train or of the interleaving.
+    /// the train or at the end of interleaving.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
         if self.plan.delimits {
@@ -119,7 +118,7 @@ impl TrainPort {
         true
     }
 
-    /// Interleaves the cells that tie for the first arrival. Returns false without doing anything if one of them finds
+    /// Interleaves the cells that share the first arrival time. Returns false without any effect if one of them finds
     /// no room or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
     fn interleave_tied(&mut self, queue: &mut InterleavedQueue, until: Time, depart: &mut impl Depart) -> bool {
@@ -182,7 +181,7 @@ impl TrainPort {
         Some(train.next)
     }
 
-    /// Ends a train whose last cell has been interleaved. Returns the first arrival of the next train on its input.
+    /// Ends a train after its last cell has been interleaved. Returns the first arrival of the next train on its input.
     #[inline(never)]
     fn end_train(&mut self, input: u32, start: Time, depart: &mut impl Depart) -> Option<Time> {
         let Input { train, behind, interleaved, interleaved_since } = &mut self.ingress.inputs[input as usize];
@@ -198,7 +197,7 @@ impl TrainPort {
             self.output.buffer.admission.delimit(self.ingress.inputs[input as usize].train.cell);
         }
         if last.is_rm() || last.last_cell() {
-            // Cells of the frame that were collected earlier are reported with the last one.
+            // Cells of the frame that were collected earlier are reported together with the last cell.
             let cells = self.partial_frames.take_before(run);
             self.partial_frames.report(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
@@ -209,7 +208,7 @@ impl TrainPort {
     }
 
     /// Counts the cells that left the queue before the arrivals at `now`. There are rarely more than two. The processor
-    /// cannot predict whether there are none, one or two, so these are counted without branches.
+    /// cannot predict whether there are zero, one or two, so they are counted without branches.
     #[inline(always)]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
@@ -233,14 +232,14 @@ impl TrainPort {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
 
-    /// Returns whether the next cell of an input is admitted if there is room.
+    /// Returns whether the next cell of an input is admitted, provided there is room.
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];
         *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
     }
 
-    /// Does all the work for the interleaved cells of one train except reporting their departure.
+    /// Does all work for the interleaved cells of one train, except for reporting their departure.
     #[inline]
     fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
         self.output.buffer.count_interleaved(run);

@@ -13,7 +13,7 @@ use crate::scheduler::BacklogSensitivity;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// Ways in which a port of trains may process several cells at once.
+/// Methods by which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent: each one selects its own code path")]
 pub(in crate::engine::fast) struct TrainPlan {
@@ -28,8 +28,8 @@ pub(in crate::engine::fast) struct TrainPlan {
     /// Cells of interleaved trains are admitted together. This requires that the port tracks only the number of waiting
     /// cells, and that the departure of a single cell has no effect.
     pub(in crate::engine::fast) interleaves: bool,
-    /// Cells of trains in step may be lost in rounds. This requires that the port tracks only the number of waiting
-    /// cells, and that losing a cell does not affect others.
+    /// Cells of trains with equal periods may be lost in rounds. This requires that the port tracks only the number of
+    /// waiting cells, and that losing a cell does not affect other cells.
     pub(in crate::engine::fast) loses_in_rounds: bool,
     /// Packets delimit themselves.
     pub(super) delimits: bool,
@@ -44,7 +44,7 @@ impl TrainPlan {
                 && !fills_exactly
                 && !timing.marks()
                 && !timing.notes
-                // Otherwise an arrival at an empty queue would precede the departure of the same instant.
+                // Otherwise, an arrival at an empty queue would come before the departure of the same instant.
                 && !timing.serve_first,
             fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
             fills_exactly,
@@ -62,7 +62,7 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(in crate::engine::fast) ingress: Box<TrainIngress>,
     /// The numbers of the port's links at the node. They decide ties.
     pub(super) at_node: Vec<u32>,
-    /// The following lists are empty between calls. They are stored only to reuse their memory.
+    /// The following lists are empty between calls. They are fields only so that their memory is used again.
     pub(super) together: Vec<(u32, Cell)>,
     pub(super) in_step: Vec<(u32, Cell)>,
     /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
@@ -73,9 +73,9 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(in crate::engine::fast) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
     pub(super) touched: Vec<u32>,
-    /// Inputs that tie, or their positions among the inputs in step.
+    /// Inputs with simultaneous cells, or their positions among the inputs in step.
     pub(super) tied: Vec<u32>,
-    /// Time in which all inputs together deliver about a million cells if each is as fast as this port.
+    /// Time in which all inputs together deliver about a million cells, if each input is as fast as this port.
     pub(super) most_in_one_go: Span,
 }
 
@@ -86,17 +86,17 @@ pub(super) struct StretchTrain {
     pub(super) cells: u32,
     /// Arrival of the first cell.
     pub(super) first: Time,
-    /// Arrival time within a period. Trains of equal phase tie in every round they share.
+    /// Arrival time within a period. Trains of equal phase have simultaneous cells in every round they share.
     pub(super) phase: Span,
     /// Round of the first cell, counted from the start of the group.
     pub(super) round: u32,
 }
 
-/// A port processes this many cells in about ten milliseconds. The number is small in tests, so that every comparison
-/// of engines also checks that it does not affect results.
+/// A port processes this many cells in about ten milliseconds. In tests the number is small, so that every comparison
+/// of engines also checks that the number does not affect results.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// With more active inputs than this, the first arrival is the bound instead of the first arrival that ends a train.
+/// With more active inputs than this, the bound is the first arrival, not the first arrival that ends a train.
 const FEW: usize = 8;
 
 impl TrainPort {
@@ -148,8 +148,9 @@ impl TrainPort {
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
-    /// Starts the packets of the first `inputs` trains to arrive, if they are not the packets of the VCs' previous cells.
-    /// All cells of earlier trains of these inputs must have been counted, except those of a train that is interleaved.
+    /// Starts the packets of the first `inputs` trains to arrive, except packets that began with earlier cells of their
+    /// VCs. All cells of earlier trains of these inputs must have been counted, except those of a train that is
+    /// interleaved.
     pub(super) fn delimit(&mut self, inputs: usize) {
         for arrival in self.ingress.next.iter().take(inputs) {
             let Input { train, interleaved, .. } = &self.ingress.inputs[arrival.input() as usize];
@@ -168,7 +169,7 @@ impl TrainPort {
     }
 
     /// Reports an admitted cell's start. If only whole frames have effects, reports only cells that end a frame, RM
-    /// cells and cells that may be too late for the end of the run, and collects the others.
+    /// cells and cells that may be too late for the end of the run, and collects other cells.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
@@ -205,7 +206,7 @@ impl TrainPort {
         self.output.buffer.now = now;
         let marks = self.output.timing.marks();
         match self.output.buffer.fate(run.last) {
-            // A marker also counts packets that the port refuses on arrival.
+            // A marker also counts packets that the port refuses when they arrive.
             FrameOutcome::Refused if self.output.timing.marks != Some(MarkedAt::Enqueue) => {
                 self.output.buffer.admission.refuse(run);
                 return;
@@ -221,7 +222,7 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, if this gives the same result as one after another.
+    /// Admits all cells of a run at once, if the result is the same as admitting them one after another.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
@@ -233,7 +234,7 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, unless one of them would find the buffer full.
+    /// Admits all cells of a run at once, unless some cell would find the buffer full.
     ///
     /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` never shrinks if `P < T`,
     /// and never grows if `P >= T`. The queue length changes in the same way, so it is largest when the first or the
@@ -271,7 +272,7 @@ impl TrainPort {
             return true;
         }
         reached!(QueueRunsEmptyInTrain);
-        // The queue becomes empty before the last arrival. From then on, every cell starts when it arrives.
+        // The queue becomes empty before the last arrival, so each later cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("the number of cells is less than the length of the run"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
@@ -287,8 +288,8 @@ impl TrainPort {
             .expect("queues have fewer than 2^32 cells")
     }
 
-    /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them leaves
-    /// first.
+    /// Admits a run if the order is deferred. The number of waiting cells does not depend on the order in which they
+    /// leave.
     ///
     /// The i-th cell is sent no sooner than i cell times after the next start. If the cells arrive at most a cell time
     /// apart, it has arrived by then, so admitting it early changes nothing. The same is true if cells of the same
@@ -305,7 +306,7 @@ impl TrainPort {
             let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
             self.waiting_with(last_start, last_arrival)
         };
-        // The length only increases or only decreases from one arrival to the next, see `admit_in_step`.
+        // From one arrival to the next, the length either only grows or only shrinks; see `admit_in_step`.
         let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;

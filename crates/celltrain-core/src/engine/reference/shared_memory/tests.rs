@@ -15,6 +15,7 @@ use crate::metrics::RunResult;
 use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
 use crate::network::{Flow, Graph, NodeKind, Vc};
 use crate::policy::{PolicyConfig, drop_from_front, epd, fba, ppd, selective_drop, tail_drop};
+use crate::port::PortCounters;
 use crate::probe::Probe;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -22,7 +23,7 @@ use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// Returns a switch whose inputs each send one-cell packets at line rate to an output. All outputs share a memory.
-/// `outputs` has the number of each input's output.
+/// `outputs` contains the output of each input.
 fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
@@ -141,7 +142,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
 }
 
 #[test]
-fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
+fn the_fast_engine_advances_all_ports_of_a_shared_memory_together() {
     let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
     let ports = outputs_of(&network);
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
@@ -156,7 +157,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
 
 #[test]
 fn a_full_shared_memory_refuses_whole_frames_like_epd() {
-    // If the threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
+    // If the threshold is the last place of the buffer, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
@@ -168,7 +169,13 @@ fn a_full_shared_memory_refuses_whole_frames_like_epd() {
     network.memories[MemoryIndex::new(0)].frames = FrameAdmission::Whole;
     let shared = run(&network);
     assert!(own.ports[N_SOURCE_BOTTLENECK].counters.discarded_frames > 0);
-    assert_eq!(shared.ports[N_SOURCE_BOTTLENECK].counters, own.ports[N_SOURCE_BOTTLENECK].counters);
+    let PortCounters { discarded_frame, refused_by_memory, .. } = own.ports[N_SOURCE_BOTTLENECK].counters;
+    let by_memory = PortCounters {
+        discarded_frame: refused_by_memory,
+        refused_by_memory: discarded_frame,
+        ..own.ports[N_SOURCE_BOTTLENECK].counters
+    };
+    assert_eq!(shared.ports[N_SOURCE_BOTTLENECK].counters, by_memory);
     assert_eq!(shared.flows, own.flows);
 }
 
@@ -183,7 +190,7 @@ fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold(
         let fixed_point = alpha * 1000.0 / (1.0 + alpha * ports as f64);
         let queues = &result.memories[MemoryIndex::new(0)].queues;
         for queue in queues {
-            // A cell that arrives just after another port has sent a cell may find one more free place.
+            // A cell that arrives just after another port has sent a cell may find one more place.
             assert!((f64::from(queue.cells) - fixed_point).abs() <= 1.0 + alpha, "{alpha} {ports}: {}", queue.cells);
         }
         let sum: u64 = outputs.iter().map(|&port| result.ports[port].counters.lost_overflow).sum();
@@ -201,14 +208,15 @@ fn cells_for_different_ports_of_a_shared_memory_compete_for_the_last_free_cell()
         let result = run(&network);
         [0, 1].map(|i| result.ports[outputs[i]].counters.lost_overflow)
     };
-    // Each port admits half of its input's cells. The one place in the memory holds the next cell of either input.
+    // Each port admits half of its input's cells. The memory has a single place, which holds the next cell of one of
+    // the inputs.
     let [first, second] = lost(TieOrder::Fixed);
-    assert!(first < second, "the first input always wins: {first} and {second}");
+    assert!(first < second, "the first input wins every tie: {first} and {second}");
     let [first, second] = lost(TieOrder::Random);
     assert!(first.abs_diff(second) < (first + second) / 8, "random: {first} and {second}");
 }
 
-/// Adds ingress pools: a lossless one for the first input, with a headroom of `headroom` cells.
+/// Adds ingress pools. The first input has a lossless pool with a headroom of `headroom` cells.
 fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
     let input = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
     let memory = &mut network.memories[MemoryIndex::new(0)];
@@ -270,7 +278,7 @@ fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_of_the_formula
         add_lossless_group(&mut network, 20, pause_at);
         let mut notes = Notes::default();
         let result = Engine::Reference.run(&network, &mut notes, |_| true).unwrap();
-        // The cell in service does not count.
+        // The count excludes the cell in service.
         assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
         assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
         assert_eq!(notes.reason, "the headroom is full");
@@ -289,7 +297,7 @@ fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
         let result = run(&network);
         let [first, second] = [0, 1].map(|i| result.ports[outputs[i]].counters);
         assert_eq!(second.lost(), 0, "the short queue loses no cells");
-        assert!(first.lost_pushed_out > 0, "the long queue makes room for the short one");
+        assert!(first.lost_pushed_out > 0, "the long queue loses cells to make room for the short one");
         if variant == Variant::HeadHighest {
             assert_eq!(first.lost_overflow, 0, "every cell enters");
         }
@@ -300,14 +308,14 @@ fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
 }
 
 #[test]
-fn once_a_waiting_cell_of_a_frame_was_removed_later_cells_of_the_frame_are_refused() {
+fn after_a_memory_has_removed_a_waiting_cell_it_refuses_later_cells_of_the_same_frame() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
     let ports = [N_SOURCE_BOTTLENECK];
     let variant = Variant::HeadHighest;
     share(&mut network, ports.to_vec(), 500, longest_queue_drop::Config { variant });
     let counters = run(&network).ports[N_SOURCE_BOTTLENECK].counters;
-    assert!(counters.lost_pushed_out > counters.cut_frames, "frames lose several cells");
+    assert!(counters.lost_pushed_out > counters.cut_frames, "frames lose several cells each");
     assert!(counters.cut_frames > 0);
     assert_eq!(counters.lost_overflow, 0);
 }
@@ -336,7 +344,8 @@ fn with_perfect_predictions_credence_loses_no_more_cells_than_longest_queue_drop
     let drop = result(longest_queue_drop::Config::default().into());
     let [perfect, flipped] = [0.0, 0.5].map(|flips| result(credence::Config { flips }.into()));
     assert!(lost(&drop) > 0);
-    // The same cells arrive in all runs. The cells that perfect predictions refuse would be lost anyway.
+    // The same cells arrive in all runs. With perfect predictions, the policy refuses only cells that would be lost
+    // anyway.
     assert!(lost(&perfect).abs_diff(lost(&drop)) <= 60, "{} and {}", lost(&perfect), lost(&drop));
     assert!(lost(&flipped) >= lost(&perfect), "{} and {}", lost(&flipped), lost(&perfect));
     assert_eq!(perfect.cells.lost, perfect.ports.iter().map(|port| port.counters.lost_overflow).sum::<u64>());
@@ -375,7 +384,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
         assert!(group.pauses > 10, "{group:?}");
         assert_eq!(result.cells.lost > 0, loses, "{group:?}");
-        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough to keep the output busy");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough for the output to stay busy");
         assert_eq!(result.deadlock, None);
     }
 }
@@ -412,7 +421,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     }
 }
 
-/// Three switches in a ring, each with a host. Flow i goes from switch i over the next switch to the one after.
+/// Three switches form a ring, and each has a host. Flow i goes from switch i over the next switch to the third.
 fn ring(duration: &str) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
@@ -473,14 +482,14 @@ fn the_ring_locks_up(framing: Framing, bytes: u64) {
     let deadlock = result.deadlock.expect("the three switches are in a deadlock");
     let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
     assert_eq!(links.len(), 3);
-    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock contains this link");
+    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock includes this link");
     assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
     assert!(deadlock.at_s < 0.02);
     let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
     network.duration = "40ms".parse().unwrap();
     let longer = run(&network);
     assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
-    // With one flow less, there is no closed cycle.
+    // With one flow less, the cycle is not closed.
     let mut open = ring("20ms");
     open.flows.truncate(2);
     open.vcs.truncate(4);
@@ -488,19 +497,19 @@ fn the_ring_locks_up(framing: Framing, bytes: u64) {
 }
 
 #[test]
-fn priority_groups_that_wait_at_a_sending_port_are_not_reported_as_deadlocked() {
+fn priority_groups_that_wait_only_for_a_busy_port_are_not_reported_as_deadlocked() {
     let link = LinkIndex::new;
     let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
     let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 do not lead to a paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells that wait at port 2 are not part of the deadlock");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
     assert_eq!(
         deadlock(led_to, |_| true),
         Some(vec![(link(1), 3), (link(2), 3)]),
-        "the path to the cycle does not belong to the cycle"
+        "the path that leads to the cycle is not part of it"
     );
 }
 
@@ -511,8 +520,8 @@ fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }
 
-/// Fills the lossless group of each input in turn until its link is paused. Returns the numbers of cells at which
-/// pauses began.
+/// Fills the lossless group of each input in turn until its link is paused. For each group, returns the number of cells
+/// at which its pause began.
 fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     let mut network = star(&vec![0; groups], "100bps", "1s");
     let outputs = outputs_of(&network);
@@ -524,7 +533,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     memory.pools[PoolIndex::new(1)].cells = shared;
     let group = QueueConfig { reserve, ..memory.queues.pop().unwrap() };
     memory.queues.extend(inputs.into_iter().map(|link| QueueConfig { link, ..group.clone() }));
-    // A cell takes 4.24 us; each group takes half as many cells as the group before it.
+    // A cell takes 4.24 us. Each group takes half as many cells as the previous group.
     let (mut start, mut cells) = (Duration::default(), shared);
     for flow in &mut network.flows {
         flow.start = start;
@@ -540,7 +549,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 }
 
 #[test]
-fn a_tomahawk_5_switch_starts_to_pause_at_the_published_number_of_cells() {
+fn a_tomahawk_5_switch_begins_to_pause_at_the_published_number_of_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
     assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");
@@ -548,7 +557,7 @@ fn a_tomahawk_5_switch_starts_to_pause_at_the_published_number_of_cells() {
 
 #[test]
 #[ignore = "slow, and a test with another profile covers the same code"]
-fn a_tomahawk_5_switch_with_more_ports_starts_to_pause_at_the_published_number_of_cells() {
+fn a_tomahawk_5_switch_with_more_ports_begins_to_pause_at_the_published_number_of_cells() {
     let lt2 = tomahawk_5(164_619_432, 33_690_560, 48, 34);
     let expected = [
         125_589, 62_811, 31_423, 15_728, 7881, 3958, 1996, 1015, 524, 279, 157, 95, 65, 49, 42, 38, 36, 35, 34, 34, 34,

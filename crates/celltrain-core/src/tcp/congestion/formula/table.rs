@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 
-/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept between
+/// A user-defined congestion control: formulas for cwnd and ssthresh, constants, and state that is kept between
 /// evaluations.
 ///
 /// Source: the scenario.
@@ -50,7 +50,7 @@ pub(super) const MIN_RTT: u8 = 7;
 pub(super) const NOW: u8 = 8;
 const FIRST_OWN: u8 = 9;
 
-/// The sender's names with their registers; constants have no register.
+/// The names that the sender provides, with their registers. Constants have no register.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("cwnd", Unit::NONE, "congestion window, in segments"), Some(CWND)),
     (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),

@@ -39,7 +39,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn the_formula_of_each_event_sets_the_congestion_window() {
+fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -56,7 +56,7 @@ fn the_formula_of_each_event_sets_the_congestion_window() {
     assert_eq!(w.cwnd, 8.125);
     w.cwnd = 10.0;
     w.on_fast_retransmit(&full(8));
-    // The variant itself changes cwnd afterwards; this is Reno's step.
+    // Afterwards the variant itself changes cwnd, with Reno's step.
     w.cwnd = w.ssthresh + 3.0;
     w.after_loss();
     assert_eq!((w.ssthresh, w.cwnd), (7.0, 8.0));
@@ -68,7 +68,7 @@ fn the_formula_of_each_event_sets_the_congestion_window() {
 }
 
 #[test]
-fn events_without_a_congestion_formula_change_the_window_as_jacobsons_algorithm_does() {
+fn without_a_formula_for_an_event_the_window_changes_as_in_the_algorithm_of_jacobson() {
     let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
     let receive_window = Bytes { bytes: 200 * 512 };
     let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
@@ -142,12 +142,12 @@ fn congestion_formula_results_that_are_not_numbers_are_counted() {
     assert_eq!(
         (w.cwnd, w.replaced_results()),
         (1.0, 1),
-        "the invalid result is replaced, and the window is at least one segment"
+        "the invalid result is replaced, so the window is at least one segment"
     );
 }
 
 #[test]
-fn an_error_in_a_congestion_formula_names_its_place() {
+fn a_message_about_an_error_in_a_congestion_formula_shows_the_position_of_the_error() {
     let told = |table: Table, key: &str, words: &str| {
         let options = options(table);
         let faults = [options.check(), options.check_formula()].concat();

@@ -1,0 +1,386 @@
+"""Answers whether an incast is dropped or paused by a configured switch: at which cell, and how long it takes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from celltrain.errors import CelltrainWarning, InputError
+from celltrain.mmu.arithmetic import Limits
+from celltrain.mmu.configuration import Loaded, load
+from celltrain.mmu.generations import Generation
+from celltrain.mmu.network import BYTES, MTU, SENDERS, Question, Written, written
+from celltrain.model import shipped
+from celltrain.model.arguments import checked
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.network import short_tcp, tcp_summary
+from celltrain.model.paths import QUANTITIES
+from celltrain.model.types import Scenario
+from celltrain.running.events import Events
+from celltrain.running.results import run
+from celltrain.text import shown
+
+Outcome = Literal["dropped", "paused", "neither"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """The first drop, or the first pause."""
+
+    event: Literal["dropped", "paused"]
+    time_ms: float
+    place: str
+    """The queue or group."""
+    reason: str
+    cells: int
+    """Cells in the queue or group at that time."""
+    threshold_cells: int | None
+    """Its threshold at that time, with its reserve; None for an early drop."""
+    pool_cells: int | None
+    """Occupied cells of the pool's shared part at that time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peak:
+    """The largest occupancy of a queue or group in the run."""
+
+    place: str
+    cells: int
+    threshold_cells: int
+    """Its threshold if it and others of its kind are filled to the same level."""
+    equal: int
+    """Number of queues or groups that are filled for this threshold: 1 if it does not depend on the others."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Incast(Carded):
+    """The answer of `incast`: what a switch does with the data of many senders to one port, and the run behind it."""
+
+    switch: str
+    generation: Generation
+    question: Question
+    senders: tuple[str, ...]
+    receiver: str
+    priority: int
+    outcome: Outcome
+    first: First | None
+    peaks: tuple[Peak, ...]
+    memory_cells: int
+    """Largest occupancy of the receiver's memory."""
+    dropped_cells: int
+    dropped_packets: int
+    drops: Mapping[str, int]
+    """Dropped cells by reason."""
+    pauses: int
+    paused_groups: int
+    headroom_cells: int | None
+    """Largest use of a group's headroom; None in a lossy priority."""
+    configured_headroom_cells: int | None
+    """Configured headroom of a sender's group; None in a lossy priority."""
+    timeouts: int
+    completion_ms: tuple[float, ...]
+    """For each sender that finished, the time until all of its data was acknowledged, in ascending order."""
+    link_ms: float
+    """Time that the receiver's link needs for all packets."""
+    tcp: str
+    fingerprint: str
+    scenario: str
+    """The scenario of the run as TOML, with comments."""
+
+    @property
+    def cells_per_packet(self) -> int:
+        """Cells of a full packet."""
+        return -(-self.question.mtu // self.generation.memory.cell_bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain mmu incast --json`."""
+        done = self.completion_ms
+        return {
+            "switch": self.switch,
+            "generation": self.generation.name,
+            "cell_bytes": self.generation.memory.cell_bytes,
+            "packet_bytes": self.question.mtu,
+            "cells_per_packet": self.cells_per_packet,
+            "receiver": self.receiver,
+            "senders": list(self.senders),
+            "bytes": self.question.size,
+            "lossless": self.question.is_lossless,
+            "priority": self.priority,
+            "initial_window": self.question.first_window,
+            "outcome": self.outcome,
+            "first": None if self.first is None else asdict(self.first),
+            "largest": [asdict(peak) for peak in self.peaks],
+            "memory_cells": self.memory_cells,
+            "dropped_cells": self.dropped_cells,
+            "dropped_packets": self.dropped_packets,
+            "drops": dict(self.drops),
+            "pauses": self.pauses,
+            "paused_groups": self.paused_groups,
+            "headroom_cells": self.headroom_cells,
+            "configured_headroom_cells": self.configured_headroom_cells,
+            "timeouts": self.timeouts,
+            "completed": len(done),
+            "completion_ms": {
+                "first": done[0] if done else None,
+                "median": statistics.median(done) if done else None,
+                "last": done[-1] if len(done) == len(self.senders) else None,
+            },
+            "link_ms": self.link_ms,
+            "tcp": self.tcp,
+            "fingerprint": self.fingerprint,
+        }
+
+    def grid(self) -> Grid:
+        """Returns the table of occupancies in cells, bytes and packets."""
+        grid = Grid(heads=["", "cells", "bytes", f"packets of {self.question.mtu} B"], left=(0,))
+
+        def add(words: str, cells: int, packets: int | None = None) -> None:
+            held = cells // self.cells_per_packet if packets is None else packets
+            grid.add_row(words, f"{cells:,}", f"{cells * self.generation.memory.cell_bytes:,}", f"{held:,}")
+
+        for peak in self.peaks:
+            add(f"largest {peak.place}", peak.cells)
+            add(f"  its threshold{f', {peak.equal} equal groups' if peak.equal > 1 else ''}", peak.threshold_cells)
+        add("most in the memory", self.memory_cells)
+        if self.first is not None:
+            word = "drop" if self.first.event == "dropped" else "pause"
+            add(f"at the first {word}: {self.first.place}", self.first.cells)
+            if self.first.threshold_cells is not None:
+                add("  its threshold then", self.first.threshold_cells)
+            if self.first.pool_cells is not None:
+                add("  shared cells in use then", self.first.pool_cells)
+        if self.headroom_cells:
+            add("most headroom of a group", self.headroom_cells)
+            add("  of the configured", self.configured_headroom_cells or 0)
+        if self.dropped_cells:
+            add("dropped", self.dropped_cells, self.dropped_packets)
+        return grid
+
+    def lines(self) -> list[str]:
+        """Returns the answer in words."""
+        return [self._headline(), *self._details()]
+
+    def _headline(self) -> str:
+        does = {
+            "dropped": f"dropped: {self.dropped_packets:,} packets",
+            "paused": f"paused: {self.pauses:,} pauses of {self.paused_groups:,} groups, nothing is dropped",
+            "neither": "neither dropped nor paused",
+        }
+        return (
+            f"{len(self.senders)} x {self.question.size:,} bytes to {shown(self.receiver)},"
+            f" {self.question.kind} priority {self.priority}: {does[self.outcome]}"
+        )
+
+    def _details(self) -> list[str]:
+        lines = []
+        if self.first is not None:
+            word = "drop" if self.first.event == "dropped" else "pause"
+            at = f"cell {self.first.cells + (self.first.event == 'dropped'):,}"
+            lines.append(
+                f"first {word}: after {_ms(self.first.time_ms)}, at {at} of the {self.first.place}: {self.first.reason}"
+            )
+        done = self.completion_ms
+        if done:
+            last = _ms(done[-1]) if len(done) == len(self.senders) else "open"
+            lines.append(
+                f"completed: first after {_ms(done[0])}, median {_ms(statistics.median(done))}, last {last}"
+                f" (the link alone: {_ms(self.link_ms)})"
+            )
+        if len(done) < len(self.senders):
+            lines.append(f"{len(self.senders) - len(done)} of {len(self.senders)} did not finish")
+        if self.timeouts:
+            lines.append(f"timeouts: {self.timeouts:,}")
+        lines.append(f"TCP: {self.tcp}; initial window: {self.question.first_window:,} segments")
+        return lines
+
+    def _card(self) -> Card:
+        return Card(title=self._headline(), grids=[self.grid()], notes=self._details())
+
+    def __repr__(self) -> str:
+        return f"Incast({self.outcome!r}, {len(self.senders)} senders, {self.question.size} bytes)"
+
+
+@checked()
+def incast(
+    configuration: str | os.PathLike[str] | Loaded,
+    *,
+    senders: int = SENDERS,
+    bytes: str | int = BYTES,  # noqa: A002 (the name of the option)
+    lossless: bool = False,
+    port: str | None = None,
+    priority: int | None = None,
+    mtu: str | int = MTU,
+    window: int | None = None,
+    generation: str | Generation | None = None,
+    cable: str | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Incast:
+    """Simulates that many hosts send to one port at once, and returns whether the switch drops or pauses them.
+
+    Args:
+        configuration: TOML file, or folder with files of SONiC, or the result of `load`.
+        senders: Number of hosts that send.
+        bytes: Size of the data of each sender, such as `"64kB"`.
+        lossless: True if the data uses a priority that pauses its senders.
+        port: The receiver's port; the first one by default.
+        priority: Priority group and queue of the data; by default the first of that kind.
+        mtu: Length of a full packet with its headers.
+        window: Initial window in segments; 10 by default, and all the data in a lossless priority.
+        generation: Name of the chip's generation; by default the one that the configuration names.
+        cable: Length of cables that a folder does not say.
+        progress: Function that receives the completed fraction of the run.
+
+    Raises:
+        InputError: If the configuration cannot answer the question.
+    """
+    loaded = load(configuration, cable=cable)
+    question = Question(
+        senders=senders,
+        size=in_bytes("--bytes", bytes),
+        is_lossless=lossless,
+        port=port,
+        priority=priority,
+        mtu=in_bytes("--mtu", mtu),
+        window=window,
+    )
+    return answered(loaded, loaded.generation(generation), question, progress=progress)
+
+
+def in_bytes(option: str, value: str | int) -> int:
+    """Reads a size such as `64kB`. A number counts bytes."""
+    if isinstance(value, int):
+        return value
+    try:
+        found = QUANTITIES["size"].read(value)
+    except ValueError as error:
+        raise InputError.of_option(option, value, f"is not {error}") from None
+    if found.denominator != 1:
+        raise InputError.of_option(option, value, "is not a whole number of bytes")
+    return int(found)
+
+
+def answered(
+    loaded: Loaded, chip: Generation, question: Question, *, progress: Callable[[float], object] | None = None
+) -> Incast:
+    """Runs the scenario of a question, and collects the answer."""
+    made = written(loaded, chip, question)
+    # Early drops are decided by ports, whose events are those of frames.
+    kinds = ["memories", "frames"] if made.receiver.wred else ["memories"]
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", CelltrainWarning)
+        scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
+        result = run(scenario, events=Events(Path(folder) / "events", kinds=kinds), progress=progress)
+        events = {kind: result.events[kind].to_pylist() for kind in kinds}
+    answer = result.to_dict()
+    queues = [queue for queue in answer["queues"] if queue["max_cells"]]
+    groups = [queue for queue in queues if queue["pauses"]]
+    dropped = answer["drops"]["dropped"]
+    pauses = sum(queue["pauses"] for queue in groups)
+    outcome: Outcome = "dropped" if dropped else "paused" if pauses else "neither"
+    memory = next(one for one in answer["memories"] if _memory_of(made) == one["name"])
+    cell = chip.memory.cell_bytes
+    return Incast(
+        switch=loaded.switch.name,
+        generation=chip,
+        question=question,
+        senders=tuple(port.name for port in made.senders),
+        receiver=made.receiver.name,
+        priority=made.priority,
+        outcome=outcome,
+        first=_first(made, outcome, events),
+        peaks=tuple(_peaks(made, queues)),
+        memory_cells=memory["max_used_cells"],
+        dropped_cells=dropped,
+        drops=answer["drops"],
+        dropped_packets=sum(port["discarded_frames"] + port["cut_frames"] for port in answer["ports"]),
+        pauses=pauses,
+        paused_groups=len(groups),
+        headroom_cells=max(queue["max_headroom_cells"] for queue in queues) if question.is_lossless else None,
+        configured_headroom_cells=None if (group := made.senders[0].group) is None else group.headroom,
+        timeouts=sum(flow["timeouts"] for flow in answer["flows"]),
+        completion_ms=tuple(
+            sorted(1000 * flow["completion_s"] for flow in answer["flows"] if flow["completion_s"] is not None)
+        ),
+        link_ms=question.cells(cell) * len(made.senders) * cell * 8 / (made.receiver.speed * 1000),
+        tcp=short_tcp(tcp_summary(scenario)),
+        fingerprint=answer["fingerprint"],
+        scenario=made.text,
+    )
+
+
+def _memory_of(made: Written) -> str:
+    """Returns the name of the receiver's memory in results."""
+    return f"switch.m{made.receiver.memory + 1}" if "[switch.switch.memories." in made.text else "switch"
+
+
+def _first(made: Written, outcome: Outcome, events: Mapping[str, Sequence[Mapping[str, Any]]]) -> First | None:
+    """Returns the first event of the kind that decides about the outcome."""
+    if outcome == "neither":
+        return None
+    wanted = "refused" if outcome == "dropped" else "paused"
+    found = next((event for event in events["memories"] if event["event"] == wanted), None)
+    early = next((event for event in events.get("frames", ()) if event["event"] == "refused"), None)
+    if outcome == "dropped" and early is not None and (found is None or early["time_s"] < found["time_s"]):
+        return First(
+            event="dropped",
+            time_ms=1000 * early["time_s"],
+            place=f"queue of {made.receiver.name}",
+            reason=early["reason"],
+            cells=early["occupancy"],
+            threshold_cells=None,
+            pool_cells=None,
+        )
+    if found is None:
+        return None
+    threshold = None if found["threshold"] is None else int(found["threshold"]) + found["held"] - found["shared"]
+    return First(
+        event="dropped" if wanted == "refused" else "paused",
+        time_ms=1000 * found["time_s"],
+        place=_place(found["side"], found["port"]),
+        reason=found["reason"] or "its next cell would need headroom",
+        cells=found["held"],
+        threshold_cells=threshold,
+        pool_cells=found["used"],
+    )
+
+
+def _place(side: str, link: str) -> str:
+    start, _, end = link.partition("->")
+    return f"queue of {end}" if side == "egress" else f"group of {start}"
+
+
+def _peaks(made: Written, queues: Sequence[Mapping[str, Any]]) -> list[Peak]:
+    """Returns the largest occupancy of the receiver's queue, and of a sender's group."""
+    found = []
+    memory = _memory_of(made)
+    of_queue = f"{memory}/switch->{made.receiver.name}/0"
+    links = {f"{memory}/{port.name}->switch/0" for port in made.senders}
+    limits: Limits | None
+    for limits, names, count in (
+        (made.receiver.queue, {of_queue}, 1),
+        (made.senders[0].group, links, len(made.senders)),
+    ):
+        most = max(
+            (queue for queue in queues if queue["name"] in names), key=lambda one: one["max_cells"], default=None
+        )
+        if limits is not None and most is not None:
+            place = _place(most["side"], most["name"].removeprefix(f"{memory}/").rpartition("/")[0])
+            equal = 1 if limits.alpha is None else count
+            threshold = limits.together(count) if equal > 1 else limits.share + limits.reserve
+            found.append(Peak(place=place, cells=most["max_cells"], threshold_cells=threshold, equal=equal))
+    return found
+
+
+def _ms(milliseconds: float) -> str:
+    """Writes a time in the unit that keeps it readable.
+
+    >>> _ms(0.0208), _ms(10.123456)
+    ('20.8 us', '10.12 ms')
+    """
+    return f"{1000 * milliseconds:.4g} us" if milliseconds < 1 else f"{milliseconds:.4g} ms"

@@ -1,0 +1,318 @@
+"""Policies of shared memories as formulas and as Python classes: in scenarios, `check`, `vet`, `compare` and sweeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, is_refused
+
+import celltrain as ct
+from celltrain.ensemble.vetting import standard
+
+#: The pool of the switch in `memory-formula`, and that of all switches.
+POOL, ALL_POOLS = "switch.sw.memory.pool.main.policy", standard.MEMORY_PATH
+RANK = {
+    "admit": "q_i + 1 <= alpha * rank * (B - Q) or now - since <= 20 us",
+    "constants": {"alpha": 1},
+    "queue_state": {"since": 0},
+    "on_arrival": {"since": "if q_i == 0 then now else since"},
+}
+
+
+class Dynamic(ct.PythonMemoryPolicy):
+    alpha = 1.0
+
+    def admit(self, view, queue):
+        assert view.free == view.B - view.Q and view.counts[queue] == view.q_i and sum(view.counts) == view.Q
+        assert view.n == sum(cells > 0 for cells in view.counts) and len(view.counts) == view.N
+        return view.q_i + 1 <= self.alpha * view.free
+
+
+class Longest(ct.PythonMemoryPolicy):
+    def admit(self, view, queue):
+        return True
+
+    def push_out(self, view, queue):
+        lengths = [cells + (view.arriving if other == queue else 0) for other, cells in enumerate(view.counts)]
+        return lengths.index(max(lengths))
+
+
+class LongestHead(Longest):
+    push_out_end = "head"
+
+    def push_out(self, view, queue):
+        lengths = [cells + (view.arriving if other == queue else 0) for other, cells in enumerate(view.counts)]
+        return max(range(len(lengths)), key=lambda other: (lengths[other], other))
+
+
+class RankDT(ct.PythonMemoryPolicy):
+    alpha = 1
+    first = 20e-6
+
+    def start(self, pool):
+        assert pool.name == "sw/main" and {queue.priority for queue in pool.queues} == {0}
+        self.since = [0.0] * len(pool.queues)
+
+    def on_arrival(self, view, queue):
+        if view.q_i == 0:
+            self.since[queue] = view.now
+
+    def admit(self, view, queue):
+        return view.q_i + 1 <= self.alpha * view.rank * view.free or view.now - self.since[queue] <= self.first
+
+
+class Sent(ct.PythonMemoryPolicy):
+    """Admits more cells of queues that have sent more."""
+
+    def start(self, pool):
+        self.sent = [0] * len(pool.queues)
+
+    def on_departure(self, view, queue):
+        assert view.arriving == 0
+        self.sent[queue] += 1
+
+    def admit(self, view, queue):
+        return view.q_i <= 10 + self.sent[queue] / 100
+
+
+SENT = ct.MemoryFormula(
+    admit="q_i <= 10 cells + sent / 100", queue_state={"sent": 0}, on_departure={"sent": "sent + 1"}
+)
+
+
+class Moody(ct.PythonMemoryPolicy):
+    asked = 0
+
+    def admit(self, view, queue):
+        Moody.asked += 1
+        return Moody.asked % 7 > 0
+
+
+class Faulty(ct.PythonMemoryPolicy):
+    """Breaks a rule, chosen by a setting."""
+
+    fault = "none"
+
+    def start(self, pool):
+        if self.fault == "start":
+            raise KeyError(pool.name)
+
+    def on_arrival(self, view, queue):
+        if self.fault == "arrival":
+            raise ValueError(view.now)
+
+    def on_departure(self, view, queue):
+        if self.fault == "departure":
+            raise ValueError(queue)
+
+    def admit(self, view, queue):
+        return "yes" if self.fault == "text" else True
+
+    def push_out(self, view, queue):
+        return {"far": 99, "word": "longest", "negative": -1}.get(self.fault)
+
+
+def fingerprint(policy, engine="fast", **changes) -> str:
+    settings = {POOL: policy, "duration": "150ms", "switch.sw.memory.cells": 300, **changes}
+    return ct.run(ct.load("memory-formula", settings=settings), engine=engine).fingerprint
+
+
+@pytest.mark.parametrize(
+    "native, others",
+    [
+        (ct.DynamicThreshold(alpha=1.0), [ct.MemoryFormula(admit="q_i + 1 <= B - Q"), Dynamic()]),
+        (ct.LongestQueueDrop(), [ct.MemoryFormula(admit="true", push_out="q_i + arriving"), Longest()]),
+        (ct.LongestQueueDrop(variant="head_highest"), [LongestHead()]),
+        (ct.MemoryFormula(**RANK), [RankDT()]),
+        (SENT, [Sent()]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_memory_policy_as_formula_or_class_gives_the_run_of_the_native_policy_on_both_engines(native, others):
+    expected = fingerprint(native)
+    assert expected != fingerprint(ct.CompleteSharing())
+    for policy in (native, *others):
+        assert {fingerprint(policy), fingerprint(policy, "reference")} == {expected}
+
+
+def test_a_memory_policy_class_can_be_saved_compared_and_swept(tmp_path):
+    base = ct.load("memory-formula", settings={"duration": "20ms"})
+    given = [ct.DynamicThreshold(alpha=0.5), Dynamic(alpha=0.5), RankDT()]
+    with pytest.warns(ct.CelltrainWarning, match="give the same runs"):
+        compared = ct.compare(base, vary={POOL: given}, seeds=2)
+    assert (compared.fingerprints[0] == compared.fingerprints[1]).all()
+    assert (compared.fingerprints[0] != compared.fingerprints[2]).any()
+    ct.save(ct.load("memory-formula", settings={POOL: Dynamic(alpha=0.5), "duration": "20ms"}), tmp_path / "mine.toml")
+    assert ct.run(tmp_path / "mine.toml").fingerprint == compared.fingerprints[1, 0, 0]
+    path = f"{POOL}.python.settings.alpha"
+    store = ct.sweep(
+        tmp_path / "mine.toml", over={path: [0.25, 1.0]}, seeds=1, measures=["efficiency"], store=tmp_path / "store"
+    )
+    assert len(store.table()) == 2
+
+
+@pytest.mark.parametrize(
+    "fault, words",
+    [
+        ("start", "Faulty cannot be created for the pool sw/main: KeyError: 'sw/main'"),
+        ("arrival", r"Faulty.on_arrival\(view, \d\) for sw/main at [\d.]+ s: ValueError: \d"),
+        ("departure", r"Faulty.on_departure\(view, \d\) for sw/main at [\d.]+ s: ValueError: \d"),
+        ("text", r"Faulty.admit\(view, \d\) for .*: TypeError: admit returned 'yes', but must return True or False"),
+        ("far", r"Faulty.push_out\(view, \d\) for .*: ValueError: push_out returned 99, but must return None or the"),
+        ("word", "push_out returned 'longest', but must return None or the number of a queue that can lose a cell: "),
+        ("negative", "push_out returned -1, but"),
+    ],
+)
+def test_an_error_of_a_memory_policy_class_names_the_class_the_method_and_the_value(fault, words):
+    with pytest.raises(ct.ScenarioError, match=words):
+        fingerprint(Faulty(fault=fault))
+    assert fingerprint(Faulty()) == fingerprint(ct.CompleteSharing())
+
+
+class Empty(ct.PythonMemoryPolicy):
+    pass
+
+
+class Middle(Dynamic):
+    push_out_end = "middle"
+
+
+class OfPort(ct.PythonPolicy):
+    def admit(self, view, vc):
+        return True
+
+
+def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
+    with pytest.raises(ct.ScenarioError, match="alfa = 3 is not a setting; did you mean alpha"):
+        Dynamic(alfa=3)
+    for name, words in {
+        "Empty": "has no admit(self, view, queue)",
+        "Middle": "has push_out_end = 'middle', which is not an end of a queue",
+        "OfPort": "is a policy of ports (a subclass of celltrain.PythonPolicy), but here a policy of memories is needed",
+        "Nobody": "is not a class of",
+    }.items():
+        with pytest.raises(ct.ScenarioError, match=re.escape(words)):
+            ct.load("memory-formula", settings={POOL: {"python": {"class": f"{__name__}:{name}"}}})
+    with pytest.raises(ct.ScenarioError, match=r"is a policy of memories .*, but here a stack is needed"):
+        ct.load("lan-epd", settings={"stack": {"python": {"class": f"{__name__}:Dynamic"}}})
+    with pytest.raises(ct.ScenarioError, match=r"is a policy of memories .*, but here a policy of ports is needed"):
+        ct.load("lan-epd", settings={"port.bottleneck.policy": {"python": {"class": f"{__name__}:Dynamic"}}})
+
+
+def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests_and_queries():
+    answer = ct.vet(ct.MemoryFormula(**RANK), scenarios=["switch"], seeds=2)
+    assert [check["check"] for check in answer["conformance"]] == [
+        "never_above_capacity",
+        "counts_equal_a_recount",
+        "same_seed_same_answers",
+        "admits_into_an_empty_buffer",
+        "both_engines_agree",
+        "every_run_ends",
+        "carries_half_of_complete_sharing",
+    ]
+    assert all(check["holds"] for check in answer["conformance"])
+    assert list(answer["beside"]) == ["longest_queue_drop", "dynamic_threshold", "abm", "occamy"]
+    for other, differences in answer["differences"].items():
+        for name, difference in differences.items():
+            expected = answer["metrics"][name]["mean"] - answer["beside"][other][name]["mean"]
+            assert difference["mean"] == pytest.approx(expected)
+    assert {"short_slowdown", "switch.query_ms", "switch.timeouts"} <= set(answer["metrics"])
+
+
+def test_vetting_finds_dead_and_unrepeatable_memory_policies():
+    quick = {"scenarios": ["switch"], "beside": [], "seeds": 1}
+
+    def failed(policy) -> dict[str, str]:
+        checks = ct.vet(policy, **quick)["conformance"]
+        return {check["check"]: check["evidence"] for check in checks if not check["holds"]}
+
+    with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
+        dead = failed({"formula": {"admit": "q_i < 0.1 * Q"}})
+    assert set(dead) == {"admits_into_an_empty_buffer", "carries_half_of_complete_sharing"}
+    assert "while the pool is empty: q_i < 0.1 * Q is 0 < 0" in dead["admits_into_an_empty_buffer"]
+    assert {"same_seed_same_answers", "both_engines_agree"} <= set(failed(Moody()))
+    with pytest.raises(ct.ScenarioError, match=r"Faulty\.on_arrival"):
+        ct.vet(Faulty(fault="arrival"), **quick)
+
+
+def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
+    for one, other in standard.MEMORIES.pairs:
+        first, second = ({**standard.MEMORY_SCENARIOS[name], "tcp": None} for name in (one, other))
+        without = [{**each, "port": {**each["port"]["default"], "marking": None}} for each in (first, second)]
+        assert without[0] == without[1] and standard.tcp_of(one) != standard.tcp_of(other)
+
+
+@pytest.mark.parametrize(
+    "formula, kind, words",
+    [
+        ('admit = "q_i + 1 <= B - Q"', "memory policy", "nothing is wrong"),
+        ('admit = "X <= 0.9 * K"', "port policy", "nothing is wrong"),
+        (
+            'admit = "q_i < 0.1 * Q"',
+            "memory policy",
+            "refuses every cell while the pool is empty: q_i < 0.1 * Q is 0 < 0",
+        ),
+        ('admit = "q_i + 1 <= alfa * (B - Q)"', "", "does not know alfa; choose from B, N, Q"),
+        ('admit = "Y + 1 <= alfa * (K - X)"', "", "does not know alfa; choose from X, K, Y"),
+        ('admit = "N > 2"\nqueue_state = 3', "", "policy.formula.queue_state"),
+        ('admit = "q_i < 3 and Q < B"\nvc_state = { a = 1 }', "", "known keys: admit, constants, on_arrival"),
+        ('admit = "q_i < 3"\npush_out_end = "head"', "", "policy.formula.push_out_end chooses the cell"),
+    ],
+)
+def test_checking_a_policy_file_tries_both_languages_and_reports_faults_in_the_nearer_one(
+    celltrain, tmp_path, formula, kind, words
+):
+    path = tmp_path / "mine.toml"
+    path.write_text(f"[policy.formula]\n{formula}\n")
+    done = celltrain("check", str(path))
+    if kind:
+        assert done.code == 0 and f"the {kind} mine" in done.out
+        assert words in done.out + done.err
+    else:
+        is_refused(done, [words])
+        assert "switch" not in done.err.replace("switches", "")
+
+
+def test_a_fault_in_the_file_of_a_memory_policy_that_a_pattern_of_switches_uses_names_the_file(celltrain, tmp_path):
+    """Regression: the key of such a fault has quotes, which its path has not."""
+    path = tmp_path / "mine.toml"
+    path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
+    for command in (("run",), ("compare", "--seeds", "1")):
+        option = "--set" if command == ("run",) else "--vary"
+        done = celltrain(command[0], "leaf-spine-web-search", *command[1:], option, f"{ALL_POOLS}=@{path}")
+        is_refused(done, ["mine.toml:2: policy.formula.admit"])
+
+
+def test_settings_replace_those_of_any_vetted_policy(celltrain, tmp_path):
+    """Regression: settings of a class, or of a policy given by name, were ignored."""
+    changed = standard.policy_of("fba:z=0.5", {"port.bottleneck.policy.fba.z": 0.7})
+    assert changed.table == {"fba": {"z": 0.7}}
+    path = tmp_path / "mine.toml"
+    path.write_text('[policy.formula]\nadmit = "q_i < a * B"\nconstants.a = 0\n')
+    setting = f"{ALL_POOLS}.formula.constants.a=1"
+    assert "warning" in celltrain("check", str(path)).err
+    assert "warning" not in celltrain("check", str(path), "--set", setting).err
+    is_refused(celltrain("check", str(path), "--set", "duration=1s"), [f"paths begin with {standard.PATH}, or with"])
+
+
+def names(page: str) -> set[str]:
+    """Returns the names in the first columns of the tables of a page."""
+    return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_words_that_identify_one_of_the_two_languages_do_not_occur_in_the_other():
+    port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
+    assert not port & memory
+    keys = {
+        kind: {field.validation_alias or name for name, field in cls.model_fields.items()}
+        for kind, cls in (("port", ct.Formula), ("memory", ct.MemoryFormula))
+    }
+    for own, other, kind, page in (
+        (port, memory, "port", "docs/models/formula.md"),
+        (memory, port, "memory", "docs/models/memory_formula.md"),
+    ):
+        known = names(page) | keys[kind] | ({"random"} if kind == "port" else set())
+        assert own <= known
+        assert not other & known
