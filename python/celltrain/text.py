@@ -23,8 +23,8 @@ MOST_CELL = 32_767
 #: Problem reported for a text that cannot be encoded in UTF-8.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
-# Characters that begin a formula in a spreadsheet, the mark that prevents that, and numbers, which may begin with such
-# a character.
+# A cell of a spreadsheet that begins with one of these characters is a formula, unless the mark precedes it. Numbers need
+# no mark.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
 _MARK = "'"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -25,7 +25,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
 
-def test_the_make_target_campaign_lists_every_campaign_that_pages_and_workflows_name():
+def test_make_campaign_knows_every_campaign_that_is_named_in_pages_or_workflows():
     import campaign
 
     listed = subprocess.run([sys.executable, campaign.__file__], capture_output=True, text=True, check=True).stdout

@@ -147,7 +147,7 @@ def test_the_plot_of_a_shared_memory_stacks_its_queues_and_shows_the_threshold(s
 
 def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(shared, tmp_path):
     assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
-    with pytest.raises(ct.InputError, match="is not a memory of this network"):
+    with pytest.raises(ct.InputError, match="is not a packet memory of a switch in this network"):
         shared.plot.memory("other")
     with pytest.raises(ct.InputError, match="is not a side of the memory sw; "):
         shared.plot.memory("sw", side="ingress")

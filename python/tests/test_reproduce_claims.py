@@ -82,7 +82,7 @@ def test_the_claim_test_difference_accepts_differences_equal_to_its_limits(
     assert holds(test, POLICIES) is expected
 
 
-def test_the_claim_test_ratio_divides_the_means() -> None:
+def test_a_claim_about_a_ratio_is_judged_by_the_quotient_of_the_means() -> None:
     test = {"form": "ratio", "quantity": "efficiency", "a": EPD, "b": UBR}
     assert holds({**test, "low": 1.2, "high": 1.2}, POLICIES) is True
     assert holds({**test, "low": 1.21}, POLICIES) is False

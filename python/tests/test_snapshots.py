@@ -108,7 +108,6 @@ explain epd
 explain efficiency
 explain fba
 explain lan-epd
-explain abr
 """
 
 FAULTY = """\

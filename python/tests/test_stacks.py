@@ -506,7 +506,7 @@ def test_a_stack_that_floods_its_host_with_packets_ends_the_run_with_a_count_of_
         ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
 
 
-def test_losses_of_a_python_stack_are_chosen_by_one_rule_or_a_list_of_rules():
+def test_packet_losses_for_a_tcp_stack_in_python_are_given_as_one_rule_or_a_list_of_rules():
     loss = ct.Loss(flow="tcp1", packets=[3])
     without = ct.run(hosting(Windowed())).fingerprint
     found = set()

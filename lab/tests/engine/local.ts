@@ -14,7 +14,7 @@ interface Request {
   limits?: { seconds: number };
 }
 
-/** Raises the time limit of a request so that busy machines pass, unless the limit itself is under test. */
+/** Raises the time limit of a request so that tests also pass on busy machines, unless the limit itself is under test. */
 function patient(request: Request): Request {
   const { limits } = request;
   return limits !== undefined && limits.seconds >= 10 ? { ...request, limits: { ...limits, seconds: 1e6 } } : request;

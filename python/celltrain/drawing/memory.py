@@ -71,7 +71,7 @@ def of(
     """
     names = [row["name"] for row in answer["memories"]]
     if name is not None:
-        one_of("name", "a memory of this network", name, names)
+        one_of("name", "a packet memory of a switch in this network", name, names)
     blocks = [
         _block(row, _queues_of(row["name"], names, answer["queues"]), recorded, thresholds, side)
         for row in answer["memories"]

@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of
         // One of the last two cells taken has been put back, so only one more can follow. Earlier cells were taken
         // before the rate changed.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early can be put back"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
     }
 }
 

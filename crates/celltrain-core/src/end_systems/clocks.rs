@@ -78,7 +78,7 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
-/// The largest drift of a clock is one part in this number, as of a real clock.
+/// A clock drifts by at most one part in this number, as real clocks do.
 const DRIFT: u64 = 10_000;
 
 /// Placeholder for a host without a clock.

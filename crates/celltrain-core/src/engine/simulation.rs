@@ -341,7 +341,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         loop {
             let next = self.next_event().unwrap_or(Time::NEVER);
             let step = match self.probe.next_snapshot().filter(|&at| at < next && at < until) {
-                // A snapshot may schedule an event before the previous next event.
+                // A snapshot may schedule an event that comes before the event found above.
                 Some(at) => Advance { until: at, snapshots_end: at + Span(1) },
                 None => Advance::to(next),
             };

@@ -149,8 +149,8 @@ test("a scenario that exceeds the memory limit gets a message and a button that 
     },
     [of(5), of(1005)],
   );
-  // A run may use three quarters of the limit, which is 1 GiB, or 3.5 GiB once raised. The checker's lower bound for
-  // this scenario lies between these two. It is about an eighth of the memory that the run reserves.
+  // The memory limit is 1 GiB, or 3.5 GiB if raised, and a run may use three quarters of it. Only the raised limit
+  // suffices for this scenario. The checker's lower bound is about an eighth of the memory that the run reserves.
   const each = ((bytes[1] ?? 0) - (bytes[0] ?? 0)) / 1000;
   assert.ok(each > 100, String(bytes));
   const small = (bytes[0] ?? 0) / (0.6 * 2 ** 30);

@@ -284,7 +284,7 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
     ] {
         let begin = format!("<!-- table: {table} -->\n");
         let start = written.find(&begin).expect("the page has a mark at which the table begins") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("the page has a mark at which the table ends");
+        let end = start + written[start..].find("<!-- end -->").expect("the page has a comment that marks the end of the table");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
