@@ -283,8 +283,8 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
         ("operators", rows("operator", operators)),
     ] {
         let begin = format!("<!-- table: {table} -->\n");
-        let start = written.find(&begin).expect("the page has a mark at which the table begins") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("the page has a comment that marks the end of the table");
+        let start = written.find(&begin).expect("the page has the comment that begins the table") + begin.len();
+        let end = start + written[start..].find("<!-- end -->").expect("the page has the comment that ends the table");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
