@@ -68,6 +68,7 @@ pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     let units: &[&str] = match kind {
         "rate" => &["Mbps", "Mbps", "kbps", "bps", "Gbps"],
         "time" => &["ms", "ms", "us", "ns", "ps", "s"],
+        "response time" => &["us", "ns", " quanta", " quanta", "s"],
         "size" => &["B", "B", "kB", "MB"],
         _ => panic!("{kind} is not a known kind of quantity"),
     };
