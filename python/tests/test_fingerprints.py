@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 
 # The first simulated second, as in the Rust test that maintains the table.
 DURATION = "1s"
+#: Duration of scenarios with requests.
+OF_REQUESTS = "60ms"
 TABLE = ROOT / "crates" / "celltrain-scenario" / "tests" / "fingerprints.csv"
 
 
@@ -36,7 +38,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
         name = path.rpartition("/")[2].removesuffix(".toml")
         scenario = Reading.of_core(_core.parse(_core.data(path), path)).scenario
         # Networks with requests run for their own time, as in the Rust test.
-        duration = scenario["duration"] if scenario.get("requests") else DURATION
+        duration = OF_REQUESTS if scenario.get("requests") else DURATION
         found[name] = _core.Scenario(json.dumps({**scenario, "duration": duration}))
     assert {name for name, _ in table} == set(found)
     return found

@@ -23,11 +23,11 @@ WRED = {
 
 
 def configured(tmp_path: Path, **changes: dict) -> Path:
-    """Writes a folder of a Tomahawk 5 with eight ports, and a pool that is small enough to fill."""
+    """Writes a folder of a Tomahawk 5 with eight ports, and pools that are small enough to fill."""
     table = config_db(ports=8)
-    for name in ("ingress_lossless_pool", "egress_lossless_pool"):
-        table["BUFFER_POOL"][name]["size"] = "12000000"
-    table["BUFFER_POOL"]["ingress_lossless_pool"]["xoff"] = "3000000"
+    table["BUFFER_POOL"]["ingress_lossless_pool"].update(size="12000000", xoff="3000000")
+    # The egress side must also have room for the cells in headroom.
+    table["BUFFER_POOL"]["egress_lossless_pool"]["size"] = "15000000"
     folder = write(tmp_path / "switch", {**table, **changes})
     (folder / "pg_profile_lookup.ini").write_text(LOOKUP)
     return folder

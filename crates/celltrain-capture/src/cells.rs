@@ -10,10 +10,10 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 
 use crate::outcomes::Names;
+use crate::outside::Outside;
 use crate::own_packet::OwnPacket;
 use crate::sink::Writing;
 use crate::tracker::{CellTracker, Followed};
-use crate::watch::Outside;
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 

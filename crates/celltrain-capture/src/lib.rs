@@ -53,6 +53,7 @@ pub mod codec;
 mod connections;
 mod ethernet;
 mod outcomes;
+mod outside;
 mod own_packet;
 mod pcapng;
 pub mod selection;

@@ -18,6 +18,7 @@ use crate::cells::Cells;
 use crate::choice::CaptureChoice;
 use crate::connections::{Connections, chosen_flows};
 use crate::outcomes::{FrameOutcomes, Names, Waiting};
+use crate::outside::Outside;
 pub use crate::own_packet::OwnPacket;
 use crate::selection::{Selected, listed};
 use crate::sink::{Writing, blocks};
@@ -51,17 +52,6 @@ pub struct Destination<'a> {
     pub stopped: &'a AtomicBool,
 }
 
-/// First and last time, in nanoseconds, of the packets or cells that only the window excludes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outside(Option<[u64; 2]>);
-
-impl Outside {
-    pub(crate) fn add(&mut self, time_ns: u64) {
-        let first = self.0.map_or(time_ns, |[first, _]| first);
-        self.0 = Some([first, time_ns]);
-    }
-}
-
 /// Contents of a capture that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
@@ -86,7 +76,7 @@ impl Ended {
             return Ok(self.packets);
         }
         let what = self.what;
-        Err(match self.outside.0 {
+        Err(match self.outside.times() {
             None => format!("the capture would be empty: the run has no chosen {what}"),
             Some(times) => {
                 let [first, last] = times.map(|time_ns| time_ns as f64 / NS_PER_SECOND as f64);

@@ -45,6 +45,14 @@ const SECOND: f64 = 1e12;
 /// An ordered pair of hosts: the sender and the receiver.
 type Ends = (NodeIndex, NodeIndex);
 
+impl Scenario {
+    /// Returns the real transport stack of a group of requests; `None` if the simulation sends their data itself.
+    pub fn stack_of_group(&self, name: &str) -> Option<&StackConfig> {
+        let (_, _, table) = Table::all(self).find(|(_, own, _)| *own == name)?;
+        table.stack(self)
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(crate) enum Table<'a> {
     Requests(&'a RequestOptions),

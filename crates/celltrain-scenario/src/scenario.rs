@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
-use crate::requests::Table;
 use crate::stack::StackConfig;
 use crate::topology::Topology;
 
@@ -401,12 +400,6 @@ impl Scenario {
         let Some(own) = own else { return self.stack.as_ref() };
         let is_own = own.tcp.is_some() || own.traffic.as_ref().and_then(TrafficConfig::packets).is_some();
         own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
-    }
-
-    /// Returns the real transport stack of a group of requests; `None` if the simulation sends their data itself.
-    pub fn stack_of_group(&self, name: &str) -> Option<&StackConfig> {
-        let (_, _, table) = Table::all(self).find(|(_, own, _)| *own == name)?;
-        table.stack(self)
     }
 
     /// Returns whether connections open during the run.

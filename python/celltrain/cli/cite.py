@@ -12,7 +12,7 @@ from celltrain.cli import shell
 from celltrain.papers.paper import PAPER, Description, describe, load
 
 #: Title and authors, as in CITATION.cff, and the date of the last release.
-TITLE = "celltrain: a cell-accurate simulator of TCP over ATM and packet switches"
+TITLE = "celltrain: a cell-accurate simulator of TCP and real stacks over packet switches and ATM"
 AUTHORS = "The celltrain developers"
 RELEASED = "2026-11-23"
 #: Forms of the text that says where a paper was published, with the type and the fields of its entry.

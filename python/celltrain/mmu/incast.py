@@ -15,7 +15,7 @@ from celltrain.errors import CelltrainWarning, InputError
 from celltrain.mmu.arithmetic import Limits
 from celltrain.mmu.configuration import Loaded, load
 from celltrain.mmu.generations import Generation
-from celltrain.mmu.network import BYTES, MTU, SENDERS, Question, Written, written
+from celltrain.mmu.network import BYTES, MTU, SENDERS, Question, Written, is_whole_pool, written
 from celltrain.model import shipped
 from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, Carded, Grid
@@ -52,8 +52,9 @@ class Peak:
 
     place: str
     cells: int
-    threshold_cells: int
-    """Its threshold if it and others of its kind are filled to the same level."""
+    threshold_cells: int | None
+    """Its threshold if it and others of its kind are filled to the same level; None if its threshold is the whole pool
+    and packets in headroom may exceed it."""
     equal: int
     """Number of queues or groups that are filled for this threshold: 1 if it does not depend on the others."""
 
@@ -146,7 +147,8 @@ class Incast(Carded):
 
         for peak in self.peaks:
             add(f"largest {peak.place}", peak.cells)
-            add(f"  its threshold{f', {peak.equal} equal groups' if peak.equal > 1 else ''}", peak.threshold_cells)
+            if peak.threshold_cells is not None:
+                add(f"  its threshold{f', {peak.equal} equal groups' if peak.equal > 1 else ''}", peak.threshold_cells)
         add("most in the memory", self.memory_cells)
         if self.first is not None:
             word = "drop" if self.first.event == "dropped" else "pause"
@@ -373,6 +375,8 @@ def _peaks(made: Written, queues: Sequence[Mapping[str, Any]]) -> list[Peak]:
             place = _place(most["side"], most["name"].removeprefix(f"{memory}/").rpartition("/")[0])
             equal = 1 if limits.alpha is None else count
             threshold = limits.together(count) if equal > 1 else limits.share + limits.reserve
+            if most["side"] == "egress" and made.question.is_lossless and is_whole_pool(limits):
+                threshold = None
             found.append(Peak(place=place, cells=most["max_cells"], threshold_cells=threshold, equal=equal))
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -342,7 +342,12 @@ def _memory(
         pool, name = f"pool.{first.shared.pool}", division.switch.profile[first.profile].pool
         yield f"\n[{table}.pool.{toml_key(name)}]\n"
         yield _line("side", side)
-        yield _line("cells", first.shared.cells, f"{key(f'{pool}.size')}; celltrain mmu thresholds has the sum")
+        if has_room := question.is_lossless and side == "egress":
+            room = size - sum(limits.reserve for _, limits, _ in entries)
+            yield _line("cells", room, "the memory: packets in headroom also wait in queues of the egress side")
+        else:
+            room = first.shared.cells
+            yield _line("cells", room, f"{key(f'{pool}.size')}; celltrain mmu thresholds has the sum")
         if question.is_lossless and side == "ingress" and first.shared.headroom:
             yield _line("headroom", first.shared.headroom, key(f"{pool}.xoff"))
         if first.alpha is None:
@@ -358,7 +363,14 @@ def _memory(
             yield _line("pool", name)
             if len(alike) > 1:
                 yield _line("ports", links)
+            if has_room and is_whole_pool(limits):
+                limits = replace(limits, share=room)
             yield from _entry(division, question, limits, key)
+
+
+def is_whole_pool(limits: Limits) -> bool:
+    """Returns whether a threshold is the whole pool, as is usual for lossless queues. It refuses nothing."""
+    return limits.alpha is None and limits.share >= limits.shared.cells
 
 
 def _cells(of_queues: Iterable[Limits]) -> int:

@@ -1,5 +1,6 @@
 //! Engines, which move the cells and advance time. The models do not depend on them.
 
+mod checks;
 pub mod fast;
 mod hosted;
 mod predictions;

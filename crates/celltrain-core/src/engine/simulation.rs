@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::checks::Checks;
 use super::{Advance, Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
 use crate::cancellation::CancellationToken;
 use crate::end_systems::{Delivered, EndSystems, InjectedFrame};
@@ -10,7 +11,6 @@ use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe, Queues};
 use crate::units::{Clock, Span, Time};
-use crate::until::Checks;
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///

@@ -8,6 +8,7 @@
 mod calendar;
 mod port;
 mod stored;
+mod waiting;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 

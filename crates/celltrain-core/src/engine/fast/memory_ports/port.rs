@@ -21,6 +21,7 @@ use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
 
 use super::stored::Stored;
+use super::waiting::Waiting;
 
 /// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
 /// that arrives up to that instant is known.
@@ -47,13 +48,6 @@ pub(in crate::engine::fast) struct MemoryPort {
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
-}
-
-pub(super) enum Waiting {
-    /// First in, first out.
-    Fifo(VecDeque<Cell>),
-    /// Cells leave in the order that a scheduler decides.
-    Scheduled(Box<CellQueues>),
 }
 
 impl MemoryPort {

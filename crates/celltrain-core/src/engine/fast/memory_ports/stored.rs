@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::port::Waiting;
+use super::waiting::Waiting;
 use super::{ArrivingVc, MemoryPort, Room, Switch};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::engine::fast::output::Arrival;
