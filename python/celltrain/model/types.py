@@ -1936,7 +1936,7 @@ Sizes: TypeAlias = str | tuple[Annotated[tuple[float, float], Field(max_length=2
 
 
 class Requests(Model):
-    """Requests that arrive at random times. Each is a separate TCP connection from one host to another."""
+    """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
 
     destinations: tuple[str, ...] = Field(
         default=("*",), description="Hosts that receive, by name, range or pattern. Default: all hosts."
@@ -1960,7 +1960,7 @@ class Requests(Model):
         default=None,
         description="Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.",
     )
-    tcp: Tcp | None = Field(default=None, description="TCP of these requests; the TCP of all flows when absent.")
+    tcp: Tcp | None = Field(default=None, description="TCP of these requests. Default: the TCP of all flows.")
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
@@ -2869,7 +2869,7 @@ class Scenario(Experiment):
             "Connections that open at random times, send a number of bytes and close. Each named group is a table."
         ),
     )
-    seed: int = Field(default=1, ge=0, description="Seed for all random choices. The same seed gives the same run.")
+    seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
     stack: Stack | None = Field(
         default=None,
         description=(
