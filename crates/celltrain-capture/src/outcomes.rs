@@ -1,4 +1,4 @@
-//! Descriptions of what happened to frames, and the packets that wait for such a description. A packet waits because
+//! Descriptions of the outcomes of frames, and the packets that wait for such a description. A packet waits because
 //! its comment, written together with the packet, contains the description.
 
 use std::collections::{BTreeMap, VecDeque};

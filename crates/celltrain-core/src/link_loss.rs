@@ -144,7 +144,7 @@ impl LossCounters {
     }
 }
 
-/// How many packets or cells a rule could have selected in a run, and how many it selected.
+/// Numbers of packets or cells that a rule could have selected in a run, and that it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
     /// Packets or cells that reached the end of the link. For a byte rule: number of the flow's bytes up to the last

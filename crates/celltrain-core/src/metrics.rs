@@ -423,7 +423,7 @@ impl FinalState<'_> {
     }
 
     fn conserve(&self, is_whole: bool) -> CellTotals {
-        // After a merge, the cells of branches cannot be told apart, so they are counted together.
+        // After a merge, the branch of a cell is unknown, so the cells of all branches are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];

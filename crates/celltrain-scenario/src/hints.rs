@@ -4,8 +4,8 @@ use celltrain_core::cancellation::CancellationToken;
 
 use crate::fault::{KeyFault, nearest};
 
-/// Suggests the name that was probably meant. Gives no suggestions if there are many faults: so many are unlikely to be
-/// typos, and each search takes time.
+/// Suggests the name that was probably meant. Gives no suggestions if there are many faults, because these are
+/// unlikely to be typos, and each search takes time.
 pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,

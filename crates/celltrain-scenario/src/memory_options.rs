@@ -32,7 +32,7 @@ pub struct MemoryOptions {
     /// Settings of individual queues and priority groups. The first entry that matches a queue applies to it.
     #[serde(default)]
     pub queue: Vec<QueueOptions>,
-    /// What happens to a frame whose first cell finds no room.
+    /// The treatment of a frame whose first cell finds no room.
     #[serde(default)]
     pub frames: FrameAdmission,
     /// The buffer that the policies of the ports see.

@@ -68,7 +68,7 @@ pub struct Table {
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 to 4294967295)"))]
     pub every: Option<u32>,
-    /// What happens to a cell of an admitted frame that finds no room.
+    /// The losses if a cell of an admitted frame finds no room.
     #[serde(default)]
     pub when_full: WhenFull,
 }
@@ -76,7 +76,7 @@ pub struct Table {
 /// The table of a scenario. It is boxed because every port stores an enum of the size of its largest variant.
 pub type Config = Box<Table>;
 
-/// What happens to a cell of an admitted frame that finds no room.
+/// The losses if a cell of an admitted frame finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {

@@ -313,7 +313,7 @@ pub struct Decision {
     pub probability: Option<f64>,
 }
 
-/// What happens to a cell that finds no room although its frame was admitted.
+/// The losses if a cell finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// Only this cell is lost. Later cells of the frame enter when there is room.

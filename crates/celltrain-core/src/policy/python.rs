@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// What happens to a cell of an admitted frame that finds no room. Default: the class decides.
+    /// The losses if a cell of an admitted frame finds no room. Default: the class decides.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }

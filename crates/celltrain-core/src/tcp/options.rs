@@ -53,7 +53,7 @@ pub struct TcpOptions {
     pub slow_start: SlowStart,
     /// Effect on cwnd of a pause without outstanding data. Default: determined by `rules`.
     pub after_idle: Option<AfterIdle>,
-    /// What the receiver does with segments beyond a gap.
+    /// The receiver's treatment of segments beyond a gap.
     pub out_of_order: OutOfOrder,
     /// When the receiver acknowledges segments that arrive in order.
     pub delayed_acks: DelayedAcks,
@@ -345,7 +345,7 @@ pub enum AfterIdle {
     SlowStart,
 }
 
-/// What the receiver does with segments beyond a gap.
+/// The receiver's treatment of segments beyond a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfOrder {

@@ -35,7 +35,7 @@ export const MOST_CHARACTERS = 200_000;
 /** Maximum total number of lines in all texts, since a file of a few kilobytes can consist of newlines. */
 export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
-/** Maximum number of settings in a comparison. With more, colours could not be told apart. */
+/** Maximum number of settings in a comparison. With more, their colours would be too similar. */
 export const MOST_SETTINGS = 8;
 const MARK = "v1.";
 
