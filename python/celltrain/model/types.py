@@ -502,7 +502,7 @@ OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
 """The window that the receiver advertises while it keeps out-of-order segments (A-64)."""
 
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
-"""What the receiver does with segments beyond a gap (A-19)."""
+"""The receiver's treatment of segments beyond a gap (A-19)."""
 
 PartialAckTimer: TypeAlias = Literal["first", "every"]
 """Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."""
@@ -668,7 +668,7 @@ class TcpOptions(Model):
         description="The window that the receiver advertises while it keeps out-of-order segments (A-64).",
     )
     out_of_order: OutOfOrder = Field(
-        default="keep", description="What the receiver does with segments beyond a gap (A-19)."
+        default="keep", description="The receiver's treatment of segments beyond a gap (A-19)."
     )
     pacing_rate: str | None = Field(
         default=None,
@@ -1685,7 +1685,7 @@ FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
 WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
-"""What happens to a cell of an admitted frame that finds no room."""
+"""The losses if a cell of an admitted frame finds no room."""
 
 
 class Formula(Model):
@@ -1732,7 +1732,7 @@ class Formula(Model):
         default_factory=dict, description="State variables of each VC, by name, each with its initial value."
     )
     when_full: WhenFull = Field(
-        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+        default="lose_rest_of_frame", description="The losses if a cell of an admitted frame finds no room."
     )
 
 
@@ -1749,8 +1749,7 @@ class Python(Model):
     )
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
     when_full: WhenFull | None = Field(
-        default=None,
-        description="What happens to a cell of an admitted frame that finds no room. Default: the class decides.",
+        default=None, description="The losses if a cell of an admitted frame finds no room. Default: the class decides."
     )
 
 
@@ -2286,7 +2285,7 @@ class MemoryOptions(Model):
 
     cells: int = Field(ge=1, description="Number of cells that fit into the memory, including reserves and headrooms.")
     frames: FrameAdmission = Field(
-        default="cells", description="What happens to a frame whose first cell finds no room."
+        default="cells", description="The treatment of a frame whose first cell finds no room."
     )
     pause_response: str | None = Field(
         default=None,
