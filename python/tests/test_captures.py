@@ -514,13 +514,6 @@ def test_a_capture_contains_the_packets_and_the_handshake_of_requests(celltrain:
     assert b"opens q0" in file.read_bytes()
 
 
-def test_the_run_command_reports_that_a_capture_has_no_packets(celltrain: Command, small: Path, tmp_path: Path) -> None:
-    file = tmp_path / "run.pcapng"
-    answer = celltrain("run", small, "--pcap", file, "--window", "0ns:1ns")
-    assert answer.code == 0
-    assert f"wrote {file}: no packets in the window" in answer.out
-
-
 def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]

@@ -374,7 +374,7 @@ def _peaks(made: Written, queues: Sequence[Mapping[str, Any]]) -> list[Peak]:
         if limits is not None and most is not None:
             place = _place(most["side"], most["name"].removeprefix(f"{memory}/").rpartition("/")[0])
             equal = 1 if limits.alpha is None else count
-            threshold = limits.together(count) if equal > 1 else limits.share + limits.reserve
+            threshold: int | None = limits.together(count) if equal > 1 else limits.share + limits.reserve
             if most["side"] == "egress" and made.question.is_lossless and is_whole_pool(limits):
                 threshold = None
             found.append(Peak(place=place, cells=most["max_cells"], threshold_cells=threshold, equal=equal))

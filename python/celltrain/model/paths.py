@@ -120,7 +120,7 @@ def follow(path: str) -> Key:
         quantity = None
     return Key(
         path=path,
-        quantity=QUANTITIES.get(quantity),
+        quantity=QUANTITIES.get(str(quantity)),
         whole="integer" in kinds and "number" not in kinds,
         unit=next((str(one["x-unit"]) for one in every if "x-unit" in one), ""),
         meaning=" ".join(next((one["description"] for one in place if "description" in one), "").split()),
