@@ -120,8 +120,8 @@ def written(loaded: Loaded, chip: Generation, question: Question) -> Written:
     count = min(SENDERS, len(others)) if question.senders is None else question.senders
     if count > len(others) or not others:
         problem = (
-            f"is more than the switch has: {len(alike)} of its ports have a {question.kind} priority {priority}, and one of them"
-            f" receives; give at most {len(others)}"
+            f"is more than the switch has: {len(alike)} of its ports have a {question.kind} priority {priority}, and one "
+            f"of them receives; give at most {len(others)}"
         )
         raise InputError.of_option("--senders", count, problem)
     senders = tuple(others[:count])
