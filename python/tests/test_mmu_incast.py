@@ -124,7 +124,7 @@ def test_a_folder_becomes_a_scenario_with_a_host_at_each_port(tmp_path: Path, ce
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--senders", 8], ["--senders = 8", "8 ports", "at most 7"]),
+        (["--senders", 8], ["--senders = 8", "8 of its ports", "at most 7"]),
         (["--port", "Ethernet9"], ["--port = Ethernet9", "did you mean"]),
         (["--priority", 7], ["--priority = 7", "not a lossy priority", "0, 1, 2"]),
         (["--lossless", "--priority", 0], ["not a lossless priority", "3, 4"]),
