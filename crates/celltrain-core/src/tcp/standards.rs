@@ -92,6 +92,10 @@ struct Observed {
     ssthresh: f64,
     /// End of the data that had been sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
+    /// True if a mark lowered ssthresh last, and not a loss.
+    lowered_by_mark: bool,
+    /// Fast retransmits and timeouts so far.
+    losses: u64,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
@@ -123,6 +127,8 @@ impl Observed {
             initial_window: config.options().initial_window.into(),
             congestion: config.options().congestion,
             lowered_at: None,
+            lowered_by_mark: false,
+            losses: 0,
             timer: (0, 0, 0),
             timeouts: 0,
             resent: BTreeSet::new(),
@@ -173,6 +179,7 @@ impl Observed {
     //= test rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     //= test rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
     //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
+    //= test rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
     //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     fn check(&mut self, ticked: bool) -> Result<(), TestCaseError> {
@@ -182,6 +189,8 @@ impl Observed {
         let (una, max) = (self.sender.acknowledged(), self.sender.sent());
         let ssthresh = self.sender.ssthresh();
         let timeouts = self.sender.counters().timeouts;
+        let losses = self.sender.counters().fast_retransmits + timeouts;
+        let by_loss = losses > std::mem::replace(&mut self.losses, losses);
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
             // A formula's flight and cwnd may be as large as before.
@@ -195,8 +204,10 @@ impl Observed {
         }
         if ssthresh.to_bits() != self.ssthresh.to_bits() {
             let again = self.lowered_at.is_some_and(|end| una < end);
-            prop_assert!(!again || is_lost_again, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
-            self.lowered_at = Some(max);
+            let is_loss_after_mark = self.congestion == Congestion::Dctcp && by_loss && self.lowered_by_mark;
+            let is_allowed = !again || is_lost_again || is_loss_after_mark;
+            prop_assert!(is_allowed, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
+            (self.lowered_at, self.lowered_by_mark) = (Some(max), !by_loss);
         }
         self.ssthresh = ssthresh;
         self.max_flight = self.max_flight.max((max - una) as f64 / MSS as f64);

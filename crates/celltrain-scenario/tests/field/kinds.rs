@@ -217,8 +217,11 @@ fn growth(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
 }
 
 //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
-fn one_reduction(_: &Drawn, history: &[Seen]) -> Result<bool, String> {
+//= test rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
+fn one_reduction(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
     let (mut una, mut end, mut lowered_at, mut timed_out_to, mut applied) = (0, 0, None, 0, false);
+    let is_dctcp = CONTROLS[drawn.control].0 == "dctcp";
+    let mut lowered_by_mark = false;
     let mut ssthresh: Option<f64> = None;
     let mut resent = BTreeSet::new();
     for seen in history {
@@ -236,13 +239,18 @@ fn one_reduction(_: &Drawn, history: &[Seen]) -> Result<bool, String> {
         let Some(sender) = seen.sender else { continue };
         if ssthresh.is_some_and(|before| sender.ssthresh < before) {
             let before = ssthresh.unwrap_or_default();
-            if lowered_at.is_some_and(|end| una < end) && !is_lost_again {
+            let is_new = matches!(seen.step, SegmentStep::Acknowledged { kind: AckKind::New, .. });
+            // DCTCP takes a share of the window off for a mark, so a loss still halves it.
+            let is_loss_after_mark = is_dctcp && lowered_by_mark && !(is_new && seen.ecn.echo);
+            let is_again = lowered_at.is_some_and(|end| una < end);
+            if is_again && !is_lost_again && !is_loss_after_mark {
                 return Err(format!(
                     "at {} s, ssthresh falls from {before} to {} in one window",
                     seen.time, sender.ssthresh
                 ));
             }
             (lowered_at, applied) = (Some(end), true);
+            lowered_by_mark = !is_again && seen.ecn.echo;
         }
         ssthresh = Some(sender.ssthresh);
     }

@@ -255,6 +255,7 @@ impl OutputBuffer {
         self.report_to_policy();
         let view = View {
             occupancy: self.occupancy,
+            counted: self.occupancy,
             capacity: self.capacity,
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,

@@ -333,7 +333,7 @@ impl Switch {
             port.occupancy < port.admission.asked_from()
         };
         let arrived = port.admission.on_cell(cell, admits_all);
-        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, place, cell));
+        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, place, cell, class));
         if !passes {
             self.arrive_unwelcome(now, place, cell, class);
             return;
@@ -378,12 +378,13 @@ impl Switch {
 
     /// Asks the policy of a port about a frame whose first cell arrives. Returns whether the frame may enter.
     #[inline(never)]
-    fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell) -> bool {
+    fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> bool {
         let sees_memory = self.rules.policies_see_memory;
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let view = View {
             occupancy: if sees_memory { self.memory.seen_by_policies() } else { port.occupancy },
+            counted: self.memory.counted(port.counted(), class, port.occupancy),
             capacity: port.capacity,
             active_vcs: of_all.unwrap_or(port.counts.active_vcs),
             per_vc: &port.counts.per_vc,

@@ -9,7 +9,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::marking::Marker;
+use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
 use crate::port::CellQueues;
@@ -101,6 +101,11 @@ impl MemoryPort {
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
         self.egress.to_hosts.link
+    }
+
+    /// Returns which waiting cells the port compares with its marking thresholds.
+    pub(super) fn counted(&self) -> Counted {
+        self.marker.as_ref().map_or(Counted::Port, |marker| marker.of)
     }
 
     #[inline]
