@@ -161,9 +161,12 @@ def run(
         log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window)
     if pcap is not None:
         kind = pcap_kind or "ip"
-        # Packets are captured at hosts, so --port does not apply to them. The option is accepted because it also
-        # selects series.
-        at_ports = port if kind.endswith("cells") else None
+        # Packets are captured at hosts, so --port does not apply to them. It may still select series and events.
+        is_of_cells = kind.endswith("cells")
+        if not (is_of_cells or series or events):
+            where = "captures cells, but packets are captured at hosts"
+            _refuse({"--port": port}, f"{where}; choose packets with --flow or --vc, or add --pcap-kind cells")
+        at_ports = port if is_of_cells else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(

@@ -120,13 +120,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.put(host, vc, (bytes, true), tag)
     }
 
-    fn put(
-        &mut self,
-        host: NodeIndex,
-        vc: VcIndex,
-        packet: (u64, bool),
-        tag: u64,
-    ) -> Result<(), SimulationError> {
+    fn put(&mut self, host: NodeIndex, vc: VcIndex, packet: (u64, bool), tag: u64) -> Result<(), SimulationError> {
         let frame = self.simulation.frame(host, vc, packet, tag)?;
         Ok(self.simulation.put(frame, self.token)?)
     }

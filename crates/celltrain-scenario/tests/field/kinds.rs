@@ -202,8 +202,28 @@ fn sent(seen: &Seen) -> Option<(u64, u64, Option<Cause>)> {
 //= test rfc7661#3 "the window counts as used only if it limited what was sent"
 fn growth(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
     let mut flight = 0.0f64;
+    let (mut una, mut end, mut filled_to) = (0, 0, 0);
+    let mut cwnd: Option<f64> = None;
+    let mut is_troubled = false;
     for seen in history {
         let Some(sender) = seen.sender else { continue };
+        end = end.max(sent(seen).map_or(0, |(_, to, _)| to));
+        is_troubled |= seen.ecn.echo || sent(seen).is_some_and(|(.., cause)| cause.is_some());
+        if let SegmentStep::Acknowledged { ack, kind, .. } = seen.step {
+            is_troubled |= kind == AckKind::Duplicate;
+            // During recovery, cwnd also grows by segments that have left the network.
+            if let Some(before) = cwnd.filter(|&before| !is_troubled && sender.cwnd > before && una >= filled_to) {
+                return Err(format!(
+                    "at {} s, cwnd grows from {before} to {}, but the window was not full since byte {una}",
+                    seen.time, sender.cwnd
+                ));
+            }
+            una = una.max(ack.ack);
+        }
+        cwnd = Some(sender.cwnd);
+        if (sender.flight / MSS + 1) as f64 > sender.cwnd.min(drawn.window as f64) {
+            filled_to = end;
+        }
         flight = flight.max(sender.flight as f64 / MSS as f64);
         let most = f64::from(drawn.initial_window).max(2.0 * flight) + 3.0;
         if sender.cwnd > most {
@@ -358,6 +378,32 @@ fn every_variant_control_and_formula_obeys_the_laws_of_each_kind_in_flows_and_re
     });
     let never: Vec<_> = LAWS.iter().zip(&applied).filter(|(_, count)| count.get() == 0).map(|(law, _)| law.0).collect();
     assert!(never.is_empty(), "laws that never applied: {never:?}");
+}
+
+/// A planted fault: the law of growth must find it with every variant and every control.
+#[test]
+fn the_law_of_growth_finds_windows_that_grow_unused_with_every_variant_control_and_formula() {
+    for &variant in TcpConfig::NAMES {
+        for control in 0..CONTROLS.len() {
+            let drawn = Drawn {
+                variant,
+                control,
+                ecn: CONTROLS[control].0 == "dctcp",
+                initial_window: 10,
+                window: 40,
+                burst: 5,
+                is_request: false,
+                lost: BTreeSet::new(),
+                buffer: 60,
+                k_min: 60,
+                delay_ms: 5,
+            };
+            let text = drawn.text();
+            let faulty = text.replace("rules = \"rfc\"\n", "rules = \"rfc\"\nunused_window = \"grow\"\n");
+            let found = [text, faulty].map(|text| growth(&drawn, &run(&text).1[0]).is_err());
+            assert_eq!(found, [false, true], "{variant}, {}", CONTROLS[control].0);
+        }
+    }
 }
 
 //= test rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"

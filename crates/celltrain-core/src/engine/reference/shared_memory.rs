@@ -137,7 +137,11 @@ impl<'a> SharedMemory<'a> {
             vcs: routing.vcs.clone(),
             memory: network.memory(config, &times, network.clock()),
             classes: network.cell_classes(routing, config),
-            counted: network.links.iter().map(|link| link.marking.as_ref().map_or(Counted::Port, |own| own.of)).collect(),
+            counted: network
+                .links
+                .iter()
+                .map(|link| link.marking.as_ref().map_or(Counted::Port, |own| own.of))
+                .collect(),
             first_port,
             ties: TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), stream),
             cut_frames: BTreeMap::new(),
