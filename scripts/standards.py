@@ -35,7 +35,7 @@ RUST_TEST = re.compile(r"#\[test\]\s*(?:(?:#\[[^\]]*\]|//[^\n]*)\s*)*fn (\w+)")
 PYTHON_TEST = re.compile(r"^\s*def (test_\w+)", re.M)
 #: Largest number of words of a rule in a table.
 LONGEST = 15
-BEGIN, END = "<!-- table of scripts/standards.py -->", "<!-- end -->"
+BEGIN, END = "<!-- standards.py -->", "<!-- end -->"
 WORDS = {"tested": "tested", "partly": "partly", "differs": "differ", "not modelled": "not modelled"}
 
 
