@@ -49,7 +49,7 @@ def definitions() -> dict[str, Path]:
 
 
 def tests_in(suffix: str, text: str) -> list[str]:
-    """Returns the names of the tests in a file of Rust or Python, without their helper functions.
+    r"""Returns the names of the tests in a file of Rust or Python, without their helper functions.
 
     >>> tests_in(".py", "def helper(): ...\ndef test_that_it_holds(): ...")
     ['test_that_it_holds']

@@ -530,7 +530,10 @@ def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small:
             "is not a kind of capture; did you mean ip? (choose from ip, aal5, cells, wireshark_cells)",
         ),
         (["--pcap-at", "out"], "is not an end of a connection (choose from sender, receiver, both)"),
-        (["--port", "sw1->sw2"], "packets are captured at hosts; choose packets with --flow or --vc, or add --pcap-kind cells"),
+        (
+            ["--port", "sw1->sw2"],
+            "packets are captured at hosts; choose packets with --flow or --vc, or add --pcap-kind cells",
+        ),
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
         (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),

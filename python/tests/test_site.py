@@ -60,7 +60,7 @@ def test_the_index_of_the_register_of_standards_counts_the_rules_of_each_documen
 
 def test_the_register_of_standards_accepts_only_tests_and_refuses_helper_functions():
     rust = (
-        "fn helper() {}\n#[test]\n#[ignore = \"slow\"]\n// A comment.\nfn it_holds() { fn inner() {} }\n"
+        'fn helper() {}\n#[test]\n#[ignore = "slow"]\n// A comment.\nfn it_holds() { fn inner() {} }\n'
         "proptest! {\n    #[test]\n    fn it_holds_for_all(x in 0..3u32) {}\n}\n#[cfg(test)]\nfn other() {}\n"
     )
     assert standards.tests_in(".rs", rust) == ["it_holds", "it_holds_for_all"]

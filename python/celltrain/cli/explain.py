@@ -160,9 +160,8 @@ def explain(
             "To list all measures: celltrain list measures; docs/concepts.md has their formulas",
         )
         return
-    if not named and (measures := _measures(wanted, exact=True)):
-        return _tell_measures(output, wanted, measures)
-    found = None if named else _term(wanted)
+    exact = [] if named else _measures(wanted, exact=True)
+    found = None if named or exact else _term(wanted)
     if found is not None:
         term, meaning = found
         model = re.sub(r"[ -]", "_", term.lower())
@@ -173,8 +172,9 @@ def explain(
             f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
         )
         return
-    if not named and (measures := _measures(wanted)):
-        return _tell_measures(output, wanted, measures)
+    if measures := exact or ([] if named else _measures(wanted)):
+        _tell_measures(output, wanted, measures)
+        return
     if not named:
         raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
     entry, *others = named
