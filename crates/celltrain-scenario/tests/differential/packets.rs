@@ -36,16 +36,23 @@ pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Makes packets delimit themselves if possible, and links lose cells. Some networks carry Ethernet frames.
+/// Makes packets delimit themselves if possible, and links lose cells.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
-    let delimits = delimit(network);
+    delimit(network);
     switch(network, rng);
     losses::add(network, rng);
-    // Without a draw from the stream, the other networks stay the same.
-    if delimits && network.seed % 16 == 3 {
-        for link in network.links.iter_mut().filter(|link| link.late.is_empty()) {
-            link.wire = Wire::Ethernet;
-        }
+    carry_frames(network);
+}
+
+/// Makes every link, or every other link, of some networks carry Ethernet frames, if packets delimit themselves. The
+/// network's seed selects them: without a draw from the stream, the other networks stay the same.
+fn carry_frames(network: &mut Network) {
+    if network.aal5.framing != Framing::Packets || network.seed % 4 > 1 {
+        return;
+    }
+    let every = 1 + network.seed as usize % 4;
+    for link in network.links.iter_mut().step_by(every).filter(|link| link.late.is_empty()) {
+        link.wire = Wire::Ethernet;
     }
 }
 
@@ -63,4 +70,5 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
     delimit(network);
     switch(network, rng);
     network.delays = [DelayChoice::None, DelayChoice::All][rng.below(2) as usize];
+    carry_frames(network);
 }
