@@ -1,7 +1,8 @@
 //! Drawn networks whose packets delimit themselves.
 
-use celltrain_core::aal5::Framing;
+use celltrain_core::aal5::{CellFormat, Framing};
 use celltrain_core::delay::DelayChoice;
+use celltrain_core::memory::Pauses;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
@@ -9,6 +10,41 @@ use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::wire::Wire;
 
 use super::{losses, marks, memories, requests};
+
+/// Kinds of networks, by their framing.
+pub(crate) const KINDS: &[&str] = &[
+    "AAL5", "packets", "admission at the start", "admission if it fits", "admission at the end", "cut-through",
+    "larger cells", "Ethernet on all links", "Ethernet on some links", "Ethernet at a memory", "Ethernet that loses cells",
+    "delays measured on Ethernet", "links that pause",
+];
+
+/// Returns the kinds of a network.
+pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
+    if network.aal5.framing == Framing::Aal5 {
+        return vec!["AAL5"];
+    }
+    let is_ethernet = |link: &Link| link.wire == Wire::Ethernet;
+    let (frames, all) = (network.links.iter().filter(|link| is_ethernet(link)).count(), network.links.len());
+    let mut ports = network.memories.iter().flat_map(|memory| &memory.ports);
+    let kinds = [
+        (true, "packets"),
+        (network.switching.cut_through, "cut-through"),
+        (network.aal5.cell != CellFormat::ATM, "larger cells"),
+        (frames > 0 && frames == all, "Ethernet on all links"),
+        (frames > 0 && frames < all, "Ethernet on some links"),
+        (ports.any(|&port| is_ethernet(&network.links[port])), "Ethernet at a memory"),
+        (network.links.iter().any(|link| is_ethernet(link) && !link.losses.is_empty()), "Ethernet that loses cells"),
+        (frames > 0 && network.delays != DelayChoice::None, "delays measured on Ethernet"),
+        (network.memories.iter().any(|memory| memory.pauses == Pauses::Links), "links that pause"),
+    ];
+    let admission = match network.switching.admission {
+        PacketAdmission::Start => "admission at the start",
+        PacketAdmission::Fits => "admission if it fits",
+        PacketAdmission::End => "admission at the end",
+    };
+    let admission = (!network.switching.cut_through, admission);
+    kinds.into_iter().chain([admission]).filter_map(|(has, kind)| has.then_some(kind)).collect()
+}
 
 /// Makes the packets of a network delimit themselves, unless the network needs AAL5. Returns whether they now do.
 pub(crate) fn delimit(network: &mut Network) -> bool {
@@ -18,6 +54,9 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
         || network.links.iter().any(|link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront);
     if !needs_aal5 {
         network.aal5.framing = Framing::Packets;
+        // The seed selects the size: without a draw from the stream, the rest of the network stays the same.
+        network.aal5.cell =
+            [CellFormat::ATM, CellFormat::of_memory(64), CellFormat::of_memory(250)][network.seed as usize / 4 % 3];
     }
     !needs_aal5
 }
@@ -45,7 +84,7 @@ pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
 }
 
 /// Makes every link, or every other link, of some networks carry Ethernet frames, if packets delimit themselves. The
-/// network's seed selects them: without a draw from the stream, the other networks stay the same.
+/// network's seed selects them, like the size of cells.
 fn carry_frames(network: &mut Network) {
     if network.aal5.framing != Framing::Packets || network.seed % 4 > 1 {
         return;

@@ -157,8 +157,14 @@ mod tests {
                 for _ in 0..2 {
                     for place in (0..cell_times.len()).filter(|_| rng.below(3) == 0).collect::<Vec<_>>() {
                         if free_at[place].is_none() {
-                            calendar.start(MemoryPlace::from(place), now);
-                            free_at[place] = Some(now + cell_times[place]);
+                            // The last cell of an Ethernet frame takes another time than other cells.
+                            let free = now + if rng.below(4) == 0 { Span(9) } else { cell_times[place] };
+                            if free == now + cell_times[place] {
+                                calendar.start(MemoryPlace::from(place), now);
+                            } else {
+                                calendar.start_until(MemoryPlace::from(place), free);
+                            }
+                            free_at[place] = Some(free);
                         }
                     }
                 }

@@ -85,3 +85,42 @@ impl ByVc {
         Some(u32::try_from(waiting).expect(SHORT))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    #[test]
+    fn a_port_on_ethernet_counts_the_cells_that_have_not_started_and_the_time_of_those_that_have() {
+        let mut rng = Stream::new(1, "nic");
+        let cell_time = Span(5);
+        let mut nic = Nic::new(cell_time, 1).on_ethernet(1);
+        let mut cells: Vec<(Time, Span)> = Vec::new();
+        let mut free_at = Time(0);
+        for now in (0..2000).map(Time) {
+            for phase in [Phase::BeforeService, Phase::Timers] {
+                if rng.below(16) > 0 {
+                    continue;
+                }
+                let (count, last_cell) = (1 + rng.below(4), Span(1 + u64::from(rng.below(9))));
+                let first = nic.join_on_ethernet((now, phase), Label::new(0), count, last_cell);
+                assert_eq!(first, free_at.max(now));
+                for number in 1..=count {
+                    let start = first + cell_time * u64::from(number - 1);
+                    cells.push((start, if number == count { last_cell } else { cell_time }));
+                    free_at = start + cells[cells.len() - 1].1;
+                }
+                // A cell that starts in the instant in which its frame joins is waiting before ports send.
+                let is_waiting = |start: Time| start > now || (start == now && phase == Phase::BeforeService);
+                let waiting = cells.iter().filter(|&&(start, _)| is_waiting(start) || start >= first).count();
+                assert_eq!(nic.waiting as usize, waiting, "{now:?} {phase:?}");
+            }
+            let started = || cells.iter().filter(|&&(start, _)| start <= now);
+            assert_eq!(nic.state(now).waiting[Label::new(0)] as usize, cells.len() - started().count());
+            assert_eq!(nic.waiting_at(now, Phase::Timers) as usize, cells.len() - started().count());
+            assert_eq!(nic.sent_on_ethernet(now), started().map(|&(_, time)| time.0).sum::<u64>());
+        }
+        assert!(cells.len() > 100);
+    }
+}
