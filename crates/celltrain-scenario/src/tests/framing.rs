@@ -261,3 +261,24 @@ fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
     ethernet(&text.replace("link.\"*\"", "link.\"x*\""), "is not a link");
     ethernet(&text.replace("\"ethernet\"", "\"ethernot\""), "wire");
 }
+
+#[test]
+fn cells_longer_than_every_packet_on_links_of_cells_give_a_warning() {
+    let incast = |cell: &str, rest: &str| {
+        let text = format!(
+            "duration = \"5ms\"\ncell.size = \"{cell}\"\ntopology.star = {{ hosts = 5, link_rate = \"10Gbps\", link_delay = \"2us\" }}\n\
+             tcp.newreno.mss = \"1460B\"\nport.default = {{ buffer = 100, policy.tail_drop = {{}} }}\n{rest}"
+        );
+        let reading = read(&text);
+        assert_eq!(reading.faults, []);
+        reading.warnings.iter().filter(|warning| warning.key == "cell.size").map(|found| found.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        incast("9kB", ""),
+        ["cell.size = \"9kB\" is longer than every packet (at most 1.5kB), and links carry whole cells, so each packet takes the \
+          time of 9kB; choose at most 1.5kB, or set wire = \"ethernet\" in [link.\"*\"]"]
+    );
+    assert_eq!(incast("9kB", "link.\"*\".wire = \"ethernet\"\n"), [""; 0]);
+    assert_eq!(incast("1500B", ""), [""; 0]);
+    assert_eq!(incast("53B", ""), [""; 0]);
+}

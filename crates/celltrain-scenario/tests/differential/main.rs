@@ -146,12 +146,15 @@ fn random_networks_include_all_kinds_of_packet_delays() {
 #[test]
 fn random_networks_include_all_kinds_of_framing() {
     let trials = [
-        "both_engines_agree_on_random_networks",
+        "both_engines_agree_where_packets_delimit_themselves",
         "a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell_in_a_memory",
         "both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports",
         "both_engines_agree_where_packets_wait_in_memories_and_requests_open",
     ];
-    are_drawn(packets::KINDS, &trials, |network| packets::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
+    are_drawn(packets::KINDS, &trials, |network| {
+        let kinds = packets::kinds(network).into_iter().filter(|kind| packets::KINDS.contains(kind));
+        kinds.map(|kind| (kind, 1)).collect()
+    });
 }
 
 /// Checks that each kind occurs in a twentieth of 100 networks of trials, or of 200 in the nightly job.

@@ -118,17 +118,21 @@ trials! {
         1/6, compare, draw::any_network, requests_memories_marks_losses_and_delays;
     any_steps_and_injections_measure_the_same_delays: 1/15, steps::agree, draw::any_network, losses_and_delays;
     a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell:
-        6/2, watch::adds_up, draw::any_network, packets::delimit_and_lose;
+        6/2, watch::adds_up, packets::any_network, packets::delimit_and_lose;
     a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell_in_a_memory:
-        6/3, watch::adds_up, draw::any_network, packets::delimit_and_lose_in_memories;
+        6/3, watch::adds_up, packets::any_network, packets::delimit_and_lose_in_memories;
     both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports:
-        6/4, compare, draw::crowded, packets::delimit_and_lose;
+        6/4, compare, packets::crowded, packets::delimit_and_lose;
     both_engines_agree_where_packets_wait_in_memories_and_requests_open:
-        6/2, compare, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
+        6/2, compare, packets::any_network, packets::delimit_in_memories_with_requests_and_marks;
     any_steps_and_injections_are_the_same_run_where_packets_delimit_themselves:
-        6/8, steps::agree, draw::any_network, packets::delimit_in_memories_with_requests_and_marks;
+        6/8, steps::agree, packets::any_network, packets::delimit_in_memories_with_requests_and_marks;
     both_engines_agree_where_packets_delimit_themselves_in_a_mesh:
         6/10, compare, draw::meshes::meshes, packets::delimit_and_lose_in_memories;
+    both_engines_agree_where_packets_delimit_themselves:
+        6/2, compare, packets::any_network, packets::delimit_and_lose_in_memories;
+    both_engines_agree_where_packets_delimit_themselves_in_queues_of_their_own:
+        6/8, compare, draw::overlapping::trains, packets::delimit_in_memories_with_requests_and_marks;
 }
 
 fn measure_delays(network: &mut Network, rng: &mut Stream) {
