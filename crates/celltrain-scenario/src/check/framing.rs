@@ -105,7 +105,9 @@ pub(super) fn large_cells(network: &Network, warnings: &mut Vec<Warning>) {
         None => aal5.segment_sdu(flow.tcp.options().mss.bytes),
     });
     let of_requests = network.requests.groups.iter().map(|group| aal5.segment_sdu(group.tcp.options().mss.bytes));
-    let Some(longest) = of_flows.chain(of_requests).max().filter(|&longest| longest < aal5.cell.payload) else { return };
+    let Some(longest) = of_flows.chain(of_requests).max().filter(|&longest| longest < aal5.cell.payload) else {
+        return;
+    };
     let [size, longest] = [aal5.cell.size, longest].map(|bytes| Bytes { bytes });
     let message = format!(
         "cell.size = \"{size}\" is longer than every packet (at most {longest}), and links carry whole cells, so each packet \

@@ -17,8 +17,8 @@ use super::{draw, losses, marks, memories, requests};
 /// Kinds of networks, by their framing.
 pub(crate) const KINDS: &[&str] = &[
     "AAL5", "packets", "admission at the start", "admission if it fits", "admission at the end", "cut-through",
-    "larger cells", "Ethernet on all links", "Ethernet on some links", "Ethernet at a memory", "Ethernet that loses cells",
-    "delays measured on Ethernet",
+    "larger cells", "Ethernet on all links", "Ethernet on some links", "Ethernet at a memory",
+    "Ethernet that loses cells", "delays measured on Ethernet",
 ];
 
 /// Returns the kinds of a network, and whether its links pause, for which both engines are the reference engine.
@@ -74,7 +74,11 @@ fn without_services_of_atm(mut scenario: Scenario) -> Scenario {
 /// refuse arriving cells instead. Returns whether packets now delimit themselves.
 pub(crate) fn delimit(network: &mut Network) -> bool {
     let pushes_out = |link: &&mut Link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
-    network.links.iter_mut().filter(pushes_out).for_each(|link| link.policy = PolicyConfig::TailDrop(tail_drop::Config {}));
+    network
+        .links
+        .iter_mut()
+        .filter(pushes_out)
+        .for_each(|link| link.policy = PolicyConfig::TailDrop(tail_drop::Config {}));
     let needs_aal5 = !network.merges.is_empty()
         || network.vcs.iter().any(|vc| vc.abr.is_some() || vc.contract.is_some())
         || network.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice);

@@ -127,7 +127,9 @@ impl Nic {
         if self.free_at <= now {
             return 0;
         }
-        if let Some(waiting) = self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time)) {
+        if let Some(waiting) =
+            self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time))
+        {
             return waiting;
         }
         let busy = (self.free_at - now).0;

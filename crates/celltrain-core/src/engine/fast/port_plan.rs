@@ -63,10 +63,14 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, .. } =
-            port;
+        let &PortProperties {
+            timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, ..
+        } = port;
         if port.is_on_ethernet {
-            return (Self::Memory, "the link carries Ethernet frames, so the port is simulated like a memory of its own".into());
+            return (
+                Self::Memory,
+                "the link carries Ethernet frames, so the port is simulated like a memory of its own".into(),
+            );
         }
         if let Some(admission) = stores {
             return match admission {
