@@ -172,7 +172,7 @@ impl<'a> Engine<'a> {
             update_waiting(
                 &self.fabric.plan,
                 &mut self.ports,
-                HeldBack { link, run, first_start: start, period: Span(1) },
+                HeldBack { link, run, first_start: start, period: Span(1), lead: Span(0) },
                 before,
             );
         }
@@ -198,7 +198,7 @@ impl<'a> Engine<'a> {
 
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
-        let HeldBack { link, mut run, first_start, period } = held;
+        let HeldBack { link, mut run, first_start, period, .. } = held;
         // Cells behind the losses of a link have already been policed.
         let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
         if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
@@ -208,6 +208,10 @@ impl<'a> Engine<'a> {
         let (mut downstream, ..) = self.downstream();
         let Fabric { late, plan, .. } = &mut *downstream.fabric;
         late.forget(&held, plan, before);
+        if downstream.fabric.is_on_ethernet(link) {
+            downstream.go_on_ethernet(link, run, first_start);
+            return;
+        }
         if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {
             downstream.join(onward);
         }

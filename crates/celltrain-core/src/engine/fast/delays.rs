@@ -195,8 +195,15 @@ impl StageDelays {
 
     #[cold]
     fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
+        let start = Time(arrival.0 - self.stages[number].lead.0);
+        self.on_ethernet_frame(number, frame, start, arrival);
+    }
+
+    /// Records a packet on a link where last cells take other times. Its last cell starts at `start`, and reaches the end of
+    /// the stage at `arrival`, by the horizon.
+    pub(super) fn on_ethernet_frame(&mut self, number: StageIndex, frame: FrameNumber, start: Time, arrival: Time) {
         let stage = &mut self.stages[number];
-        let (next, start) = (stage.next, Time(arrival.0 - stage.lead.0));
+        let next = stage.next;
         let mut starts = Some((frame, start));
         match stage.place {
             Place::Host if self.now != Time::NEVER => stage.waiting.arrive(frame, self.now),

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use super::contended_port::{ContendedPort, QueuePort, Worked};
 use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
+use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
@@ -73,7 +74,10 @@ impl<'a> Engine<'a> {
         let edge = Edge::new(network, builder.clock);
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
-        let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let nic = |&link: &LinkIndex| {
+            let nic = Nic::new(times[link].cell_time, routing.vcs[link].len());
+            if network.is_on_ethernet(link) { nic.on_ethernet(routing.vcs[link].len()) } else { nic }
+        };
         let losses = network.losses(&routing, clock);
         let lines = network.delay_lines(&routing, clock);
         let mut starts: Vec<_> = network
@@ -99,6 +103,7 @@ impl<'a> Engine<'a> {
             fabric: Fabric {
                 delays: StageDelays::new(network, &routing, &plan, &rate_control, clock).map(Box::new),
                 edge,
+                ethernet: EthernetLinks::new(network, &routing, clock),
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
                 lines: lines.into_iter().map(|line| line.map(Line::new)).collect(),
@@ -190,6 +195,12 @@ impl<'a> Engine<'a> {
                 self.put_in(Place { link, label }, packet, now, phase);
                 continue;
             };
+            if exit.is_on_ethernet {
+                let last_cell = self.fabric.sending_time(link, last);
+                let first_start = self.nics[exit.nic].join_on_ethernet((now, phase), label, cells, last_cell);
+                self.downstream().0.go_on_ethernet(link, Run { last, cells }, first_start);
+                continue;
+            }
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last, cells };
             if exit.is_policed {

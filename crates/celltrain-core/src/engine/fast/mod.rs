@@ -17,6 +17,7 @@ mod contended_port;
 mod delays;
 mod egress;
 mod engine;
+mod ethernet;
 mod event_list;
 mod explain;
 mod fabric;

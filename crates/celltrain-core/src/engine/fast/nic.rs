@@ -4,6 +4,8 @@
 //! frame is queued. The queue length is exactly the reference engine's: the number of cells that have not started.
 //! Within an instant, end systems act first, then ports send, then timers expire.
 
+mod ethernet;
+
 use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -12,6 +14,7 @@ use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::units::{Span, Time};
+use ethernet::OnEthernet;
 
 /// A host's own port. The record fits one cache line, because many frames leave through ports that have long been idle.
 #[repr(align(64))]
@@ -34,6 +37,8 @@ struct ByVc {
     offered: TiVec<Label, u64>,
     /// Frames that may still have waiting cells, in order of departure.
     frames: VecDeque<Queued>,
+    /// The times of the frames, if the link carries Ethernet frames.
+    on_ethernet: Option<OnEthernet>,
 }
 
 /// Message of an assertion: the number of cells fits in 32 bits.
@@ -66,7 +71,7 @@ impl Nic {
             waiting: 0,
             tracker: QueueTracker::default(),
             offered: 0,
-            by_vc: (vcs != 1).then(|| Box::new(ByVc { offered: ti_vec![0; vcs], frames: VecDeque::new() })),
+            by_vc: (vcs != 1).then(|| Box::new(ByVc::new(vcs))),
         }
     }
 
@@ -122,6 +127,11 @@ impl Nic {
         if self.free_at <= now {
             return 0;
         }
+        if let Some(waiting) =
+            self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time))
+        {
+            return waiting;
+        }
         let busy = (self.free_at - now).0;
         let cells = match phase {
             Phase::BeforeService => busy / self.cell_time.0,
@@ -142,10 +152,17 @@ impl Nic {
 }
 
 impl ByVc {
+    fn new(vcs: usize) -> Self {
+        Self { offered: ti_vec![0; vcs], frames: VecDeque::new(), on_ethernet: None }
+    }
+
     fn join(&mut self, now: Time, frame: Queued, cell_time: Span) {
         self.offered[frame.label] += u64::from(frame.cells);
         while self.frames.front().is_some_and(|frame| frame.last_start(cell_time) <= now) {
-            self.frames.pop_front();
+            let gone = self.frames.pop_front();
+            if let (Some(on_ethernet), Some(gone)) = (&mut self.on_ethernet, gone) {
+                on_ethernet.forget(gone.cells);
+            }
         }
         self.frames.push_back(frame);
     }

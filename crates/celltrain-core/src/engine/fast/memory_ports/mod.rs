@@ -29,24 +29,23 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
-use crate::wire::Wire;
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. No link may be paused or carry Ethernet frames. A batch must have
-/// room for the cells of all inputs of each switch with a memory, or with an order of simultaneous cells that depends on
-/// earlier arrivals.
+/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
+/// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
+/// order of simultaneous cells that depends on earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    network.links.iter().all(|link| link.wire == Wire::Cells)
-        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link);
+    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories
             .iter()
             .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
-        && network.links.iter_enumerated().all(|(number, link)| network.stores(number).is_none() || has_room(link.from))
+        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from))
 }
 
 pub(super) struct MemoryPorts {
@@ -95,7 +94,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Returns the rules of a memory. `whole` is true if its ports store packets whole.
+    /// Returns the rules of a memory. `whole` is true if its packets delimit themselves.
     pub(super) fn of(config: &MemoryConfig, serve_first: bool, whole: bool) -> Self {
         Self {
             serve_first,
@@ -301,8 +300,22 @@ impl Switch {
                 recorder.end_packet(class.egress, cell, false);
             }
         }
+        if port.is_on_ethernet {
+            return self.start_on_ethernet(place, cell, now, downstream);
+        }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);
+    }
+
+    /// Sends a cell on a link with Ethernet frames.
+    #[inline(never)]
+    fn start_on_ethernet(&mut self, place: MemoryPlace, cell: Cell, now: Time, downstream: &mut Downstream<'_>) {
+        let port = &mut self.ports[place];
+        let link = port.link();
+        let time = downstream.fabric.sending_time(link, cell);
+        port.on_ethernet += time.0;
+        self.calendar.start_until(place, now + time);
+        downstream.send_on_ethernet(link, cell, now, time);
     }
 
     #[inline]
@@ -325,7 +338,7 @@ impl Switch {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
+        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC with cells in several pools may have more than X cells.
             !port.admission.may_refuse_frames()

@@ -30,6 +30,10 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) occupancy: u32,
     /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
+    /// True if the port's link carries Ethernet frames.
+    pub(in crate::engine::fast) is_on_ethernet: bool,
+    /// Time for which the port has sent Ethernet frames, in units of the clock.
+    pub(in crate::engine::fast) on_ethernet: u64,
     /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
     /// needed.
     pub(super) counts_vcs: bool,
@@ -64,6 +68,8 @@ impl MemoryPort {
         Self {
             occupancy: 0,
             is_busy: false,
+            is_on_ethernet: false,
+            on_ethernet: 0,
             counts_vcs: policy.reads_counts(),
             marker,
             waiting: match queues {
