@@ -11,7 +11,8 @@ pub enum Until {
     #[default]
     Duration,
     /// When all files and all requests and queries that opened until `measure.to` are complete, at the latest after its
-    /// duration. Checked at `measure.to` and then in steps of a thousandth of the duration.
+    /// duration. Checked at `measure.to`, then in fine steps, and after a thousandth of the duration in steps of a
+    /// thousandth.
     Finished,
 }
 
