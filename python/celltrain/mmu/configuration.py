@@ -155,7 +155,7 @@ class Loaded:
                 raise InputError([self.source.fault("generation", problem, self.switch.generation)]) from None
         found = of_switch(self.switch.name)
         if found is None:
-            raise InputError.of_file(self.source.file, sonic.NO_CHIP)
+            raise InputError([sonic.no_chip(self.source.file)])
         return found
 
 

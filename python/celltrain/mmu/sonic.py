@@ -39,8 +39,6 @@ WRED_KEYS = {
 }
 #: Values of `ecn` in `WRED_PROFILE` with which green packets are marked.
 MARKS_GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
-#: Problem of a configuration whose chip is unknown.
-NO_CHIP = "lacks the switch's chip generation; add --generation NAME, or a line generation"
 #: Keys that do not change a threshold, and tables about buffers that are not read.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
@@ -222,10 +220,15 @@ def read_folder(folder: Path, cable: str | None = None, *, needs_chip: bool = Fa
         problem = f"has no ports: add {PORTS}, or {CONFIG} with the table PORT"
         read.faults.append(Fault.of_file(str(folder), problem))
     if needs_chip and "generation" not in table:
-        read.faults.append(Fault.of_file(str(folder), NO_CHIP))
+        read.faults.append(no_chip(str(folder)))
     refuse(read.faults)
     warn([*read.warnings, *_without_headroom(read)])
     return table, Source(file=str(folder), places=read.places)
+
+
+def no_chip(file: str) -> Fault:
+    """Returns the fault of a configuration that does not name its chip."""
+    return Fault.of_file(file, "lacks the switch's chip generation; add --generation NAME, or a line generation")
 
 
 def numbers(text: str, most: int) -> range | None:
@@ -320,7 +323,7 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
             continue
         for name in ports:
             settings[name][kind] = {key: profile for key, profile in defaults.items() if profile in table["profile"]}
-        _check_defaults(read, table, settings, kind, defaults)
+        _check_defaults(read, table, settings, (kind, of_sonic), defaults)
     for name, one in settings.items():
         _add_lossless(read, table, name, one, is_port=name in ports)
     classes: dict[str, list[str]] = {}
@@ -335,9 +338,14 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
 
 
 def _check_defaults(
-    read: Tables, table: dict[str, Any], settings: Mapping[str, Any], kind: str, defaults: Mapping[str, str]
+    read: Tables,
+    table: dict[str, Any],
+    settings: Mapping[str, Any],
+    tables: tuple[str, str],
+    defaults: Mapping[str, str],
 ) -> None:
     """Reports default profiles that the files do not define: a fault if one is misspelt, otherwise a warning."""
+    kind, of_sonic = tables
     named = {profile for one in settings.values() for of in ("groups", "queues") for profile in one[of].values()}
     unused = [name for name in table["profile"] if name not in {*named, *LOSSY_GROUPS.values(), *QUEUES.values()}]
     for profile in sorted({*defaults.values()} - table["profile"].keys()):
@@ -349,7 +357,7 @@ def _check_defaults(
             continue
         place = read.place("BUFFER_PROFILE")
         others = f"; nothing uses {', '.join(unused)}" if unused else ""
-        problem = f"has no {profile}, so {kind} {listed} drop nothing; add it, or the table of {kind}{others}"
+        problem = f"has no {profile}, so {kind} {listed} drop nothing; add it, or {of_sonic}{others}"
         read.warnings.append(Fault.of(problem, file=place.file, line=place.line, key=place.key).message)
 
 
