@@ -233,6 +233,7 @@ def test_the_kept_scenario_ends_with_its_last_file_and_names_the_command_of_its_
     assert result.efficiency > 0.85
     text = celltrain("run", kept).out
     assert "completed after, us" in text
+    assert " us simulated" in text
     assert f"{1e6 * longest:.4g}" in text
     is_refused(celltrain("mmu", "incast", kept), ["is a scenario", f"celltrain run {kept}"])
 

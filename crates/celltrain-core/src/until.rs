@@ -11,8 +11,7 @@ pub enum Until {
     #[default]
     Duration,
     /// When all files and all requests and queries that opened until `measure.to` are complete, at the latest after its
-    /// duration. Checked at `measure.to`, then in fine steps, and after a thousandth of the duration in steps of a
-    /// thousandth.
+    /// duration. Checked from `measure.to` in steps of at most a thousandth of the duration.
     Finished,
 }
 

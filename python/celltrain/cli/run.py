@@ -272,7 +272,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
     ports = _telling(answer)
     at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
-    yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
+    lasts = f"{1e6 * result.duration_s:.4g} us" if result.duration_s < SHORT else f"{result.duration_s:g} s"
+    yield Line(text=f"{lasts} simulated, seed {result.seed}, {answer['engine']} engine{part}")
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
     fairness, max_min = result.fairness, result.fairness_max_min
@@ -458,7 +459,7 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
     return grid
 
 
-#: Times of a column are printed in microseconds if all are shorter than this many seconds.
+#: Shorter times, in seconds, are printed in microseconds. A column has one unit.
 SHORT = 0.01
 
 
