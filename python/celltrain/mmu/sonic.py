@@ -350,14 +350,15 @@ def _check_defaults(
     unused = [name for name in table["profile"] if name not in {*named, *LOSSY_GROUPS.values(), *QUEUES.values()}]
     for profile in sorted({*defaults.values()} - table["profile"].keys()):
         listed = " and ".join(key for key, name in defaults.items() if name == profile)
+        users = f"{kind if '-' in listed else kind.removesuffix('s')} {listed}"
         if slip := nearest(profile, unused, SLIP):
             place = read.place("BUFFER_PROFILE", slip)
-            problem = f"is a profile that no group or queue uses; did you mean {profile}, of {kind} {listed}?"
+            problem = f"is a profile that no group or queue uses; did you mean {profile}, of {users}?"
             read.faults.append(Fault.of(problem, file=place.file, line=place.line, key=place.key))
             continue
         place = read.place("BUFFER_PROFILE")
         others = f"; nothing uses {', '.join(unused)}" if unused else ""
-        problem = f"has no {profile}, so {kind} {listed} drop nothing; add it, or {of_sonic}{others}"
+        problem = f"has no {profile}, so {users} cannot drop; add it, or {of_sonic}{others}"
         read.warnings.append(Fault.of(problem, file=place.file, line=place.line, key=place.key).message)
 
 
