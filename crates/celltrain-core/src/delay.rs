@@ -240,12 +240,6 @@ impl Waiting {
         self.ring.get(place).and_then(|&(first, arrival)| (first == frame).then_some(arrival))
     }
 
-    /// Removes the first packet.
-    #[inline]
-    pub(crate) fn remove_first(&mut self) {
-        self.gone += 1;
-    }
-
     /// Removes a packet whose last cell starts to leave. Returns the arrival time of that cell. Packets must leave in
     /// order.
     #[inline]

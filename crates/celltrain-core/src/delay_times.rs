@@ -9,7 +9,7 @@ use crate::units::{Clock, Span, Time};
 #[derive(Clone, Debug)]
 pub struct DelayTimes {
     clock: Clock,
-    /// Each different delay with its number of packets, unsorted.
+    /// Delays with their numbers of packets, unsorted. A delay may occur several times.
     counts: Vec<(Span, u64)>,
     /// Number of packets.
     packets: u64,
@@ -29,7 +29,7 @@ impl PartialEq for DelayTimes {
 impl Eq for DelayTimes {}
 
 impl DelayTimes {
-    /// Creates the distribution from different delays, each with its number of packets.
+    /// Creates the distribution from delays with their numbers of packets.
     fn of(counts: Vec<(Span, u64)>, clock: Clock) -> Self {
         let packets = counts.iter().map(|&(_, packets)| packets).sum();
         let sum = counts.iter().map(|&(delay, packets)| u128::from(delay.0) * u128::from(packets)).sum();
@@ -51,6 +51,11 @@ impl DelayTimes {
         self.up_to.get_or_init(|| {
             let mut counts = self.counts.clone();
             counts.sort_unstable();
+            counts.dedup_by(|later, first| {
+                let is_equal = later.0 == first.0;
+                first.1 += if is_equal { later.1 } else { 0 };
+                is_equal
+            });
             let mut packets = 0;
             for (_, count) in &mut counts {
                 packets += *count;
@@ -87,8 +92,9 @@ pub(crate) struct DelayTracker {
     latest: Span,
     times: u64,
     /// An open-addressing hash table of the earlier delays with their numbers of packets; 0 marks a free slot. Its size
-    /// is a power of two, and at most three quarters of the slots are used.
-    slots: Vec<(Span, u64)>,
+    /// is a power of two, and at most three quarters of the slots are used. The elements are arrays, so that the allocator
+    /// provides zeros.
+    slots: Vec<[u64; 2]>,
     used: usize,
 }
 
@@ -142,20 +148,27 @@ impl DelayTracker {
 
     #[cold]
     fn grow(&mut self) {
-        let mut slots = vec![(Span(0), 0); (self.slots.len() * 4).max(16)];
-        for &(delay, times) in self.slots.iter().filter(|&&(_, times)| times > 0) {
-            put(&mut slots, delay, times);
+        let mut slots = vec![[0; 2]; (self.slots.len() * 4).max(16)];
+        for &[delay, times] in self.slots.iter().filter(|&&[_, times]| times > 0) {
+            put(&mut slots, Span(delay), times);
         }
         self.slots = slots;
     }
 
     /// Returns the distribution so far.
     pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
-        let mut counts: Vec<_> = self.slots.iter().filter(|&&(_, times)| times > 0).copied().collect();
-        match counts.iter_mut().find(|&&mut (delay, _)| delay == self.latest) {
-            Some((_, times)) => *times += self.times,
-            None if self.times > 0 => counts.push((self.latest, self.times)),
-            None => {}
+        self.times_with(&Self::default(), clock)
+    }
+
+    /// Returns the distribution of the packets counted here and in `other`.
+    pub(crate) fn times_with(&self, other: &Self, clock: Clock) -> DelayTimes {
+        let mut counts = Vec::with_capacity(self.used + other.used + 2);
+        for tracker in [self, other] {
+            let used = tracker.slots.iter().filter(|&&[_, times]| times > 0);
+            counts.extend(used.map(|&[delay, times]| (Span(delay), times)));
+            if tracker.times > 0 {
+                counts.push((tracker.latest, tracker.times));
+            }
         }
         DelayTimes::of(counts, clock)
     }
@@ -170,15 +183,15 @@ impl DelayTracker {
 
 /// Adds packets to the hash table's slot for a delay. Returns whether the slot was free.
 #[inline]
-fn put(slots: &mut [(Span, u64)], delay: Span, times: u64) -> bool {
+fn put(slots: &mut [[u64; 2]], delay: Span, times: u64) -> bool {
     let last = slots.len() - 1;
     // 2^64 divided by the golden ratio: the high half of the product depends on all relevant bits of the delay.
     let mut place = (delay.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
     loop {
         let slot = &mut slots[place & last];
-        let is_free = slot.1 == 0;
-        if is_free || slot.0 == delay {
-            *slot = (delay, slot.1 + times);
+        let is_free = slot[1] == 0;
+        if is_free || slot[0] == delay.0 {
+            *slot = [delay.0, slot[1] + times];
             return is_free;
         }
         place += 1;

@@ -60,12 +60,13 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
-                if port.fifo.stores() {
-                    port.work_whole(until, batch, downstream);
-                } else if port.fifo.delimits() {
-                    port.work::<true>(until, batch, downstream);
-                } else {
-                    port.work::<false>(until, batch, downstream);
+                let measures = downstream.fabric.delays.is_some();
+                match (port.fifo.stores(), port.fifo.delimits(), measures) {
+                    (true, ..) => port.work_whole(until, batch, downstream),
+                    (false, true, true) => port.work::<true, true>(until, batch, downstream),
+                    (false, true, false) => port.work::<true, false>(until, batch, downstream),
+                    (false, false, true) => port.work::<false, true>(until, batch, downstream),
+                    (false, false, false) => port.work::<false, false>(until, batch, downstream),
                 }
                 (until, port.fifo.free_at, port.ingress.next_to_matter, None)
             }
@@ -227,9 +228,10 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, `MEASURES` whether delays are
+    /// measured.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool>(
+    pub(super) fn work<const DELIMITS: bool, const MEASURES: bool>(
         &mut self,
         until: Time,
         batch: &mut Batch,
@@ -242,6 +244,9 @@ impl StreamPort {
                 fifo.delimit(cell);
             }
             if let Some(start) = fifo.enter(now, cell) {
+                if MEASURES && cell.last_cell() {
+                    egress.to_hosts.record_entry(cell, now, start, downstream.fabric);
+                }
                 egress.send(cell, start, downstream);
             }
         });

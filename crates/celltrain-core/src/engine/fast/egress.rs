@@ -109,6 +109,16 @@ impl ToHosts {
         depart(Run { cells: before + 1, ..run }, start, period);
     }
 
+    /// Records the last cell of a packet that enters the port at `now`, if delays are measured.
+    #[inline]
+    pub(super) fn record_entry(&self, cell: Cell, now: Time, start: Time, fabric: &mut Fabric) {
+        let Fabric { plan, delays, .. } = fabric;
+        if let Some(delays) = delays {
+            let stage = plan.stages[self.link][cell.label()].number;
+            delays.on_entry(stage, cell.frame, now, start, self.latest_start);
+        }
+    }
+
     /// Reports all collected cells, at the end of the run.
     pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric) {
         self.frames.report_all(to_host(fabric, self.link));
@@ -136,9 +146,12 @@ impl AtOncePort {
     #[inline]
     pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
         let Some(start) = self.fifo.enter(now, cell) else { return };
-        self.to_hosts.send(cell, start, fabric);
         if cell.last_cell() {
+            self.to_hosts.record_entry(cell, now, start, fabric);
+            self.to_hosts.send_what_matters(cell, start, fabric);
             self.fifo.forget(now + Span(1));
+        } else {
+            self.to_hosts.send(cell, start, fabric);
         }
     }
 }

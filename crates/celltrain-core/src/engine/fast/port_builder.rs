@@ -206,7 +206,8 @@ impl PortBuilder<'_> {
             buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
         let to_hosts = || ToHosts::new(link, &timing, vcs);
-        let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
+        let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
+        let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
         let place = MemoryPlace::default();
         let (ingress, port) = match plan {
             PortPlan::Trains => {
