@@ -228,6 +228,12 @@ impl Waiting {
         self.arrive(frame, now);
     }
 
+    /// Returns whether no packets wait or remain.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.come == self.gone
+    }
+
     /// Undoes the latest arrival.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;

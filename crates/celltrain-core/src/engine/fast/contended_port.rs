@@ -60,13 +60,14 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
-                let measures = downstream.fabric.delays.is_some();
-                match (port.fifo.stores(), port.fifo.delimits(), measures) {
-                    (true, ..) => port.work_whole(until, batch, downstream),
-                    (false, true, true) => port.work::<true, true>(until, batch, downstream),
-                    (false, true, false) => port.work::<true, false>(until, batch, downstream),
-                    (false, false, true) => port.work::<false, true>(until, batch, downstream),
-                    (false, false, false) => port.work::<false, false>(until, batch, downstream),
+                if port.fifo.stores() {
+                    port.work_whole(until, batch, downstream);
+                } else if downstream.fabric.delays.is_some() {
+                    port.work_measuring(until, batch, downstream);
+                } else if port.fifo.delimits() {
+                    port.work::<true, false>(until, batch, downstream);
+                } else {
+                    port.work::<false, false>(until, batch, downstream);
                 }
                 (until, port.fifo.free_at, port.ingress.next_to_matter, None)
             }
@@ -251,6 +252,16 @@ impl StreamPort {
             }
         });
         fifo.forget(until);
+    }
+
+    /// Settles everything before `until`, and records the delays of packets.
+    #[inline(never)]
+    fn work_measuring(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+        if self.fifo.delimits() {
+            self.work::<true, true>(until, batch, downstream);
+        } else {
+            self.work::<false, true>(until, batch, downstream);
+        }
     }
 
     /// Settles everything before `until`, at a port that stores packets whole.

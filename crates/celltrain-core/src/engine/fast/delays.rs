@@ -225,6 +225,8 @@ impl StageDelays {
             Place::Port => stage.arrivals.take(frame),
             // If this is `NEVER`, the total differs from any other, because it is longer than the time since the start.
             Place::Host => self.now,
+            // The packet counted when it entered.
+            Place::Fifo if stage.waiting.is_empty() => return,
             _ => return self.on_run_of_waiting(number, frame, arrival),
         };
         let total = Span(arrival.0.wrapping_sub(since.0));
