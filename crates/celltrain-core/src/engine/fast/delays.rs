@@ -127,8 +127,7 @@ impl StageDelays {
             let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
             let next = match (end, routing.next[link][at]) {
                 (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
-                    let counts_entry =
-                        matches!(plan.roles[link], Role::Contended(port) if counts_entries(port));
+                    let counts_entry = matches!(plan.roles[link], Role::Contended(port) if counts_entries(port));
                     if counts_entry { NOWHERE } else { plan.stages[link][label].number }
                 }
                 (StageEnd::Shaped { .. }, Next::Port { link, label }) => plan.stages[link][label].number,
@@ -136,7 +135,9 @@ impl StageDelays {
             };
             let to_last = last.map_or(0, |last| last.lead.0);
             let passing = match place {
-                Place::Host | Place::Port | Place::Mixed | Place::Fifo => window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead),
+                Place::Host | Place::Port | Place::Mixed | Place::Fifo => {
+                    window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
+                }
                 Place::Shaped | Place::BehindLosses => Window::EMPTY,
             };
             let (queues, tracker) = &queues[first];
@@ -223,7 +224,7 @@ impl StageDelays {
         }
         let since = match stage.place {
             Place::Port => stage.arrivals.take(frame),
-            // If this is `NEVER`, the total differs from any other, because it is longer than the time since the start.
+            // If this is `NEVER`, the total exceeds the arrival time, so it differs from every other total.
             Place::Host => self.now,
             // The packet counted when it entered.
             Place::Fifo if stage.waiting.is_empty() => return,
