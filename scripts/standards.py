@@ -1,7 +1,8 @@
 """Checks the register of standards: rules without a test or a reason, and tests that do not exist.
 
 Each table `docs/standards/NAME.toml` lists the rules of one document in our own words. `compared` says with
-which text they were compared; without it, the document was not at hand. A rule has `at` (section), `level` (MUST,
+which text they were compared. `partly` says which rules were compared with another account of the document, and with
+which. Without either, the document was not at hand. A rule has `at` (section), `level` (MUST,
 SHOULD, MAY, ..., or RULE for a sentence or a numbered step without a key word) and `rule`, and one of: `tests` (names of
 tests or of timed scripts), `differs` (what the model does instead, and why) or `not_modelled` (the reason). `note` adds a
 sentence to a tested rule. `partly` says which part of a tested rule has no model or no test.
@@ -82,6 +83,8 @@ def compared(document: dict[str, Any]) -> str:
     """Returns a sentence about the text with which the rules were compared."""
     if "compared" in document:
         return f"Sections, levels and contents were compared {document['compared']}, and each test was read."
+    if "partly" in document:
+        return f"The document was not at hand. Compared were {document['partly']}. The rest is from memory."
     return "The document was not at hand: sections and levels are from memory."
 
 
@@ -138,7 +141,7 @@ def index() -> str:
         states = [state(rule) for rule in document["rule"]]
         tested, modelled = states.count("tested"), len(states) - states.count("not modelled")
         sums = [a + b for a, b in zip(sums, (len(states), modelled, tested), strict=True)]
-        text = "yes" if "compared" in document else "no"
+        text = "yes" if "compared" in document else "in part" if "partly" in document else "no"
         lines.append(f"| [{document['title']}]({name}.md) | {len(states)} | {modelled} | {tested} | {text} |")
     share = 100 * sums[2] // sums[1]
     return "\n".join(

@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let builder = PortBuilder::new(network, mode, traced, partition, token)?;
-        let PortSet { ports, links, at_once, .. } = builder.ports()?;
+        let PortSet { ports, links, at_once, plans } = builder.ports()?;
         let edge = Edge::new(network, builder.clock);
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
@@ -87,6 +87,8 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
+        let counts_entries = |port: PortIndex| plans[port].0.counts_entries(network.stores(plan.contended[port]));
+        let delays = StageDelays::new(network, &routing, &plan, &rate_control, clock, counts_entries).map(Box::new);
         let mut engine = Self {
             network,
             clock,
@@ -101,7 +103,7 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             fabric: Fabric {
-                delays: StageDelays::new(network, &routing, &plan, &rate_control, clock).map(Box::new),
+                delays,
                 edge,
                 ethernet: EthernetLinks::new(network, &routing, clock),
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),

@@ -13,6 +13,7 @@
 )]
 
 mod advance;
+mod arrivals;
 mod contended_port;
 mod delays;
 mod egress;

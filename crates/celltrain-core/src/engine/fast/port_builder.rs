@@ -208,8 +208,9 @@ impl PortBuilder<'_> {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
-        let to_hosts = || ToHosts::new(link, &timing, vcs);
-        let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
+        let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
+        let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
+        let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
         let place = MemoryPlace::default();
         let (ingress, port) = match plan {
             PortPlan::Trains => {
@@ -282,7 +283,7 @@ impl PortBuilder<'_> {
             let class = |label| classes.get(link, label);
             let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
-            let to_hosts = ToHosts::new(link, &timing, routing.vcs[link].len());
+            let to_hosts = ToHosts::new(link, &timing, &self.plan.stages[link]);
             let port = MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),

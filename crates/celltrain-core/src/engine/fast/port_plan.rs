@@ -111,6 +111,12 @@ impl PortPlan {
         }
     }
 
+    /// Returns whether the port reports the delay of a packet when the packet's last cell enters. `stores` says how it
+    /// admits packets, if it stores them whole.
+    pub(super) fn counts_entries(self, stores: Option<PacketAdmission>) -> bool {
+        matches!(self, Self::Stream | Self::AtOnce) && stores.is_none()
+    }
+
     /// Returns the name of the implementation for users.
     pub(super) fn name(self) -> &'static str {
         match self {
