@@ -118,8 +118,8 @@ impl<'a> Engine<'a> {
     ) -> Result<(), Interrupted> {
         let vc = frame.vc;
         self.fabric.end_systems.inject(frame, now, &mut self.departures);
-        if let Some(exit) = self.exits[vc] {
-            self.nics[exit.nic].begin_phase(now, Phase::Timers);
+        if let Role::Host(nic) = self.fabric.plan.roles[self.network.vcs[vc].path[0]] {
+            self.nics[nic].begin_phase_in_any(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
         // If the host takes time to process the frame, a tick must be scheduled.

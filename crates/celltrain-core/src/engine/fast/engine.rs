@@ -190,6 +190,10 @@ impl<'a> Engine<'a> {
             let Departure { vc, link, last, cells } = self.departures[i];
             let label = last.label();
             let Some(exit) = self.exits[vc] else {
+                if self.fabric.is_on_ethernet(link) {
+                    self.depart_on_ethernet(self.departures[i], now, phase);
+                    continue;
+                }
                 if let Some(delays) = &mut self.fabric.delays {
                     delays.on_packet(self.fabric.plan.stages[link][label].number, last.frame);
                 }
@@ -197,12 +201,6 @@ impl<'a> Engine<'a> {
                 self.put_in(Place { link, label }, packet, now, phase);
                 continue;
             };
-            if exit.is_on_ethernet {
-                let last_cell = self.fabric.sending_time(link, last);
-                let first_start = self.nics[exit.nic].join_on_ethernet((now, phase), label, cells, last_cell);
-                self.downstream().0.go_on_ethernet(link, Run { last, cells }, first_start);
-                continue;
-            }
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last, cells };
             if exit.is_policed {
@@ -211,6 +209,15 @@ impl<'a> Engine<'a> {
             self.go(link, run, first_start, exit.cell_time);
         }
         self.departures.clear();
+    }
+
+    /// Passes a frame to a host's port whose link carries Ethernet frames, and sends its cells.
+    #[cold]
+    fn depart_on_ethernet(&mut self, Departure { link, last, cells, .. }: Departure, now: Time, phase: Phase) {
+        let Role::Host(nic) = self.fabric.plan.roles[link] else { unreachable!("shaped ports need AAL5") };
+        let last_cell = self.fabric.sending_time(link, last);
+        let first_start = self.nics[nic].join_on_ethernet((now, phase), last.label(), cells, last_cell);
+        self.downstream().0.go_on_ethernet(link, Run { last, cells }, first_start);
     }
 
     /// Polices the cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag

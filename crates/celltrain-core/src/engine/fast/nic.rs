@@ -105,7 +105,7 @@ impl Nic {
         let (offered, waiting): (TiVec<Label, u64>, TiVec<Label, u32>) = if let Some(by_vc) = &self.by_vc {
             (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
         } else {
-            let waiting = self.waiting_at(now, Phase::Timers);
+            let waiting = self.waiting_in(now, Phase::Timers);
             (ti_vec![self.offered], ti_vec![waiting])
         };
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
@@ -127,11 +127,6 @@ impl Nic {
         if self.free_at <= now {
             return 0;
         }
-        if let Some(waiting) =
-            self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time))
-        {
-            return waiting;
-        }
         let busy = (self.free_at - now).0;
         let cells = match phase {
             Phase::BeforeService => busy / self.cell_time.0,
@@ -142,12 +137,12 @@ impl Nic {
 
     /// Returns the minimum and maximum number of cells waiting since the latest sample, up to and including `now`.
     pub(super) fn range(&self, now: Time) -> QueueRange {
-        self.tracker.range(self.waiting_at(now, Phase::Timers))
+        self.tracker.range(self.waiting_in(now, Phase::Timers))
     }
 
     /// Starts a new range of queue lengths for a sample at `now`, after all events of this instant.
     pub(super) fn start_range(&mut self, now: Time) {
-        self.tracker.start_range(self.waiting_at(now, Phase::Timers));
+        self.tracker.start_range(self.waiting_in(now, Phase::Timers));
     }
 }
 
@@ -159,10 +154,7 @@ impl ByVc {
     fn join(&mut self, now: Time, frame: Queued, cell_time: Span) {
         self.offered[frame.label] += u64::from(frame.cells);
         while self.frames.front().is_some_and(|frame| frame.last_start(cell_time) <= now) {
-            let gone = self.frames.pop_front();
-            if let (Some(on_ethernet), Some(gone)) = (&mut self.on_ethernet, gone) {
-                on_ethernet.forget(gone.cells);
-            }
+            self.frames.pop_front();
         }
         self.frames.push_back(frame);
     }

@@ -434,10 +434,10 @@ impl PortBuilder<'_> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
             match self.plan.roles[link] {
+                Role::Host(_) if self.network.is_on_ethernet(link) => None,
                 Role::Host(nic) => {
                     let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
-                    let (cell_time, is_on_ethernet) = (self.times[link].cell_time, self.network.is_on_ethernet(link));
-                    Some(Exit { nic, cell_time, is_policed, is_on_ethernet })
+                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })
                 }
                 Role::Shaped(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
@@ -462,5 +462,4 @@ pub(super) struct Exit {
     pub(super) nic: NicIndex,
     pub(super) cell_time: Span,
     pub(super) is_policed: bool,
-    pub(super) is_on_ethernet: bool,
 }

@@ -37,15 +37,40 @@ impl Nic {
         cells: u32,
         last_cell: Span,
     ) -> Time {
-        let first_start = self.join(now, phase, label, cells);
-        let last_start = first_start + self.cell_time * u64::from(cells - 1);
-        self.free_at = last_start + last_cell;
+        if (self.joined, self.phase) != (now, phase) {
+            self.begin_phase_in_any(now, phase);
+        }
+        self.waiting = self.waiting.checked_add(cells).expect(SHORT);
+        self.tracker.rise(self.waiting);
+        self.offered += u64::from(cells);
+        let first_start = self.free_at.max(now);
         let by_vc = self.by_vc.as_deref_mut().expect(HAS_FRAMES);
         let on_ethernet = by_vc.on_ethernet.as_mut().expect(HAS_FRAMES);
-        on_ethernet.total += (self.free_at - first_start).0;
+        while let Some(gone) = by_vc.frames.front().filter(|frame| frame.last_start(self.cell_time) <= now) {
+            on_ethernet.cells -= u64::from(gone.cells);
+            on_ethernet.last_cells.pop_front();
+            by_vc.frames.pop_front();
+        }
+        let time = self.cell_time * u64::from(cells - 1) + last_cell;
+        on_ethernet.total += time.0;
         on_ethernet.cells += u64::from(cells);
         on_ethernet.last_cells.push_back(last_cell);
+        by_vc.join(now, Queued { label, first_start, cells }, self.cell_time);
+        self.free_at = first_start + time;
         first_start
+    }
+
+    /// Does the same as [`Nic::begin_phase`], also on a link with Ethernet frames.
+    pub(in crate::engine::fast) fn begin_phase_in_any(&mut self, now: Time, phase: Phase) {
+        (self.joined, self.phase) = (now, phase);
+        self.waiting = self.waiting_in(now, phase);
+        self.tracker.fall(self.waiting);
+    }
+
+    /// Does the same as [`Nic::waiting_at`], also on a link with Ethernet frames.
+    pub(super) fn waiting_in(&self, now: Time, phase: Phase) -> u32 {
+        let on_ethernet = self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time));
+        on_ethernet.unwrap_or_else(|| self.waiting_at(now, phase))
     }
 
     /// Returns the time for which the port has sent frames, in units of the clock, up to and including the cells that start at
@@ -57,14 +82,6 @@ impl Nic {
             cells => (self.cell_time * u64::from(cells - 1) + *last_cell).0,
         };
         on_ethernet.total - frames.iter().zip(&on_ethernet.last_cells).map(later).sum::<u64>()
-    }
-}
-
-impl OnEthernet {
-    /// Removes the first of the frames, which has this number of cells.
-    pub(super) fn forget(&mut self, cells: u32) {
-        self.last_cells.pop_front();
-        self.cells -= u64::from(cells);
     }
 }
 
@@ -118,7 +135,7 @@ mod tests {
             }
             let started = || cells.iter().filter(|&&(start, _)| start <= now);
             assert_eq!(nic.state(now).waiting[Label::new(0)] as usize, cells.len() - started().count());
-            assert_eq!(nic.waiting_at(now, Phase::Timers) as usize, cells.len() - started().count());
+            assert_eq!(nic.waiting_in(now, Phase::Timers) as usize, cells.len() - started().count());
             assert_eq!(nic.sent_on_ethernet(now), started().map(|&(_, time)| time.0).sum::<u64>());
         }
         assert!(cells.len() > 100);
