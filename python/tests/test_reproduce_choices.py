@@ -71,6 +71,7 @@ def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(ce
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
@@ -131,6 +132,7 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
@@ -142,7 +144,7 @@ def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_conta
     assert f"written on {date.today().isoformat()}" in page
     # Figure 1 shows its own scenario, without the changed setting.
     assert not list(tmp_path.glob("*figure1*"))
-    assert list(tmp_path.glob("*table2.pdf"))
+    assert list(tmp_path.glob("*table2.svg"))
 
 
 @pytest.mark.parametrize(

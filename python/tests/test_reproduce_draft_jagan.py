@@ -191,6 +191,7 @@ def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_suppo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled with values instead of results: every run has the values printed in the last table that needs the run."""
 

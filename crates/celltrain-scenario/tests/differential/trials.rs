@@ -247,7 +247,7 @@ impl Trial {
 
 /// Returns the number of random networks. The CI jobs for changes and for each night use more.
 pub(crate) fn cases() -> u32 {
-    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
 }
 
 /// Returns a runner that draws `cases` values from a seed.
