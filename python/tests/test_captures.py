@@ -233,6 +233,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
         assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
 def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
@@ -266,6 +267,7 @@ def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver
     counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
 
 
+@pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])

@@ -39,6 +39,7 @@ def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_and_run(celltrai
     assert (several.code, "prints one scenario, but 48 are selected" in several.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
     short = ("--set", "duration=20ms", "--seeds", "2", "--json")
     answer = celltrain(*ROW, *short, "--seed", "7").json
@@ -157,6 +158,7 @@ def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(se
     )
 
 
+@pytest.mark.slow
 def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their_notes(celltrain):
     words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
     rule = "agrees: if the published value is inside the seeds' range"
