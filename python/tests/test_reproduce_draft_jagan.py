@@ -120,6 +120,7 @@ def test_tables_of_the_draft_with_bidirectional_data_use_a_network_of_their_own(
     assert "vc" not in scenario(paper, "both-ways-1", service="ubr")
 
 
+@pytest.mark.slow
 def test_a_modelling_choice_for_the_draft_changes_only_its_own_settings(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
