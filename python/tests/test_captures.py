@@ -233,6 +233,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
         assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
 def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
@@ -260,11 +261,13 @@ def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
 @pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
 def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
     counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
 
 
+@pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])

@@ -241,6 +241,7 @@ def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web
     assert arrows(figure) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
+@pytest.mark.slow
 def test_a_search_minimizes_measures_of_requests(tmp_path):
     tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")
     [warning] = tuned.facts["warnings"]

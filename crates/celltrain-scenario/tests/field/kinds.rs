@@ -354,7 +354,7 @@ fn restart(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
 
 /// Checks a test on random networks.
 fn check(seed: u64, drawn: &impl Strategy<Value = Drawn>, test: impl Fn(Drawn) -> Result<(), TestCaseError>) {
-    if let Err(error) = runner(seed, (cases() / 2).min(64)).run(drawn, test) {
+    if let Err(error) = runner(seed, (cases() / 2).clamp(15, 64)).run(drawn, test) {
         panic!("{error}");
     }
 }
