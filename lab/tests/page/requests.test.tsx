@@ -10,7 +10,7 @@ import { rows } from "./rows.ts";
 
 const { engine } = await local();
 const scenarios = await engine.scenarios();
-const toml = (scenarios["leaf-spine-web-search"] ?? "").replace(/^name = .*$/m, 'name = "requests"').replace('until = "finished"\n\n[measure]\nto = "20ms"\n', "").replace('"500ms"', '"20ms"');
+const toml = (scenarios["leaf-spine-web-search"] ?? "").replace(/^name = .*$/m, 'name = "requests"').replace('until = "finished"\n\n[measure]\nto = "20ms"\n', "").replace('"200ms"', '"20ms"');
 
 async function runs(text: string, seeds: readonly number[]): Promise<Done[]> {
   const done: Done[] = [];

@@ -30,7 +30,7 @@ for (const width of [1280, 400]) {
 test("the microscope draws a leaf-spine network and lists its requests", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
-  await write(page, (await shipped(page, "leaf-spine-web-search")).replace('until = "finished"\n\n[measure]\nto = "20ms"\n', "").replace('"500ms"', '"3ms"'));
+  await write(page, (await shipped(page, "leaf-spine-web-search")).replace('until = "finished"\n\n[measure]\nto = "20ms"\n', "").replace('"200ms"', '"3ms"'));
   await page.getByRole("link", { name: "Look inside" }).click();
   await look(page);
   assert.equal(await page.locator(".net-queue").count(), 64);
