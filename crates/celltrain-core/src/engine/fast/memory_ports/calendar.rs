@@ -54,7 +54,7 @@ impl Calendar {
     }
 
     /// Removes the first port that becomes free at `now`. No busy port may have become free earlier.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
         let due = match &mut self.rates[..] {
             [rate] => rate,
@@ -68,8 +68,29 @@ impl Calendar {
         Some(place)
     }
 
-    /// Makes an idle port busy from `now` on.
+    /// Returns the port that [`Calendar::take_at`] would remove.
     #[inline]
+    pub(super) fn due_at(&self, now: Time) -> Option<MemoryPlace> {
+        let due = match &self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter().min_by_key(|rate| rate.first())?,
+        };
+        let (time, place) = due.first();
+        (time == now).then_some(place)
+    }
+
+    /// Makes the port that [`Calendar::due_at`] returned busy again from `now` on.
+    #[inline]
+    pub(super) fn restart(&mut self, now: Time) {
+        let due = match &mut self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter_mut().min_by_key(|rate| rate.first()).expect("a port is due"),
+        };
+        due.restart(now);
+    }
+
+    /// Makes an idle port busy from `now` on.
+    #[inline(always)]
     pub(super) fn start(&mut self, place: MemoryPlace, now: Time) {
         self.rates[self.rate_of[place] as usize].start(place, now);
     }
@@ -83,6 +104,11 @@ impl Calendar {
     pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
         let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()
+    }
+
+    /// Returns the busy ports, each with the time when it becomes free and its cell time.
+    pub(super) fn busy(&self) -> impl Iterator<Item = (Time, Span, MemoryPlace)> {
+        self.rates.iter().flat_map(|rate| rate.busy().map(|(time, place)| (time, rate.cell_time, place)))
     }
 }
 
@@ -103,7 +129,21 @@ impl Rate {
         self.first = self.place(self.first + 1);
     }
 
+    /// Makes the first port busy again from `now` on.
     #[inline]
+    fn restart(&mut self, now: Time) {
+        let (_, place) = self.first();
+        self.take_first();
+        let (free, last) = ((now + self.cell_time, place), self.place(self.end + self.ring.len() - 1));
+        if self.first != self.end && self.ring[last] < free {
+            self.ring[self.end] = free;
+            self.end = self.place(self.end + 1);
+        } else {
+            self.start(place, now);
+        }
+    }
+
+    #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time) {
         let moved = self.put((now + self.cell_time, place));
         // If service precedes arrivals, a port may start twice in an instant.
@@ -149,9 +189,15 @@ mod tests {
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
                 let due = |free_at: &[Option<Time>]| free_at.iter().position(|&free| free == Some(now));
-                while let Some(place) = calendar.take_at(now) {
+                while let Some(place) = calendar.due_at(now) {
                     assert_eq!(Some(usize::from(place)), due(&free_at));
-                    free_at[usize::from(place)] = None;
+                    if rng.below(2) == 0 {
+                        calendar.restart(now);
+                        free_at[usize::from(place)] = Some(now + cell_times[usize::from(place)]);
+                    } else {
+                        assert_eq!(calendar.take_at(now), Some(place));
+                        free_at[usize::from(place)] = None;
+                    }
                 }
                 assert_eq!(due(&free_at), None);
                 for _ in 0..2 {
@@ -173,6 +219,10 @@ mod tests {
                 let first_odd =
                     free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
                 assert_eq!(calendar.first_of(|place| odd(usize::from(place))), first_odd.min());
+                for (time, cell_time, place) in calendar.busy() {
+                    assert_eq!((Some(time), cell_time), (free_at[usize::from(place)], cell_times[usize::from(place)]));
+                }
+                assert_eq!(calendar.busy().count(), free_at.iter().flatten().count());
             }
         }
     }
