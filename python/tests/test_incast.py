@@ -99,6 +99,9 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
     }
     scenario["flow"] = {flow["name"]: rate for flow in flows}
     scenario["incast"]["query"]["receivers"] = ["receiver"]
+    # A port that marks would drop these packets, which have no ECN, above its threshold.
+    busy_port = {key: value for key, value in scenario["port"]["default"].items() if key != "marking"}
+    scenario["port"] |= {f"sw->busy{i}": busy_port for i in range(1, busy + 1)}
     return scenario
 
 

@@ -382,8 +382,7 @@ impl EndSystems {
             Body::Outside { tag, capable, .. } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
                 let outside = self.outside.as_mut().expect("only injected frames belong to external end systems");
-                let marked = marked && capable;
-                outside.receive(Delivered { time: now, vc: sender, tag, marked }, cells);
+                outside.receive(Delivered { time: now, vc: sender, tag, marked: marked && capable }, cells);
             }
         }
     }

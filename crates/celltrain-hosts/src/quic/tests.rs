@@ -196,7 +196,7 @@ fn quic_reacts_to_marks_of_its_ecn_capable_packets_before_any_is_lost() {
     let marked = two_connections(Engine::Fast, marking.clone());
     assert_eq!(marked, two_connections(Engine::Reference, marking));
     let (_, lost, most) = two_connections(Engine::Fast, None);
-    assert!(lost.iter().sum::<u64>() > 0 && most == 2000, "{lost:?}, {most} cells");
+    assert!(lost.iter().sum::<u64>() > 0 && most > 1600, "{lost:?}, {most} cells");
     assert_eq!(marked.1, [0, 0]);
-    assert!(marked.2 < 2000 && marked.0.iter().sum::<u64>() > 10_000_000, "{marked:?}");
+    assert!(marked.2 < most && marked.0.iter().sum::<u64>() > 10_000_000, "{marked:?}");
 }
