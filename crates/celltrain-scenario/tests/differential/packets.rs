@@ -118,15 +118,18 @@ fn carry_frames(network: &mut Network) {
     if network.aal5.framing != Framing::Packets {
         return;
     }
-    let sizes = [CellFormat::ATM, CellFormat::of_memory(64), CellFormat::of_memory(250)];
-    network.aal5.cell = sizes[network.seed as usize / 4 % 3];
+    network.aal5.cell = match network.seed / 4 % 3 {
+        0 => CellFormat::ATM,
+        1 => CellFormat::of_memory(64),
+        _ => CellFormat::of_memory(250),
+    };
     if network.seed % 4 > 1 {
         return;
     }
     if network.seed / 12 % 2 == 0 {
         network.delays = DelayChoice::All;
     }
-    let every = 1 + network.seed as usize % 4;
+    let every = if network.seed % 4 == 0 { 1 } else { 2 };
     for link in network.links.iter_mut().step_by(every).filter(|link| link.late.is_empty()) {
         link.wire = Wire::Ethernet;
     }
