@@ -133,9 +133,12 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture
-def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
+def celltrain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs the command line in this process."""
-    from celltrain.cli import app
+    from celltrain.cli import app, shell
+
+    # Whether a command writes lines of progress would depend on the speed of the machine.
+    monkeypatch.setattr(shell, "LINE_SECONDS", 1e6)
 
     def run(*arguments: object) -> Answer:
         with pytest.raises(SystemExit) as ended:

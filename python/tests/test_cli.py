@@ -4,13 +4,15 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import typer.main
-from conftest import ROOT
+from conftest import ROOT, is_refused
 
 import celltrain as ct
 from celltrain import _core, cli
@@ -628,3 +630,34 @@ def test_the_explain_command_explains_every_term_of_the_glossary(celltrain):
         assert answer.code == 0 and answer.out.startswith(f"{term}: {terms[term]}\n"), answer
     assert celltrain("explain", "Selective Drop").out.endswith("The model: celltrain explain selective_drop\n")
     assert celltrain("explain", "MSS", "--json").json == {"kind": "terms", "name": "MSS", "meaning": terms["MSS"]}
+
+
+def test_names_of_memory_policies_are_found_from_other_words(celltrain):
+    is_refused(celltrain("explain", "python_memory"), ["did you mean memory_python?"])
+    assert celltrain("explain", "memory_python").code == 0
+    assert "celltrain list memory_policies" in celltrain("list", "policies").out
+
+
+def test_a_measure_of_files_in_a_scenario_without_files_names_the_missing_setting(celltrain, small):
+    """Regression: the message was about a number or a text without p95."""
+    refused = celltrain("compare", small, "--seeds", 1, "--measures", "file_delay_ms.p95")
+    is_refused(refused, ["'file_delay_ms.p95' has no value, because this scenario has no files", "measure.file_size"])
+    setting = ["--set", "measure.file_size=10kB"]
+    assert celltrain("compare", small, "--seeds", 1, "--measures", "file_delay_ms.p95", *setting).code == 0
+
+
+def test_a_long_comparison_without_a_terminal_writes_lines_with_the_time_left(celltrain, small, monkeypatch, capsys):
+    from celltrain.cli import shell
+
+    done = celltrain("compare", small, "--seeds", 2)
+    assert done.code == 0 and "left" not in done.err
+    monkeypatch.setattr(shell, "LINE_SECONDS", 0.05)
+    with shell.waiting("comparing", by_line=True) as tell:
+        time.sleep(0.15)
+        tell(0.5)
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("comparing: 0% after")
+    assert re.fullmatch(r"comparing: 50% after 1 s, about 1 s left", lines[-1])
+    with shell.waiting("looking") as tell:
+        assert tell is None

@@ -297,6 +297,138 @@ def test_settings_replace_those_of_any_vetted_policy(celltrain, tmp_path):
     is_refused(celltrain("check", str(path), "--set", "duration=1s"), [f"paths begin with {standard.PATH}, or with"])
 
 
+SHORT = ["--set", "duration=4ms", "--set", "measure.to=3ms", "--seeds", "1"]
+
+
+def test_the_scenarios_in_which_memory_policies_are_vetted_are_shipped(celltrain):
+    """Regression: vet printed names such as switch and small-memory, which no other command knew."""
+    assert set(standard.MEMORIES.scenarios) <= set(ct.scenarios())
+    policies = f"{ALL_POOLS}=dynamic_threshold,longest_queue_drop"
+    done = celltrain("compare", *standard.MEMORIES.scenarios, *SHORT, "--vary", policies)
+    assert done.code == 0 and "longest_queue_drop" in done.out
+    for name in standard.MEMORIES.scenarios:
+        page = celltrain("explain", name).out
+        assert "requests.web" in page and "99th" not in page
+        # Enough short requests open for a 99th percentile.
+        opened = ct.run(name, seed=1).to_dict()["requests"][0]["short"]
+        assert opened["completion_ms_p99"] > 0
+
+
+@pytest.mark.parametrize("scenario", ["memory-dynamic-threshold", "leaf-spine-web-search"])
+def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_memory(celltrain, tmp_path, scenario):
+    """Regression: the pattern added a memory without cells, as no switch of the scenario has this name."""
+    path = tmp_path / "tight.toml"
+    path.write_text('[policy.formula]\nadmit = "q_i < a * B"\nconstants.a = 0.01\n')
+    short = {"duration": "20ms"} if scenario.startswith("memory") else {"duration": "4ms", "measure.to": "3ms"}
+    compared = ct.compare(ct.load(scenario, settings=short), vary={ALL_POOLS: ["as-is", f"@{path}"]}, seeds=1)
+    assert compared.fingerprints[0] != compared.fingerprints[1]
+    path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
+    for command, option in (("run", "--set"), ("compare", "--vary")):
+        done = celltrain(command, scenario, option, f"{ALL_POOLS}=@{path}")
+        is_refused(done, ["tight.toml:2: policy.formula.admit"])
+    small = ct.run(ct.load("memory-formula", settings={"switch.*.memory.cells": 123, "duration": "1ms"}))
+    assert small.memories["cells"].to_pylist() == [123]
+
+
+def test_a_comparison_warns_if_the_memories_of_compared_policies_refused_and_pushed_out_nothing():
+    base = ct.load("memory-formula", settings={"duration": "50ms"})
+    alphas = [ct.DynamicThreshold(alpha=alpha) for alpha in (1.0, 8.0)]
+    words = "the memory refused nothing and pushed nothing out in any run, so its policy had no effect"
+    cells = "switch.sw.memory.cells"
+    with pytest.warns(ct.CelltrainWarning, match="had no effect"):
+        huge = ct.compare(base, vary={POOL: alphas, cells: [100000]}, seeds=1)
+    assert any(words in one for one in huge.warnings)
+    with pytest.warns(ct.CelltrainWarning, match="had no effect"):
+        both = ct.compare(base, vary={POOL: alphas, cells: [200, 100000]}, seeds=1)
+    [told] = [one for one in both.warnings if "pushed nothing out" in one]
+    assert told.startswith(f"at {cells} = 100000 cells: {words}")
+    small = ct.compare(base, vary={POOL: alphas, cells: [200]}, seeds=1)
+    assert not any("pushed nothing out" in one for one in small.warnings)
+
+
+def test_results_of_memory_formulas_that_are_not_numbers_are_counted_in_runs_and_reported_in_comparisons(celltrain):
+    """Regression: a division by zero in a formula of a memory was silent."""
+    faulty, fine = (ct.MemoryFormula(admit=f"q_i + 1 <= B * (B - Q) / {by}") for by in ("Q", "max(Q, 1)"))
+    base = ct.load("memory-formula", settings={"duration": "20ms"})
+    for policy, is_counted in ((faulty, True), (fine, False)):
+        result = ct.run(ct.load("memory-formula", settings={POOL: policy, "duration": "20ms"}))
+        assert (result.memories["replaced_results"].to_pylist()[0] > 0) == is_counted
+    option = f"{POOL}=formula:admit={faulty.admit}"
+    assert (
+        "formula results replaced" in celltrain("run", "memory-formula", "--set", "duration=20ms", "--set", option).out
+    )
+    with pytest.warns(ct.CelltrainWarning, match="of its formulas had to be replaced"):
+        compared = ct.compare(base, vary={POOL: [faulty, fine]}, seeds=1)
+    assert sum("had to be replaced" in one for one in compared.warnings) == 1
+
+
+def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that_change_them():
+    """Regression: the unit of high was inferred before that of average."""
+    policy = ct.MemoryFormula(
+        admit="q_i + 1 <= (high - (high - low) * average / B) * (B - Q)",
+        constants={"high": 2, "low": 0.5, "tau": "50 us"},
+        state={"average": 0, "last": 0},
+        on_arrival={"average": "average + (1 - exp(-(now - last) / tau)) * (Q - average)", "last": "now"},
+    )
+    assert fingerprint(policy) == fingerprint(policy, "reference")
+
+
+def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say(celltrain, tmp_path):
+    path = tmp_path / "all.toml"
+    path.write_text('[policy.formula]\nadmit = "true"\n')
+    told = celltrain("check", path)
+    assert told.code == 0 and "the policy all; nothing is wrong; it fits ports and memories" in told.out
+    quick = {"beside": [], "seeds": 1}
+    assert "switch.timeouts" in ct.vet(path, scenarios=["switch"], **quick)["metrics"]
+    assert "lan-5.efficiency" in ct.vet(path, scenarios=["lan-5"], **quick)["metrics"]
+    assert not standard.fits_both(standard.policy_of({"formula": {"admit": "X <= 0.9 * K"}}))
+
+
+def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
+    beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
+    answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], beside=beside, seeds=1)
+    assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]
+    assert answer["beside"]["dynamic_threshold:alpha=2"] == answer["metrics"]
+    assert answer["beside"]["Dynamic"] == answer["beside"]["dynamic_threshold"] != answer["metrics"]
+    assert answer["settings"]["dynamic_threshold"] == "dynamic_threshold (alpha = 1)"
+    assert answer["metrics"]["switch.short_ms_p99"]["mean"] > 0
+    for wrong, words in {
+        "dynamic_treshold": "is unknown; did you mean dynamic_threshold?",
+        "dynamic_threshold:alpha=-1": "alpha = -1",
+        "dynamic_threshold:alpah=1": "did you mean alpha?",
+    }.items():
+        with pytest.raises(ct.InputError, match=re.escape(words)):
+            ct.vet(ct.LongestQueueDrop(), scenarios=["switch"], beside=[wrong], seeds=1)
+
+
+class Wrong(ct.PythonMemoryPolicy):
+    """Makes a mistake that only a call shows, chosen by a setting."""
+
+    mistake = "none"
+
+    def admit(self, view, queue):
+        return {"type": view.free, "never": False}.get(self.mistake, True) if self.mistake != "name" else view.qi < 9
+
+
+class TooFew(ct.PythonMemoryPolicy):
+    def admit(self, view):
+        return True
+
+
+def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltrain, monkeypatch):
+    monkeypatch.setenv("CELLTRAIN_POLICIES", __name__)
+    setting = f"{ALL_POOLS}.python.settings.mistake"
+    for mistake, words in {"type": "admit returned", "name": "has no attribute 'qi'"}.items():
+        done = celltrain("check", f"{__name__}:Wrong", "--set", f"{setting}={mistake}")
+        assert done.code == 2 and words in done.err
+    done = celltrain("check", f"{__name__}:TooFew")
+    assert done.code == 2 and "TypeError" in done.err
+    never = celltrain("check", f"{__name__}:Wrong", "--set", f"{setting}=never")
+    assert never.code == 0 and "refuses every cell, also while the pool is empty" in never.err
+    fine = celltrain("check", f"{__name__}:Wrong")
+    assert fine.code == 0 and "the memory policy Wrong; nothing is wrong" in fine.out
+
+
 def names(page: str) -> set[str]:
     """Returns the names in the first columns of the tables of a page."""
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))

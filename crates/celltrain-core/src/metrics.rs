@@ -218,6 +218,8 @@ pub struct PoolResult {
     pub max_used_cells: u32,
     /// Number of occupied cells in the shared part at the end.
     pub used_cells: u32,
+    /// Results of the formulas of the pool's policy that were replaced because they were not finite numbers.
+    pub replaced_results: u64,
 }
 
 /// Results for a queue or a priority group of a memory, or for a queue of a port with a scheduler or a shaped port.
@@ -613,6 +615,7 @@ impl FinalState<'_> {
                 cells: pool.cells,
                 max_used_cells: state.max_used,
                 used_cells: state.used,
+                replaced_results: state.replaced_results,
             };
             let classes = self.delays.as_ref().map(|_| self.network.cell_classes(self.routing, config));
             let delays = |index: QueueIndex, queue: &QueueConfig| {

@@ -13,12 +13,15 @@ impl Vocabulary {
     /// # Errors
     /// Returns the first fault.
     pub fn check(&self, expression: &Expression) -> Result<Kind, Fault> {
-        Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() }.kind(expression)
+        Checker { vocabulary: self, named: Vec::new(), hints: Vec::new(), certain: false }.kind(expression)
     }
 
     /// Infers the unit of names that have none yet: the unit of the value that a name is added to or compared with.
-    pub fn hints<'a>(&'a self, expression: &'a Expression) -> Vec<(&'a str, Unit)> {
-        let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() };
+    ///
+    /// If `certain`, the units of all names in that value must be known: the unit of `a / B` may still change while the
+    /// unit of `a` is unknown.
+    pub fn hints<'a>(&'a self, expression: &'a Expression, certain: bool) -> Vec<(&'a str, Unit)> {
+        let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new(), certain };
         // Mismatches are reported later, when the units are known.
         let _ = checker.kind(expression);
         checker.hints
@@ -56,6 +59,8 @@ struct Checker<'a> {
     vocabulary: &'a Vocabulary,
     named: Vec<(&'a str, Kind)>,
     hints: Vec<(&'a str, Unit)>,
+    /// True if only operands whose names all have known units give hints.
+    certain: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -116,12 +121,19 @@ impl<'a> Checker<'a> {
 
     /// Records a unit hint for a name without a unit that is combined with an operand that has one.
     fn hint(&mut self, (left, a): (&'a Expression, Option<Unit>), (right, b): (&'a Expression, Option<Unit>)) {
-        for (of, own, beside) in [(left, a, b), (right, b, a)] {
+        for (of, own, (operand, beside)) in [(left, a, (right, b)), (right, b, (left, a))] {
             let (Node::Name(name), None, Some(unit)) = (&of.node, own, beside) else { continue };
-            if self.named.iter().all(|(named, _)| named != name) {
+            let is_hint = !self.certain || operand.names().into_iter().all(|name| self.is_known(name));
+            if is_hint && self.named.iter().all(|(named, _)| named != name) {
                 self.hints.push((name, unit));
             }
         }
+    }
+
+    /// Returns whether the unit of a name is known.
+    fn is_known(&self, name: &str) -> bool {
+        let own = self.named.iter().rev().find(|(named, _)| *named == name).map(|(_, kind)| *kind);
+        own.or_else(|| Some(self.vocabulary.find(name)?.kind)) != Some(Kind::Number(None))
     }
 
     fn number(&mut self, of: &'a Expression, for_what: &str) -> Result<Option<Unit>, Fault> {

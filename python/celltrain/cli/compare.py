@@ -72,7 +72,7 @@ def compare(
     if plot is not None:
         check(plot, width, style, out)
     try:
-        with shell.making(out), options.naming(), shell.waiting("comparing") as tell:
+        with shell.making(out), options.naming(), shell.waiting("comparing", by_line=True) as tell:
             compared = compare(
                 *files,
                 names=called,
@@ -167,8 +167,8 @@ def vet(
         scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
             lan-5-random, unequal-rtt; for a memory policy switch, small-memory, switch-dctcp, leaf-spine.
             [default: all]
-        beside (NAMES): Policies to compare it with, separated by commas; for a memory policy, LQD, DT, ABM and Occamy
-            unless this is given. [default: epd,selective_drop,fba]
+        beside (POLICIES): Policies to compare it with, separated by commas: names, fba:z=0.5, @mine.toml or mine.py:Mine;
+            for a memory policy, LQD, DT, ABM and Occamy unless this is given. [default: epd,selective_drop,fba]
         seeds (N): Runs in each scenario.
 
     Output:
@@ -189,7 +189,7 @@ def vet(
         shell.check_target(html)
         environment("report")
     mine = policy_of(policy, single(settings))
-    with shell.waiting("vetting") as tell:
+    with shell.waiting("vetting", by_line=True) as tell:
         chosen: dict[str, Any] = {"scenarios": listed(scenarios), "beside": listed(beside)}
         answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
     rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]

@@ -41,6 +41,9 @@ EXPLAINED = (
 )
 
 
+#: Prefixes of pages and Python classes that are also named after the kind: memory_formula is the formula of a memory.
+PAGE_NAMES = {"memory_policies": "memory_", "discards": "edge_"}
+
 _WHAT = f"Kind of entries to list: {', '.join(LISTED)}. Without a kind, lists the kinds."
 _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
 
@@ -70,8 +73,11 @@ def list_(
     wanted = plurals.get(kind, kind)
     if wanted not in LISTED:
         raise InputError.of_option("KIND", kind, f"is not a kind that can be listed; {among(kind, LISTED)}")
-    note = "For several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
-    entries_of(wanted, output, note=note if wanted == "measures" else "")
+    notes = {
+        "measures": "For several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md",
+        "policies": "Policies of memories that ports share: celltrain list memory_policies",
+    }
+    entries_of(wanted, output, note=notes.get(wanted, ""))
 
 
 def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") -> None:
@@ -145,12 +151,10 @@ def explain(
         output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
-    # Python classes and pages are also named after the kind: memory_formula is the formula of a memory.
-    page_names = {"memory_policies": "memory_", "discards": "edge_"}
     named = [
         entry
         for entry in everything()
-        if wanted in (entry.name, f"{entry.kind}/{entry.name}", f"{page_names.get(entry.kind, '/')}{entry.name}")
+        if wanted in (entry.name, f"{entry.kind}/{entry.name}", f"{PAGE_NAMES.get(entry.kind, '/')}{entry.name}")
     ]
     if not named and (about := measured(wanted)).meaning != wanted:
         unit = "" if about.unit in ("", "1") else f", in {about.unit}"
@@ -252,6 +256,9 @@ def _advice(wanted: str) -> str:
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)
     near = [initials] if initials else near
+    # The words of a page's name, in another order: python_memory is memory_python.
+    pages = [f"{PAGE_NAMES[entry.kind]}{entry.name}" for entry in everything() if entry.kind in PAGE_NAMES]
+    near = [page for page in pages if sorted(page.split("_")) == sorted(wanted.lower().split("_"))] or near
     hint = f"did you mean {' or '.join(map(shlex.quote, near))}?" if near else "see: celltrain list policies"
     return f"; {OTHERWISE.get(wanted.lower(), hint)}"
 

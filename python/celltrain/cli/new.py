@@ -336,14 +336,15 @@ class _Checked:
     warnings: list[str] = field(default_factory=list)
     network: Network | None = None
     answer: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    """Kind of a policy, such as `memory policy`."""
     advice: str = ""
     """How to compare the policy of a memory."""
 
     @property
     def summary(self) -> str:
         """One line about a file without faults."""
-        kind = "memory policy" if self.advice else "port policy"
-        what = f"the {kind} {shown(self.answer['name'])}; " if self.network is None else ""
+        what = f"the {self.kind} {shown(self.answer['name'])}; " if self.network is None else ""
         warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
         return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"
 
@@ -354,11 +355,11 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
         from celltrain.ensemble.vetting.standard import check_file
 
         try:
-            policy, warnings, advice = check_file(file, settings)
+            policy, kind, warnings, advice = check_file(file, settings)
         except InputError as error:
             return _Checked(file=name, faults=error.faults)
         answer: dict[str, Any] = {"file": name, "name": policy.name, "policy": policy.table}
-        return _Checked(file=name, warnings=warnings, answer=answer, advice=advice)
+        return _Checked(file=name, warnings=warnings, answer=answer, kind=kind, advice=advice)
     reading = read(file, settings, option="--set")
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)

@@ -246,7 +246,7 @@ def _ensemble(
     from celltrain.ensemble.plan.axes import MEASURES
 
     measures = default_measures([scenario], list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES])))
-    with shell.making(out), shell.waiting("simulating") as tell:
+    with shell.making(out), shell.waiting("simulating", by_line=True) as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, labels=labels, progress=tell)
     look: dict[str, Any] = {"plot": plot, "width": width, "style": style}
     return finish(compared, output, **look, out=out, fingerprints=fingerprints or output.form == "json")

@@ -7,13 +7,14 @@ import functools
 import inspect
 import os
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 import typer
@@ -367,11 +368,46 @@ def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] |
         drawn.stop()
 
 
+#: Time between two lines of progress if standard error is not a terminal.
+LINE_SECONDS = 10.0
+
+
 @contextmanager
-def waiting(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Shows a percentage and the time left. Yields a function that takes the completed fraction, or None in a pipe."""
+def _lines_of_progress(title: str) -> Iterator[Callable[[float], None]]:
+    """Writes the completed percentage and the time left every ten seconds. Yields a function that takes the fraction."""
+    from celltrain.drawing.words import in_words, left
+
+    begun, latest, ended = time.monotonic(), [0.0], Event()
+
+    def write() -> None:
+        while not ended.wait(LINE_SECONDS):
+            took, share = time.monotonic() - begun, latest[0]
+            rest = f", about {left(took * (1 - share) / share)}" if share > 0 else ""
+            complain(f"{title}: {share:.0%} after {in_words(max(round(took), 1))}{rest}")
+
+    writer = Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield lambda share: latest.__setitem__(0, share)
+    finally:
+        ended.set()
+        writer.join()
+
+
+@contextmanager
+def waiting(title: str, *, by_line: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Shows a percentage and the time left. Yields a function that takes the completed fraction.
+
+    In a pipe, writes lines if `by_line`, or else yields None.
+    """
     with _bar(title, counts_runs=False) as bar:
-        yield None if bar is None else lambda share: bar[0].update(bar[1], completed=share, total=1.0)
+        if bar is not None:
+            yield lambda share: bar[0].update(bar[1], completed=share, total=1.0)
+        elif by_line:
+            with _lines_of_progress(title) as tell:
+                yield tell
+        else:
+            yield None
 
 
 @contextmanager
@@ -379,12 +415,16 @@ def counting(
     title: str, latest: list[T], describe: Callable[[T], tuple[int, int, str]]
 ) -> Iterator[Callable[[T], None]]:
     """Shows the completed and total runs, followed by a text. `latest` receives the latest progress."""
-    with _bar(title, counts_runs=True) as bar:
+    with ExitStack() as stack:
+        bar = stack.enter_context(_bar(title, counts_runs=True))
+        line = stack.enter_context(_lines_of_progress(title)) if bar is None else None
 
         def tell(progress: T) -> None:
             latest[:] = [progress]
+            completed, total, rest = describe(progress)
             if bar is not None:
-                completed, total, rest = describe(progress)
                 bar[0].update(bar[1], completed=completed, total=total, rest=rest)
+            elif line is not None:
+                line(completed / max(total, 1))
 
         yield tell

@@ -129,7 +129,8 @@ def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, An
         outline = json.loads(scenario.outline(current()))
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
-    return {**outline, "scenario": table}
+    files = {} if (table.get("measure") or {}).get("file_size") else {"file_delay_ms": None}
+    return {**outline, **files, "scenario": table}
 
 
 def problem(text: str, outline: Mapping[str, Any]) -> str:
@@ -327,6 +328,11 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
             raise TooFewError(f"{'.'.join(path)!r} {too_few}") from None
         raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
+        if path[0] == "file_delay_ms" and answer.get("file_delay_ms", {}) is None:
+            problem = (
+                'has no value, because this scenario has no files; set their size, as in measure.file_size = "9180B"'
+            )
+            raise MeasureError(f"{'.'.join(path)!r} {problem}") from None
         problem = f"{'.'.join(path)!r} is not in the result of a run: {error}"
         if "did you mean" not in str(error):
             problem += "; to list all measures: celltrain list measures"

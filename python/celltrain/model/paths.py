@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -170,9 +171,29 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     """Sets a value at a dotted path. Adds missing tables, and replaces an existing value, even a whole table.
 
     Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
-    member.
+    member. A pattern of switches sets the value at every switch that it matches; see `matched`.
     """
-    *parents, last = path.split(".")
+    for steps in matched(scenario, path):
+        _set(scenario, steps, path, value)
+
+
+def matched(scenario: Mapping[str, Any], path: str) -> list[list[str]]:
+    """Returns the steps of a path; with a pattern of switches, the steps for each matching switch that has such a table.
+
+    >>> tables = {"switch": {"tie_order": "fixed", "sw": {"memory": {}}, "other": {}}}
+    >>> matched(tables, "switch.*.memory.cells"), matched({}, "switch.*.memory")
+    ([['switch', 'sw', 'memory', 'cells']], [['switch', '*', 'memory']])
+    """
+    steps = path.split(".")
+    switches = scenario.get("switch") if len(steps) > 2 and steps[0] == "switch" and "*" in steps[1] else None
+    if not isinstance(switches, Mapping):
+        return [steps]
+    own = [name for name, table in switches.items() if isinstance(table, Mapping) and steps[2] in table]
+    return [["switch", name, *steps[2:]] for name in own if fnmatchcase(name, steps[1])] or [steps]
+
+
+def _set(scenario: dict[str, Any], steps: Sequence[str], path: str, value: Any) -> None:
+    *parents, last = steps
     place: Any = scenario
     for parent in parents:
         place = place[_member(place, parent, path)] if isinstance(place, list) else place.setdefault(parent, {})

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ class Policy:
         """If a scenario has this policy at `path`, turns a fault of the scenario into a fault in the policy's file."""
         if not is_below(fault.key, path):
             return fault
-        parts = (self.prefix + unquoted(fault.key).removeprefix(path).removeprefix(".")).rstrip(".").split(".")
+        inner = unquoted(fault.key).split(".")[path.count(".") + 1 :]
+        parts = (self.prefix + ".".join(inner)).rstrip(".").split(".")
         known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
         line = next((line for line in known if line is not None), None)
         return fault.changed(file=self.file, line=line, key=".".join(parts))
@@ -116,8 +118,15 @@ def unquoted(key: str) -> str:
 
 
 def is_below(key: str, path: str) -> bool:
-    """Returns whether the key of a fault is this path into a scenario, or below it."""
-    return f"{unquoted(key)}.".startswith(f"{path}.")
+    """Returns whether the key of a fault is this path into a scenario, or below it.
+
+    >>> is_below("switch.sw.memory.cells", "switch.*.memory"), is_below("switch.sw", "switch.*.memory")
+    (True, False)
+    """
+    own, steps = unquoted(key).split("."), path.split(".")
+    return len(own) >= len(steps) and all(
+        one == step or fnmatchcase(one, step) for one, step in zip(own, steps, strict=False)
+    )
 
 
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:

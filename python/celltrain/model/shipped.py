@@ -123,17 +123,18 @@ def advice(path: Path, kind: str) -> str:
     return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"
 
 
-def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
+def named_text(name: str | os.PathLike[str], kind: str = "scenario", folder: Path | None = Path()) -> tuple[str, str]:
     """Returns the display name and the text of a scenario or plan, either a file or a shipped one.
 
     Args:
         name: The path or the name; a file of that name takes precedence.
         kind: `scenario` or `plan`.
+        folder: A folder in which a file of this name takes precedence; None for no folder.
 
     Raises:
         ScenarioError: If there is neither.
     """
-    return found(name, kind) or (shown(name), read_text(Path(name), what=kind))
+    return found(name, kind, folder) or (shown(name), read_text(Path(name), what=kind))
 
 
 def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:

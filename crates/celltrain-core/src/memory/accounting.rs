@@ -176,6 +176,8 @@ pub struct PoolState {
     pub used: u32,
     /// The largest Q (cells in the shared part) so far.
     pub max_used: u32,
+    /// Number of formula results of the policy that were replaced because they were NaN or infinite.
+    pub replaced_results: u64,
 }
 
 /// The part of a memory that holds a given cell.
@@ -219,6 +221,10 @@ struct Pool {
 impl Pool {
     fn view(&self, now: Time) -> View<'_> {
         View { cells: self.cells, used: self.used, queues: &self.shared, now }
+    }
+
+    fn state(&self) -> PoolState {
+        PoolState { used: self.used, max_used: self.max_used, replaced_results: self.policy.replaced_results() }
     }
 }
 
@@ -725,7 +731,7 @@ impl Memory {
             used: self.used,
             max_used: self.max_used(),
             occupancy: self.occupancy.times(self.used, now),
-            pools: self.pools.iter().map(|pool| PoolState { used: pool.used, max_used: pool.max_used }).collect(),
+            pools: self.pools.iter().map(Pool::state).collect(),
             queues: self.queues.iter_enumerated().map(|(number, queue)| (self.held(number), queue.counters)).collect(),
         }
     }

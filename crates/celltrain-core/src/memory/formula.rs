@@ -342,6 +342,10 @@ impl MemoryPolicy for Formula {
         Hooks { arrivals: !self.on_arrival.is_empty(), cells: !self.on_departure.is_empty(), clock: false }
     }
 
+    fn replaced_results(&self) -> u64 {
+        self.replaced
+    }
+
     fn rule(&self) -> &'static str {
         if self.push_out.is_some() {
             "admit of the formula does not hold, or the pool is full and push_out chooses the arriving cell"
@@ -420,6 +424,18 @@ mod tests {
         assert!(!pool.offer(0) || pool.held()[0] < 5, "its clock starts again");
         pool.leave(0);
         assert!(pool.offer(1), "two cells have left the pool");
+    }
+
+    #[test]
+    fn results_of_a_memory_formula_that_are_not_numbers_are_replaced_and_counted() {
+        let counted = |admit: &str| {
+            let mut pool = Pool::new(&formula(admit, &[]).into(), 97, 2);
+            assert!(pool.offer(0));
+            assert!(pool.offer(0));
+            pool.replaced_results()
+        };
+        assert_eq!(counted("q_i + 1 <= B * (B - Q) / Q"), 1, "the pool is empty only for the first cell");
+        assert_eq!(counted("q_i + 1 <= B * (B - Q) / max(Q, 1)"), 0);
     }
 
     #[test]

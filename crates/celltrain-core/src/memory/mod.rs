@@ -369,6 +369,11 @@ pub trait MemoryPolicy: Any + Send {
         let _ = drops;
     }
 
+    /// Returns how many results of the policy's formulas were replaced so far because they were not finite numbers.
+    fn replaced_results(&self) -> u64 {
+        0
+    }
+
     /// Describes the condition under which a cell is refused, for event logs.
     fn rule(&self) -> &'static str;
 }

@@ -71,6 +71,10 @@ impl Pool {
         self.ask(|policy, view| policy.threshold(view, PoolQueue::new(queue))).expect("the policy has thresholds")
     }
 
+    pub(super) fn replaced_results(&self) -> u64 {
+        self.policy.replaced_results()
+    }
+
     fn remove(&mut self, queue: PoolQueue) {
         self.queues[queue] -= 1;
         self.ask(|policy, view| policy.left(view, queue, 1));

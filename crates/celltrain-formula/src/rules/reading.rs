@@ -200,34 +200,50 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns a name whose unit is still unknown, with the kind inferred for it.
+    /// Returns a name whose unit is still unknown, with the kind inferred for it. An operand that has names without a
+    /// unit counts only if nothing else tells a unit: the unit of `a / B` changes if `a` turns out to be in cells.
     fn inferred(&self) -> Option<(usize, Kind)> {
-        let unknown = |name: &str| {
-            let is_it = |word: &Word| word.name == name && word.kind == Kind::Number(None);
-            self.vocabulary.words.iter().position(is_it)
-        };
-        let found = |tree: &Expression, vocabulary: &Vocabulary| {
-            let hints = vocabulary.hints(tree);
-            hints.into_iter().find_map(|(name, unit)| Some((unknown(name)?, Kind::Number(Some(unit)))))
-        };
-        for (key, ..) in self.texts.questions {
-            if let Some(found) = found(&self.trees[*key], &self.vocabulary(On::Event(key))) {
-                return Some(found);
-            }
-        }
+        self.by_questions(true)
+            .or_else(|| self.by_events(true))
+            .or_else(|| self.by_events(false))
+            .or_else(|| self.by_questions(false))
+    }
+
+    fn by_questions(&self, certain: bool) -> Option<(usize, Kind)> {
+        let hint = |key| self.hinted(&self.trees[key], &self.vocabulary(On::Event(key)), certain);
+        self.texts.questions.iter().find_map(|&(key, ..)| hint(key))
+    }
+
+    fn by_events(&self, certain: bool) -> Option<(usize, Kind)> {
         for (event, updates) in self.texts.events {
             let vocabulary = self.vocabulary(On::Event(event));
             for name in updates.keys() {
                 let tree = &self.trees[&format!("{event}.{name}")];
-                if let Some(found) = found(tree, &vocabulary) {
+                if let Some(found) = self.hinted(tree, &vocabulary, certain) {
                     return Some(found);
                 }
-                if let (Some(word), Ok(kind @ Kind::Number(Some(_)))) = (unknown(name), vocabulary.check(tree)) {
-                    return Some((word, kind));
+                let all_known = tree.names().into_iter().all(|name| self.without_unit(name).is_none());
+                match (self.without_unit(name), vocabulary.check(tree)) {
+                    (Some(word), Ok(kind @ Kind::Number(Some(_)))) if all_known || !certain => {
+                        return Some((word, kind));
+                    }
+                    _ => {}
                 }
             }
         }
         None
+    }
+
+    /// Returns the first name in a formula that gets a unit from an operand, with its kind.
+    fn hinted(&self, tree: &Expression, vocabulary: &Vocabulary, certain: bool) -> Option<(usize, Kind)> {
+        let hints = vocabulary.hints(tree, certain);
+        hints.into_iter().find_map(|(name, unit)| Some((self.without_unit(name)?, Kind::Number(Some(unit)))))
+    }
+
+    /// Returns the place of a user's name if its unit is still unknown.
+    fn without_unit(&self, name: &str) -> Option<usize> {
+        let is_it = |word: &Word| word.name == name && word.kind == Kind::Number(None);
+        self.vocabulary.words.iter().position(is_it)
     }
 
     /// Checks and compiles the formulas evaluated during the run.

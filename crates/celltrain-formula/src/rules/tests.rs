@@ -197,6 +197,18 @@ fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
     assert!(table.faults()[0][0].problem.contains("the other is in s"), "the constant is compared with X");
 }
 
+/// Regression: `mean / K` was in 1/cells while the unit of `mean` was unknown, and `high` got this unit.
+#[test]
+fn a_plain_number_takes_its_unit_from_operands_whose_units_are_known_before_others() {
+    let mut table =
+        Table::new("X <= (high - (high - low) * mean / K) * K", &[("high", number(2.0)), ("low", number(0.5))]);
+    table.state = start(&[("mean", 0.0)]);
+    table.on_frame = updates(&[("mean", "mean + 0.01 * (X - mean)")]);
+    assert_eq!(table.faults(), [vec![], vec![]]);
+    table.on_frame = updates(&[("mean", "0.9 * mean + 0.1 * X")]);
+    assert_eq!(table.faults(), [vec![], vec![]]);
+}
+
 #[test]
 fn formulas_with_unknown_units_are_checked_once_the_units_are_known() {
     let rate = [("a", text("C * 1 s - 5 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))];

@@ -43,6 +43,19 @@ pub const MEMORY: &[Memory] = &[
         "cells refused by the memory, without the rest of their frames; ports count all dropped cells",
         |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum()),
     ),
+    Memory::count("pushed_out_cells", "cells", "waiting cells removed by the policies of the pools", |memory| {
+        Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pushed_out).sum())
+    }),
+    Memory::count("pauses", "1", "number of pauses of the links that feed the memory", |memory| {
+        Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pauses).sum())
+    }),
+    Memory::count(
+        "replaced_results",
+        "1",
+        "non-numeric results of the policies' formulas that were replaced",
+        |memory| Some(memory.pools.iter().map(|pool: &PoolResult| pool.replaced_results).sum()),
+    )
+    .printed("formula results replaced", When::Present),
 ];
 
 /// Returns a percentile of the occupancy over time. `share` is in thousandths.

@@ -26,10 +26,12 @@ from celltrain.ensemble.cases import Case, Measured, Run, RunTable, checked_labe
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import (
     ADDITIONAL,
+    DECIDED,
     REPLACED,
     SCENARIO,
     Failure,
     check_comparable,
+    idle_memories,
     not_numbers,
 )
 from celltrain.ensemble.comparing.pictured import checked_names
@@ -296,7 +298,14 @@ def _compared(
     def by_name(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(texts[first : first + shape[1]]) for first in range(0, len(texts), shape[1]))
 
-    replaced = values[..., [plan.measures.index(measure) for measure in REPLACED]]
+    replaced, decided = (
+        values[..., [plan.measures.index(measure) for measure in those]] for those in (REPLACED, DECIDED)
+    )
+    policies = [json.dumps(list(_policies(one.get("switch", {}))), sort_keys=True) for one in configurations]
+    conditions = [
+        ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in layout["conditions"])
+        for own in layout["settings"]
+    ]
     return Compared._made(
         **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
@@ -319,6 +328,7 @@ def _compared(
         of_plan=(
             *warnings[0],
             *not_numbers(names, replaced),
+            *idle_memories(names, conditions, np.array(policies, object).reshape(shape), decided.sum(axis=-1)),
             *plan_warnings.without_values(plan.measures[:count], table),
             *plan_warnings.lower_bounds(plan.measures[:count], table),
             *_unmet_rules(layout, table),
@@ -350,6 +360,15 @@ def _without_policies(scenario: Mapping[str, Any]) -> str:
     """Returns a text that is equal for scenarios that differ only in the policies of their ports."""
     ports = {name: {**port, "policy": None} for name, port in scenario.get("port", {}).items()}
     return json.dumps({**scenario, "port": ports}, sort_keys=True)
+
+
+def _policies(table: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the policies of all pools below a table of switches."""
+    for key, one in table.items():
+        if key == "policy":
+            yield one
+        elif isinstance(one, Mapping):
+            yield from _policies(one)
 
 
 # Axes.

@@ -147,9 +147,11 @@ class Comparison:
 
 
 #: Measures that count formula results that were not numbers.
-REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
+REPLACED = tuple(f"{rows}.sum(*).replaced_results" for rows in ("ports", "flows", "memories"))
+#: Measures that count the decisions by which the policies of memories change a run.
+DECIDED = tuple(f"memories.sum(*).{count}" for count in ("refused_cells", "pushed_out_cells", "pauses"))
 #: Measures that are added to the requested measures in any case.
-ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
+ADDITIONAL = (*REPLACED, *DECIDED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
@@ -315,6 +317,29 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
         for name, count in zip(compared.names, pairs, strict=True):
             if count:
                 yield f"{shown(name)}: {plan_warnings.without_effect(shown(axis.name), count)}"
+
+
+def idle_memories(
+    names: Sequence[str], cases: Sequence[str], policies: NDArray[Any], decided: NDArray[np.float64]
+) -> Iterator[str]:
+    """Yields a warning for each condition under which compared policies of memories decided nothing.
+
+    Args:
+        names: What is compared.
+        cases: The conditions in words; an empty text if there is only one.
+        policies: The policies of all memories of each scenario as text, by name and condition.
+        decided: Cells that memories refused or pushed out and pauses, by name, condition and seed.
+    """
+    for place, case in enumerate(cases):
+        idle = [name for name, own in zip(names, decided[:, place], strict=True) if own.size and (own == 0).all()]
+        if len(set(policies[:, place])) == 1 or not idle:
+            continue
+        where = f"at {case}: " if case else ""
+        who = "" if len(idle) == len(names) else f" of {', '.join(map(shown, idle))}"
+        yield (
+            f"{where}the memory refused nothing and pushed nothing out in any run{who}, so its policy had no effect; "
+            "use a smaller memory or more load"
+        )
 
 
 def _indistinct(compared: Comparison) -> Iterator[str]:

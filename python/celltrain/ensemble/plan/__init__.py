@@ -178,7 +178,9 @@ def _of_point(
     share = ' (a share such as "80%" scales with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
     key = f"{policy_files.unquoted(fault.key)}."
-    blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))
+    blamed = (
+        axis for path, axis in axes.items() if policy_files.is_below(fault.key, path) or f"{path}.".startswith(key)
+    )
     to_blame = next(blamed, None)
     if to_blame is not None and to_blame.labels is not None:
         setting = to_blame.settings[to_blame.labels.index(str(own[to_blame.name]))]

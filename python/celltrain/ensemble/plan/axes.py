@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import needed
 from celltrain.model.grammar import AS_IS
-from celltrain.model.paths import Key, choices, exact, set_key
+from celltrain.model.paths import Key, choices, exact, matched, set_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -436,7 +436,7 @@ class Points:
 
 def _at(scenario: Any, path: str) -> dict[str, Any]:
     """Returns the table at a path, or an empty table if there is none."""
-    for step in path.split("."):
+    for step in matched(scenario, path)[0]:
         scenario = scenario.get(step) if isinstance(scenario, dict) else None
     return scenario if isinstance(scenario, dict) else {}
 

@@ -28,7 +28,7 @@ from celltrain.ensemble.comparing.compared import HALF, ends
 from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.standard import Standard, check_policy, policy_of, standard_of
+from celltrain.ensemble.vetting.standard import Standard, check_policy, fits_both, policy_of, standard_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel
@@ -54,8 +54,10 @@ LEAST_SHARE = 0.5
 WORDS = {
     "max_queue_cells": "largest queue (cells)",
     "least_goodput_mbps": "least goodput (Mb/s)",
-    "short_slowdown": "slowdown, short requests",
-    "query_ms": "time of a query (ms)",
+    "short_ms_p99": "p99 completion time, short requests (ms)",
+    "short_slowdown": "mean slowdown, short requests",
+    "slowdown": "mean slowdown, all requests",
+    "query_ms": "mean time of a query (ms)",
     "goodput_mbps": "goodput (Mb/s)",
     "open_requests": "requests that stay open",
 }
@@ -89,7 +91,8 @@ def vet(
         scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
             `lan-5-random`, `unequal-rtt`; for memories `switch`, `small-memory`, `switch-dctcp`, `leaf-spine`; all when
             None.
-        beside: Names of policies to compare it with, at their default settings; when None `epd`, `selective_drop` and
+        beside: Policies to compare it with: names, texts such as `"dynamic_threshold:alpha=2"`, policy files, or
+            `mine.py:Mine`; when None `epd`, `selective_drop` and
             `fba`, for memories `longest_queue_drop`, `dynamic_threshold`, `abm` and `occamy`; no policy for `[]`.
         seeds: Number of runs in each scenario.
         first_seed: The first seed; the others follow.
@@ -103,7 +106,7 @@ def vet(
         seeds; None for a single seed). `efficiency` and `fairness`, or `slowdown` and so on for memories, are means over
         the scenarios; `lan-5.efficiency` and so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
         policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
-        almost nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP
+        almost nothing. `tcp`: the TCP of each scenario. `settings`: the numbers set in each policy of memories. `ranking`: a text for each measure in which another TCP
         reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`:
         `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
@@ -117,9 +120,9 @@ def vet(
     True
     """
     mine = policy_of(policy)
-    of = standard_of(mine)
+    of = standard_of(mine, scenarios)
     named = _names("scenarios", scenarios, list(of.scenarios))
-    others = list(of.classics) if beside is None else _names("beside", beside, of.others())
+    others = of.beside(beside, named)
     faults = list(wrong_seeds(seeds, first_seed))
     if not named:
         faults.append(Fault.of_option("scenarios", "[]", "is empty; name at least one scenario"))
@@ -143,13 +146,16 @@ def vet(
     verdicts += [_every_run_ends(compared), _carries_enough(of.reference, carried)]
     places = dict(enumerate(others, 1))
     differences = {other: _estimates(of, compared, place, of_differences=True) for place, other in places.items()}
-    called = column_name(mine.name, others)
+    called = column_name(mine.name, list(others))
+    is_memory = of.kind == "memory"
+    settings = {name: of.settings_of(name, table) for name, table in others.items()} if is_memory else {}
     answer: dict[str, Any] = {
         "policy": mine.name,
         "seeds": seeds,
         "first_seed": first_seed,
         "scenarios": named,
         "tcp": {name: tcp_summary(of.scenarios[name]) for name in named},
+        "settings": settings,
         "remarks": remarks,
         "conformance": verdicts,
         "metrics": _estimates(of, compared, 0),
@@ -163,6 +169,9 @@ def vet(
         *(one for one in of_check if not any(one.endswith(remark.partition(" ")[2]) for remark in remarks)),
         *(f"{name}: {one}" for name, each in compared.items() for one in _doubts(each)),
     ]
+    if scenarios is None and of.kind == "port" and fits_both(mine):
+        first = next(iter(standard.MEMORIES.scenarios))
+        doubts.append(f"{shown(mine.name)} also fits memories; to vet it there: --scenarios {first}")
     if any(one.too_few for one in compared.values()):
         doubts.append(f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more")
     answer["artifacts"] = {
@@ -191,19 +200,21 @@ def _names(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[
     return known if wanted is None else list(dict.fromkeys(wanted))
 
 
-def _compared_in(name: str, mine: Named, of: Standard, others: Sequence[str], **options: Any) -> Compared:
+def _compared_in(
+    name: str, mine: Named, of: Standard, others: Mapping[str, dict[str, Any] | None], **options: Any
+) -> Compared:
     """Compares the policies in one scenario: the vetted policy first, then the others, and the reference."""
     from celltrain.model.types import Scenario
 
     if of.reference not in others:
         # The reference for delivered data has no column.
-        others = [*others, of.reference]
-    tables = [mine.table, *(of.other(other, name) for other in others)]
+        others = {**others, of.reference: None}
+    tables = [mine.table, *(of.other(other, name) if table is None else table for other, table in others.items())]
     with warnings.catch_warnings():
         # The answer already contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
         scenarios = [Scenario.model_validate(of.scenario(name, table)) for table in tables]
-        names, measures = [column_name(mine.name, others), *others], list(of.measures.values())
+        names, measures = [column_name(mine.name, list(others)), *others], list(of.measures.values())
         return compare(*scenarios, names=names, measures=measures, **options)
 
 
@@ -388,6 +399,8 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     yield Line(text=f"{answer['policy']}: {of_seeds} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
     for text in tcp_lines(answer["tcp"].items()):
         yield Line(text=text, is_note=True)
+    if answer["settings"]:
+        yield Line(text=f"next to {', '.join(answer['settings'].values())}", is_note=True)
     checks = answer["conformance"]
     printed = [check for check in checks if not (brief and check["holds"])]
     if printed:

@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import os
 import re
+import warnings as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,28 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.ensemble.plan.document import parse
-from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError
 from celltrain.model import overrides, policy_files, shipped
-from celltrain.model.paths import choices, set_key
+from celltrain.model.paths import choices, matched, set_key
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
+from celltrain.text import among
 
 _FOLDER = Path(__file__).parent
-#: Scenarios without a policy, by name: for policies of ports, and for policies of memories.
-SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "standard.toml").read_text(), "standard.toml")[0]
-MEMORY_SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "memories.toml").read_text(), "memories.toml")[0]
-#: Paths of the policy in these scenarios.
+#: Paths of the policy in the scenarios of the sets.
 PATH, MEMORY_PATH = "port.bottleneck.policy", "switch.*.memory.pool.main.policy"
+
+
+def _of_memories(name: str) -> dict[str, Any]:
+    """Returns a shipped scenario without its name. Its policy of memories is replaced by the vetted one."""
+    file, text = shipped.named_text(name, folder=None)
+    scenario, _ = shipped.toml(text, file)
+    return {key: table for key, table in scenario.items() if key != "name"}
+
+
+#: The scenarios by name: without a policy for policies of ports, and shipped ones for policies of memories.
+SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "standard.toml").read_text(), "standard.toml")[0]
+MEMORY_SCENARIOS = {name: _of_memories(name) for name in ("switch", "small-memory", "switch-dctcp", "leaf-spine")}
 #: Scenarios that differ only in their TCP, with a description of it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
@@ -75,6 +86,49 @@ class Standard:
         """Returns another policy by name for a scenario; EPD has a threshold of four fifths of the buffer."""
         return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5} if name == "epd" else {}}
 
+    def beside(self, wanted: Sequence[str] | None, named: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+        """Returns the policies to compare with, by name: their tables, or None for a policy with its defaults.
+
+        Raises `InputError` with all faults.
+
+        Args:
+            wanted: Names, policies with settings such as `dynamic_threshold:alpha=2`, policy files and Python classes.
+            named: The scenarios to run.
+        """
+        known, faults = self.others(), list[Fault]()
+        found: dict[str, dict[str, Any] | None] = {}
+        for text in self.classics if wanted is None else wanted:
+            if text in known:
+                found[text] = None
+                continue
+            if ":" not in text and not policy_files.is_file(text):
+                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), known)}"
+                faults.append(Fault.of_option("beside", text, problem))
+                continue
+            try:
+                label, table = overrides.resolved(self.path, text)
+                policy = table.policy if isinstance(table, policy_files.Table) else Policy(name=label, table=table)
+                check_policy(policy, self, named)
+                found[text if label in found else label] = policy.table
+            except InputError as error:
+                faults += error.faults
+            except ValueError as error:
+                faults.append(Fault.of_option("beside", text, str(error)))
+        if faults:
+            raise InputError(faults)
+        return found
+
+    def settings_of(self, name: str, table: Mapping[str, Any] | None) -> str:
+        """Returns a policy with the numbers among its settings, in words, with defaults filled in."""
+        first = next(iter(self.scenarios))
+        policy = dict(table) if table is not None else self.other(name, first)
+        place: Any = Reading.of_table(self.scenario(first, policy), name).scenario
+        for step in matched(place, self.path)[0]:
+            place = place[step]
+        [own] = place.values()
+        numbers = [f"{key} = {value:g}" for key, value in own.items() if isinstance(value, int | float)]
+        return f"{name} ({', '.join(numbers)})" if numbers else name
+
     def others(self) -> list[str]:
         """Returns the policies whose settings all have defaults, and EPD."""
         first = next(iter(self.scenarios))
@@ -108,6 +162,7 @@ MEMORIES = Standard(
     classics=("longest_queue_drop", "dynamic_threshold", "abm", "occamy"),
     reference="complete_sharing",
     measures={
+        "short_ms_p99": "requests.web.short.completion_ms_p99",
         "short_slowdown": "requests.web.short.slowdown_mean",
         "slowdown": "requests.web.all.slowdown_mean",
         "query_ms": "requests.query.queries.completion_ms_mean",
@@ -115,7 +170,7 @@ MEMORIES = Standard(
         "timeouts": "requests.sum(*).timeouts",
         "goodput_mbps": "requests.sum(*).goodput_mbps",
     },
-    shares=("short_slowdown", "slowdown", "query_ms"),
+    shares=("short_ms_p99", "short_slowdown", "slowdown", "query_ms"),
     pairs=({"switch": "with newreno", "switch-dctcp": "with dctcp"},),
     clocks=(),
     by_both="2ms",
@@ -212,8 +267,13 @@ def _words(value: object) -> Iterator[str]:
         yield from re.findall(r"[A-Za-z_]\w*", value)
 
 
-def standard_of(policy: Policy) -> Standard:
-    """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one."""
+def standard_of(policy: Policy, scenarios: Sequence[str] | None = None) -> Standard:
+    """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one.
+
+    If both are possible, the names of the scenarios to run decide.
+    """
+    if fits_both(policy) and scenarios and set(scenarios) <= set(MEMORIES.scenarios):
+        return MEMORIES
     [(name, settings)] = policy.table.items()
     if name == "python":
         is_of_memories = isinstance(settings, Mapping) and policy_files.is_of_memories(str(settings.get("class", "")))
@@ -226,6 +286,20 @@ def standard_of(policy: Policy) -> Standard:
             return kind
     words = set(_words(settings))
     return max(known, key=lambda kind: len(words & _OWN_WORDS[kind.kind]))
+
+
+def fits_both(policy: Policy) -> bool:
+    """Returns whether a policy is valid at a port and in a memory, because its formulas have no name of only one."""
+    [(name, settings)] = policy.table.items()
+    return (
+        all(name in shipped.policies(of) for of in ("Policy", "MemoryPolicy"))
+        and name != "python"
+        and set(_words(settings)).isdisjoint(_OWN_WORDS["port"] | _OWN_WORDS["memory"])
+        and all(
+            not Reading.of_table(kind.scenario(next(iter(kind.scenarios)), policy.table), policy.name).faults
+            for kind in (PORTS, MEMORIES)
+        )
+    )
 
 
 def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> list[str]:
@@ -269,12 +343,43 @@ def how_to_compare(policy: Policy) -> str:
 
 def check_file(
     file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None
-) -> tuple[Policy, list[str], str]:
-    """Returns the policy in a file, warnings about it, and advice if it is the policy of a memory.
+) -> tuple[Policy, str, list[str], str]:
+    """Returns the policy in a file, its kind, warnings about it, and advice if it can be the policy of a memory.
 
     Raises `InputError` with all faults of the policy in the standard scenarios, in the language that it fits better.
     """
     policy = policy_of(file, settings)
     standard = standard_of(policy)
     warnings = check_policy(policy, standard, list(standard.scenarios))
-    return policy, warnings, how_to_compare(policy) if standard is MEMORIES else ""
+    if fits_both(policy):
+        advice = (
+            f"it fits ports and memories; for a memory, {how_to_compare(policy)}, and vet it with --scenarios switch"
+        )
+        return policy, "policy", warnings, advice
+    if standard is PORTS:
+        return policy, "port policy", warnings, ""
+    return policy, "memory policy", [*warnings, *_tried(policy)], how_to_compare(policy)
+
+
+#: Beginning of a run in which a Python class is tried.
+TRIED = "3ms"
+
+
+def _tried(policy: Policy) -> Iterator[str]:
+    """Runs the beginning of a scenario with a Python class. Yields a warning if the class admits no cell.
+
+    Raises `ScenarioError` if the class raises an error or returns a wrong value.
+    """
+    if "python" not in policy.table:
+        return
+    from celltrain.model.types import Scenario
+    from celltrain.running.results import run
+
+    scenario = MEMORIES.scenario(next(iter(MEMORIES.scenarios)), policy.table, duration=TRIED, measure={})
+    with of_python.catch_warnings():
+        # The warning below names the policy.
+        of_python.simplefilter("ignore", CelltrainWarning)
+        queues = run(Scenario.model_validate(scenario), seed=1).queues
+    entered, refused = (sum(queues[count].to_pylist()) for count in ("entered_cells", "refused_cells"))
+    if refused and not entered:
+        yield f"{policy.name} refuses every cell, also while the pool is empty"
