@@ -168,9 +168,9 @@ impl MemoryPorts {
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
             if is_first {
-                switch.settle::<DELIMITS>(now, downstream);
+                switch.settle(now, downstream);
                 if switch.rules.serve_first {
-                    switch.serve::<DELIMITS>(now, downstream);
+                    switch.serve(now, downstream);
                 }
             }
             if STORES {
@@ -179,10 +179,10 @@ impl MemoryPorts {
                 switch.arrive::<DELIMITS>(now, cell);
             }
             if is_last {
-                switch.end_instant::<DELIMITS>(now, downstream);
+                switch.end_instant(now, downstream);
             }
         });
-        switch.settle::<DELIMITS>(until, downstream);
+        switch.settle(until, downstream);
         // The fast engine does not model pauses, so it ignores their changes.
         while switch.memory.next_pause_change().is_some() {}
     }
@@ -240,21 +240,21 @@ impl Switch {
 
     /// Settles the instants without arrivals before `until`.
     #[inline]
-    fn settle<const DELIMITS: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+    fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
             let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
             if now >= until {
                 return;
             }
-            self.end_instant::<DELIMITS>(now, downstream);
+            self.end_instant(now, downstream);
         }
     }
 
     /// Serves the ports at the end of an instant, and lets the memory's policies act.
     #[inline]
-    fn end_instant<const DELIMITS: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        self.serve::<DELIMITS>(now, downstream);
+    fn end_instant(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.serve(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
                 if self.stores() {
@@ -269,20 +269,20 @@ impl Switch {
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.
     #[inline(never)]
-    fn serve<const DELIMITS: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+    fn serve(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         while let Some(place) = self.calendar.take_at(now) {
             self.to_start.push(place);
         }
         self.to_start.sort_unstable();
         for i in 0..self.to_start.len() {
-            self.start::<DELIMITS>(self.to_start[i], now, downstream);
+            self.start(self.to_start[i], now, downstream);
         }
         self.to_start.clear();
     }
 
     /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
-    fn start<const DELIMITS: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+    fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
         let Some(mut cell) = port.take() else {
             port.is_busy = false;
@@ -300,7 +300,7 @@ impl Switch {
                 recorder.end_packet(class.egress, cell, false);
             }
         }
-        if DELIMITS && port.is_on_ethernet {
+        if port.is_on_ethernet {
             return self.start_on_ethernet(place, cell, now, downstream);
         }
         self.calendar.start(place, now);
