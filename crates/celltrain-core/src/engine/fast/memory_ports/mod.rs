@@ -192,15 +192,15 @@ impl MemoryPorts {
             let Self { ingress, switch, .. } = &mut *self;
             ingress.take_batch(until, downstream.links, batch);
             ingress.hand_over(batch, |now, cell, among| {
-                switch.begin_instant::<DELIMITS, false>(now, among, downstream);
+                switch.begin_instant::<false>(now, among, downstream);
                 switch.arrive::<DELIMITS>(now, cell);
                 if among.is_last {
-                    switch.end_instant::<DELIMITS, false>(now, downstream);
+                    switch.end_instant::<false>(now, downstream);
                 }
             });
         }
         let switch = &mut self.switch;
-        switch.settle::<DELIMITS, STORES>(until, downstream);
+        switch.settle::<STORES>(until, downstream);
         if STORES {
             switch.update_sent();
         }
@@ -277,37 +277,32 @@ impl Switch {
 
     /// Settles everything before the first arrival of an instant.
     #[inline(always)]
-    fn begin_instant<const DELIMITS: bool, const STORES: bool>(
-        &mut self,
-        now: Time,
-        among: Among,
-        downstream: &mut Downstream<'_>,
-    ) {
+    fn begin_instant<const STORES: bool>(&mut self, now: Time, among: Among, downstream: &mut Downstream<'_>) {
         if among.is_first {
-            self.settle::<DELIMITS, STORES>(now, downstream);
+            self.settle::<STORES>(now, downstream);
             if self.rules.serve_first {
-                self.serve::<DELIMITS, STORES>(now, downstream);
+                self.serve::<STORES>(now, downstream);
             }
         }
     }
 
     /// Settles the instants without arrivals before `until`.
     #[inline]
-    fn settle<const DELIMITS: bool, const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+    fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
             let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
             if now >= until {
                 return;
             }
-            self.end_instant::<DELIMITS, STORES>(now, downstream);
+            self.end_instant::<STORES>(now, downstream);
         }
     }
 
     /// Serves the ports at the end of an instant, and lets the memory's policies act.
     #[inline]
-    fn end_instant<const DELIMITS: bool, const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        self.serve::<DELIMITS, STORES>(now, downstream);
+    fn end_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.serve::<STORES>(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
                 if STORES {
@@ -322,7 +317,7 @@ impl Switch {
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.
     #[inline(never)]
-    fn serve<const DELIMITS: bool, const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+    fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         if STORES && self.to_start.is_empty() {
             while let Some(place) = self.calendar.due_at(now) {
                 if self.send_inside(place, now) {
@@ -342,7 +337,7 @@ impl Switch {
             if STORES {
                 self.send_next(self.to_start[i], now, downstream);
             } else {
-                self.start::<DELIMITS, false>(self.to_start[i], now, downstream);
+                self.start::<false>(self.to_start[i], now, downstream);
             }
         }
         self.to_start.clear();
@@ -350,12 +345,7 @@ impl Switch {
 
     /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
-    fn start<const DELIMITS: bool, const STORES: bool>(
-        &mut self,
-        place: MemoryPlace,
-        now: Time,
-        downstream: &mut Downstream<'_>,
-    ) {
+    fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
         let Some(mut cell) = (if STORES { port.take_stored() } else { port.take() }) else {
             port.is_busy = false;
@@ -376,7 +366,7 @@ impl Switch {
                 recorder.end_packet(class.egress, cell, false);
             }
         }
-        if DELIMITS && port.is_on_ethernet {
+        if port.is_on_ethernet {
             return self.start_on_ethernet(place, cell, now, downstream);
         }
         self.calendar.start(place, now);

@@ -25,10 +25,10 @@ impl Switch {
                     let cell = run.last.not_last();
                     self.start_inside(place, cell, now, downstream);
                 }
-                Some(_) => self.start::<true, true>(place, now, downstream),
+                Some(_) => self.start::<true>(place, now, downstream),
                 None => port.is_busy = false,
             },
-            Waiting::Scheduled(_) => self.start::<true, true>(place, now, downstream),
+            Waiting::Scheduled(_) => self.start::<true>(place, now, downstream),
             Waiting::Fifo(_) => unreachable!("the port stores packets"),
         }
     }
