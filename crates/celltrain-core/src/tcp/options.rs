@@ -113,7 +113,7 @@ pub struct TcpOptions {
     /// including cell headers. Default: not paced.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
-    #[schemars(range(min = 1, max = 1_073_741_823), extend("x-expect" = "a number of segments (1 or more)"))]
+    #[schemars(range(min = 1, max = 1_073_741_823), extend("x-expect" = "a number of segments (1 to 1073741823)"))]
     pub initial_window: u32,
     /// Reaction to marked packets (explicit congestion notification).
     pub ecn: Ecn,
