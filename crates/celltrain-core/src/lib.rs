@@ -11,6 +11,7 @@ pub mod arbiter;
 pub mod cancellation;
 pub mod cell;
 pub mod contracts;
+mod counted;
 pub mod coverage;
 pub mod delay;
 pub(crate) mod delay_choice;

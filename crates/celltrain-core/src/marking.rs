@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
+pub use crate::counted::Counted;
 use crate::coverage::reached;
 use crate::error::Fault;
 use crate::policy::BufferPolicy;
@@ -60,19 +61,6 @@ pub enum MarkedAt {
     Enqueue,
     /// Marks a packet when its last cell starts to leave, by the number of cells left behind.
     Dequeue,
-}
-
-/// The queue whose length decides whether packets are marked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// The waiting cells of the port.
-    #[default]
-    Port,
-    /// The waiting cells of the port with the cell's priority. The port must be in a memory.
-    Queue,
-    /// The cells in the whole memory that the port shares.
-    Memory,
 }
 
 impl MarkingConfig {

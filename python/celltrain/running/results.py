@@ -197,7 +197,7 @@ def lower_bounds(answer: Mapping[str, Any]) -> list[str]:
 def lossless_losses(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     """Returns a warning if lossless groups refused packets although they had paused their links."""
     tables = (one for one in settings.get("switch", {}).values() if isinstance(one, Mapping))
-    if not any(one.get("memory", {}).get("pauses") == "links" for one in tables):
+    if not any((one.get("memory") or {}).get("pauses") == "links" for one in tables):
         return []
     lost = [one for one in answer["queues"] if one["max_headroom_cells"] > 0 and one["refused_cells"] > 0]
     if not lost:

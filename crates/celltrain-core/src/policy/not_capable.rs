@@ -6,9 +6,9 @@
 use std::any::Any;
 
 use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
+use crate::counted::Counted;
 use crate::coverage::reached;
 use crate::index::Label;
-use crate::marking::Counted;
 use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 

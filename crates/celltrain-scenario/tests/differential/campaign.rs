@@ -29,7 +29,9 @@ fn campaign() {
     std::panic::set_hook(hook);
     let Outcome { reached, kinds } = outcome.unwrap_or_else(|difference| panic!("{difference}"));
     println!("networks  framing");
-    kinds.iter().for_each(|(kind, networks)| println!("{networks:>8}  {kind}"));
+    for (kind, networks) in &kinds {
+        println!("{networks:>8}  {kind}");
+    }
     println!("{:>9} {:>12}  situation", "networks", "times");
     for (name, times) in coverage::counts() {
         println!("{:>9} {times:>12}  {name}", reached.get(name).map_or(0, |reached| reached.networks));

@@ -126,10 +126,10 @@ fn carry_frames(network: &mut Network) {
     if network.seed % 4 > 1 {
         return;
     }
-    if network.seed / 12 % 2 == 0 {
+    if (network.seed / 12).is_multiple_of(2) {
         network.delays = DelayChoice::All;
     }
-    let every = if network.seed % 4 == 0 { 1 } else { 2 };
+    let every = if network.seed.is_multiple_of(4) { 1 } else { 2 };
     for link in network.links.iter_mut().step_by(every).filter(|link| link.late.is_empty()) {
         link.wire = Wire::Ethernet;
     }

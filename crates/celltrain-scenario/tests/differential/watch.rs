@@ -153,8 +153,8 @@ pub(super) struct ReportedEvents {
     takes_places: bool,
     /// True if every switch stores packets whole and no link loses cells, so that no damaged packet arrives.
     is_whole: bool,
-    /// True if links delay packets, so that later packets of a VC may arrive earlier.
-    overtakes: bool,
+    /// The links that delay packets, so that later packets of a VC may arrive earlier.
+    overtaken: Vec<LinkIndex>,
     wrong: Option<String>,
 }
 
@@ -296,7 +296,7 @@ impl ReportedEvents {
                 let sends = network.nodes[link.from].kind == NodeKind::Host;
                 link.losses.is_empty() && (sends || network.stores(number).is_some())
             }),
-            overtakes: network.links.iter().any(|link| !link.late.is_empty()),
+            overtaken: network.links.keys().filter(|&link| !network.links[link].late.is_empty()).collect(),
             wrong: None,
         }
     }
@@ -489,7 +489,7 @@ impl ReportedEvents {
         }
         for (&(vc, frame), fate) in &self.frames {
             let ended = fate.delivered || fate.failed.is_some() || fate.lost;
-            if !ended && !self.overtakes && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
+            if !ended && self.overtaken.is_empty() && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
                 return Err(format!("{frame:?} of {vc:?} has no outcome, but a later frame has: {fate:?}"));
             }
         }

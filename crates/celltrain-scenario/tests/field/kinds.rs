@@ -384,11 +384,11 @@ fn every_variant_control_and_formula_obeys_the_laws_of_each_kind_in_flows_and_re
 #[test]
 fn the_law_of_growth_finds_windows_that_grow_unused_with_every_variant_control_and_formula() {
     for &variant in TcpConfig::NAMES {
-        for control in 0..CONTROLS.len() {
+        for (control, &(name, ..)) in CONTROLS.iter().enumerate() {
             let drawn = Drawn {
                 variant,
                 control,
-                ecn: CONTROLS[control].0 == "dctcp",
+                ecn: name == "dctcp",
                 initial_window: 10,
                 window: 40,
                 burst: 5,
@@ -401,7 +401,7 @@ fn the_law_of_growth_finds_windows_that_grow_unused_with_every_variant_control_a
             let text = drawn.text();
             let faulty = text.replace("rules = \"rfc\"\n", "rules = \"rfc\"\nunused_window = \"grow\"\n");
             let found = [text, faulty].map(|text| growth(&drawn, &run(&text).1[0]).is_err());
-            assert_eq!(found, [false, true], "{variant}, {}", CONTROLS[control].0);
+            assert_eq!(found, [false, true], "{variant}, {name}");
         }
     }
 }

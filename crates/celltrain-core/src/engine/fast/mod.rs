@@ -19,6 +19,7 @@ mod delays;
 mod egress;
 mod engine;
 mod ethernet;
+mod ethernet_cells;
 mod event_list;
 mod explain;
 mod fabric;

@@ -159,7 +159,7 @@ impl PortBuilder<'_> {
             // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
             may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
-            is_on_ethernet: self.network.is_on_ethernet(link),
+            wire: self.network.links[link].wire,
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -245,7 +245,7 @@ impl PortBuilder<'_> {
                 let policy = (policy, draws("policy"), framing);
                 let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
                 let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-                port.is_on_ethernet = network.is_on_ethernet(link);
+                port.wire = network.links[link].wire;
                 let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
                 let config = MemoryConfig::of_port(link, capacity);
                 let rules = Rules::of(&config, timing.serve_first, false);
@@ -293,7 +293,7 @@ impl PortBuilder<'_> {
                 Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
             );
             let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-            port.is_on_ethernet = network.is_on_ethernet(link);
+            port.wire = network.links[link].wire;
             built.push(port);
         }
         let first = ports[MemoryPlace::default()];

@@ -4,6 +4,7 @@ use super::ingress::MOST_INPUTS;
 use super::output::Timing;
 use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
+use crate::wire::Wire;
 
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) may_run_ahead: bool,
     /// How the port admits packets, if it stores them whole.
     pub(super) stores: Option<PacketAdmission>,
-    /// True if the port's link carries Ethernet frames.
-    pub(super) is_on_ethernet: bool,
+    /// The unit in which the port's link carries packets.
+    pub(super) wire: Wire,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -66,7 +67,7 @@ impl PortPlan {
         let &PortProperties {
             timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, ..
         } = port;
-        if port.is_on_ethernet {
+        if port.wire == Wire::Ethernet {
             return (
                 Self::Memory,
                 "the link carries Ethernet frames, so the port is simulated like a memory of its own".into(),

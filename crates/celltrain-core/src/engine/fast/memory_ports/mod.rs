@@ -32,6 +32,7 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
+use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
@@ -366,7 +367,7 @@ impl Switch {
                 recorder.end_packet(class.egress, cell, false);
             }
         }
-        if port.is_on_ethernet {
+        if port.wire == Wire::Ethernet {
             return self.start_on_ethernet(place, cell, now, downstream);
         }
         self.calendar.start(place, now);

@@ -19,6 +19,7 @@ use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
+use crate::wire::Wire;
 
 use super::stored::Stored;
 use super::waiting::Waiting;
@@ -30,8 +31,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) occupancy: u32,
     /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
-    /// True if the port's link carries Ethernet frames.
-    pub(in crate::engine::fast) is_on_ethernet: bool,
+    pub(in crate::engine::fast) wire: Wire,
     /// Time for which the port has sent Ethernet frames, in units of the clock.
     pub(in crate::engine::fast) on_ethernet: u64,
     /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
@@ -68,7 +68,7 @@ impl MemoryPort {
         Self {
             occupancy: 0,
             is_busy: false,
-            is_on_ethernet: false,
+            wire: Wire::Cells,
             on_ethernet: 0,
             counts_vcs: policy.reads_counts(),
             marker,

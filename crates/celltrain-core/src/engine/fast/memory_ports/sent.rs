@@ -10,6 +10,7 @@ use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::fabric::Fabric;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::Time;
+use crate::wire::Wire;
 
 impl Switch {
     /// Makes a free port send its next cell, if a whole packet waits.
@@ -17,7 +18,7 @@ impl Switch {
     pub(super) fn start_stored(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         self.end_sending(place);
         let port = &mut self.ports[place];
-        let is_single = port.is_on_ethernet || port.stored_mut().marks_every_cell;
+        let is_single = port.wire == Wire::Ethernet || port.stored_mut().marks_every_cell;
         match &mut port.waiting {
             Waiting::Packets(runs) => match runs.front_mut() {
                 Some(run) if run.cells > 1 && !is_single => {
@@ -58,7 +59,7 @@ impl MemoryPort {
         let (Waiting::Packets(runs), Some(stored)) = (&self.waiting, &self.stored) else { return 0 };
         let Some(Run { last, cells }) = runs.front() else { return 0 };
         let is_certain =
-            !self.is_on_ethernet && !stored.marks_every_cell && (!self.tracks_cuts || stored.is_leaving(*last));
+            self.wire == Wire::Cells && !stored.marks_every_cell && (!self.tracks_cuts || stored.is_leaving(*last));
         if is_certain && self.egress.hops[last.label()].to == HopEnd::Host { cells - 1 } else { 0 }
     }
 
