@@ -120,6 +120,8 @@ situations! {
     RestBeyondHeadroom,
     /// A packet starts at a port after the last cell of the previous packet was lost.
     PacketStartsUnannounced,
+    /// A cell inside an admitted packet finds no room, at a port where such cells only change counts.
+    NoRoomInsidePacket,
     /// The stored cells of a packet whose last cell is missing are freed when the next packet starts.
     UnfinishedPacketFreed,
     /// The stored cells of a packet are freed because one of its cells finds no room.

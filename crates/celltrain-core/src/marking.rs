@@ -154,6 +154,11 @@ impl Marker {
         self.at
     }
 
+    /// Returns whether cells that do not end a packet are marked too.
+    pub(crate) fn marks_every_cell(&self) -> bool {
+        self.every_cell
+    }
+
     /// Marks an arriving cell if marking on arrival requires it, and returns the cell. `waiting` cells are already
     /// waiting.
     #[inline]

@@ -301,6 +301,11 @@ impl Memory {
         Self { cells: config.cells, used, occupancy, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
+    /// Returns whether nothing but decisions depends on single cells: no policy follows them.
+    pub(crate) fn follows_no_cells(&self) -> bool {
+        !self.follows_arrivals && !self.pools.iter().any(|pool| pool.hooks.cells)
+    }
+
     /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
     #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
@@ -602,6 +607,13 @@ impl Memory {
     /// If a queue of the cell is empty.
     #[inline]
     pub fn leave(&mut self, class: CellClass, now: Time) {
+        self.leave_at_once(class, now);
+    }
+
+    /// Does the same as [`Memory::leave`], without a call.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn leave_at_once(&mut self, class: CellClass, now: Time) {
         self.occupancy.fall(self.used, now);
         self.used -= 1;
         if let Some(queue) = class.ingress {

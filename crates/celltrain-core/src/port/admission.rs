@@ -205,6 +205,23 @@ impl Admission {
         vc.under_way.on_cell(cell.last_cell(), admits_all)
     }
 
+    /// Returns whether a cell that arrives next is inside an admitted packet, which delimits itself.
+    #[inline]
+    pub(crate) fn is_inside(&self, cell: Cell) -> bool {
+        let vc = &self.vcs[cell.label()];
+        vc.current == cell.frame && vc.under_way.passes_inside()
+    }
+
+    /// Records the arrival of a cell inside an admitted packet, which delimits itself. Returns false and records nothing
+    /// if this is another cell.
+    #[inline]
+    pub(crate) fn on_cell_inside(&mut self, cell: Cell) -> bool {
+        let vc = &mut self.vcs[cell.label()];
+        let is_inside = vc.current == cell.frame && vc.under_way.passes_inside() && !cell.last_cell();
+        vc.offered += u64::from(is_inside);
+        is_inside
+    }
+
     /// Records the arrival of cells that neither start nor end a frame: cells inside a frame, or resource management
     /// cells. The latter belong to no frame and are lost only for lack of room.
     #[inline]

@@ -81,6 +81,12 @@ impl UnderWay {
         self.0 & MODE == 0
     }
 
+    /// Returns whether the next cell belongs to an admitted frame that has begun and has lost no cell.
+    #[inline]
+    pub(super) fn passes_inside(self) -> bool {
+        self.0 == 0
+    }
+
     #[inline]
     pub(super) fn is_at_start(self) -> bool {
         self.0 & AT_START != 0
@@ -162,6 +168,7 @@ mod tests {
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);
             assert_eq!(packed.passes(), same.mode == Mode::Pass);
+            assert_eq!(packed.passes_inside(), same.mode == Mode::Pass && !same.at_start && !same.is_cut);
             for mode in MODES {
                 let (mut set, mut started) = (packed, packed);
                 set.set_mode(mode);

@@ -151,7 +151,8 @@ impl ContendedPort {
                 fifo.look_at(fabric.horizon + Span(1));
                 to_hosts.report_partial_frames(fabric);
             }
-            ContendedPort::Stream(_) | ContendedPort::Memory(_) | ContendedPort::InMemory(..) => {}
+            ContendedPort::Memory(ports) => return ports.report_partial_frames(downstream),
+            ContendedPort::Stream(_) | ContendedPort::InMemory(..) => {}
         }
         self.each_to_hosts(|to_hosts| to_hosts.report_partial_frames(downstream.fabric));
     }

@@ -98,6 +98,17 @@ impl ToHosts {
         }
     }
 
+    /// Returns whether cells that start at `start`, and do not end a frame, are collected until their frame ends.
+    #[inline]
+    pub(super) fn collects(&self, start: Time) -> bool {
+        start <= self.latest_start
+    }
+
+    /// Collects cells that do not end a frame. Their starts must have satisfied [`ToHosts::collects`].
+    pub(super) fn collect(&mut self, run: Run, fabric: &mut Fabric) {
+        self.frames.collect(run, &mut to_host(fabric, self.link));
+    }
+
     #[inline(never)]
     fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
         let run = Run { last: cell, cells: 1 };

@@ -12,19 +12,19 @@ use crate::units::{Span, Time};
 /// The streams of a port. Cells that arrive before a given time are collected in batches and ordered by arrival; the
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
-    ties: TieBreaker,
+    pub(super) ties: TieBreaker,
     /// The first of the port's streams, which are consecutive.
-    first_stream: StreamIndex,
+    pub(super) first_stream: StreamIndex,
     /// The numbers of the port's links at the node. They decide ties.
-    at_node: Vec<u32>,
+    pub(super) at_node: Vec<u32>,
     /// The first arrival after the latest batch that can have an effect at another node.
     pub(super) next_to_matter: Option<Time>,
     /// Everything before this instant is settled.
-    reached: Time,
+    pub(super) reached: Time,
     /// A duration in which all inputs together deliver no more cells than fit in a batch.
     most_in_one_go: Span,
     /// True if every cell has an effect elsewhere; false if only the last cell of each frame has.
-    every_cell_matters: bool,
+    pub(super) every_cell_matters: bool,
 }
 
 /// Maximum number of cells in a batch.
@@ -59,7 +59,7 @@ impl CellIngress {
     }
 
     #[inline]
-    fn row(&self) -> Range<StreamIndex> {
+    pub(super) fn row(&self) -> Range<StreamIndex> {
         let first = usize::from(self.first_stream);
         self.first_stream..StreamIndex::from(first + self.at_node.len())
     }

@@ -174,6 +174,12 @@ impl Links {
         self.next[row].iter().copied().min().unwrap_or(Time::NEVER)
     }
 
+    /// Sets the arrival of a stream's next cell after cells have been taken from the stream.
+    #[inline]
+    pub(super) fn set_next(&mut self, stream: StreamIndex, next: Time) {
+        self.next[stream] = next;
+    }
+
     /// Returns the next arrival of each stream in a row of streams.
     #[inline]
     pub(super) fn row(&mut self, row: Range<StreamIndex>) -> impl Iterator<Item = (&mut Stream, &mut Time)> {

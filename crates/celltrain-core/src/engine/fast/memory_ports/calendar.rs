@@ -79,6 +79,11 @@ impl Calendar {
         let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()
     }
+
+    /// Returns the busy ports, each with the time when it becomes free and its cell time.
+    pub(super) fn busy(&self) -> impl Iterator<Item = (Time, Span, MemoryPlace)> {
+        self.rates.iter().flat_map(|rate| rate.busy().map(|(time, place)| (time, rate.cell_time, place)))
+    }
 }
 
 impl Rate {
@@ -155,6 +160,10 @@ mod tests {
                 let first_odd =
                     free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
                 assert_eq!(calendar.first_of(|place| odd(usize::from(place))), first_odd.min());
+                for (time, cell_time, place) in calendar.busy() {
+                    assert_eq!((Some(time), cell_time), (free_at[usize::from(place)], cell_times[usize::from(place)]));
+                }
+                assert_eq!(calendar.busy().count(), free_at.iter().flatten().count());
             }
         }
     }

@@ -5,8 +5,11 @@
 //! defines the order within an instant. Each port takes its cells from its own streams. A departure is passed on once
 //! everything up to that instant is known.
 
+mod arrivals;
 mod calendar;
+mod inside;
 mod port;
+mod sent;
 mod stored;
 mod waiting;
 
@@ -30,7 +33,9 @@ use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 use crate::wire::Wire;
+use arrivals::Merging;
 use calendar::Calendar;
+use inside::Sending;
 pub(super) use port::MemoryPort;
 
 /// Returns whether the fast engine supports a network. No link may be paused or carry Ethernet frames. A batch must have
@@ -51,6 +56,7 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
 
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
+    merging: Merging,
     least_lead: Span,
     switch: Switch,
 }
@@ -71,6 +77,10 @@ struct Switch {
     arrivals: Vec<(LinkIndex, Arrival)>,
     /// Records the lost cells, for predictions.
     recorder: Option<LossRecorder>,
+    /// True if cells inside packets only change counts (`inside.rs`).
+    is_plain: bool,
+    /// The packets that the ports send, by place.
+    sending: TiVec<MemoryPlace, Sending>,
 }
 
 /// A VC that crosses the memory.
@@ -139,11 +149,23 @@ impl MemoryPorts {
         }
         let calendar = Calendar::new(cell_times);
         let (to_start, arrivals) = Default::default();
-        Self {
-            ingress,
-            least_lead,
-            switch: Switch { memory, ports, vcs, port_of_queue, calendar, to_start, rules, arrivals, recorder: None },
-        }
+        let recorder = None;
+        let sending = ti_vec![Sending::default(); ports.len()];
+        let is_plain = inside::are_plain(&memory, &ports, &vcs);
+        let switch = Switch {
+            memory,
+            ports,
+            vcs,
+            port_of_queue,
+            calendar,
+            to_start,
+            rules,
+            arrivals,
+            recorder,
+            is_plain,
+            sending,
+        };
+        Self { merging: Merging::new(&ingress), ingress, least_lead, switch }
     }
 
     /// Returns whether packets delimit themselves.
@@ -165,25 +187,24 @@ impl MemoryPorts {
         batch: &mut Batch,
         downstream: &mut Downstream<'_>,
     ) {
-        let Self { ingress, switch, .. } = self;
-        ingress.take_batch(until, downstream.links, batch);
-        ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
-            if is_first {
-                switch.settle(now, downstream);
-                if switch.rules.serve_first {
-                    switch.serve(now, downstream);
-                }
-            }
-            if STORES {
-                switch.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
-            } else {
+        if STORES {
+            self.take_stored(until, downstream);
+        } else {
+            let Self { ingress, switch, .. } = &mut *self;
+            ingress.take_batch(until, downstream.links, batch);
+            ingress.hand_over(batch, |now, cell, among| {
+                switch.begin_instant::<false>(now, among, downstream);
                 switch.arrive::<DELIMITS>(now, cell);
-            }
-            if is_last {
-                switch.end_instant(now, downstream);
-            }
-        });
-        switch.settle(until, downstream);
+                if among.is_last {
+                    switch.end_instant::<false>(now, downstream);
+                }
+            });
+        }
+        let switch = &mut self.switch;
+        switch.settle::<STORES>(until, downstream);
+        if STORES {
+            switch.update_sent();
+        }
         // The fast engine does not model pauses, so it ignores their changes.
         while switch.memory.next_pause_change().is_some() {}
     }
@@ -191,12 +212,27 @@ impl MemoryPorts {
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
+        if self.stores() {
+            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready());
+            let effect = |(free_at, cell_time, place): (Time, Span, MemoryPlace)| {
+                free_at + cell_time * u64::from(ports[place].least_to_an_effect())
+            };
+            return Some(ready.map(effect).min()? + self.least_lead);
+        }
         Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
     }
 
     /// Reports the arrivals recorded since the previous call to the ports' allocators.
     pub(super) fn report_arrivals(&mut self, routing: &Routing, rate_control: &mut RateControl) {
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
+    }
+
+    /// Reports the cells of incomplete frames that have been sent to hosts.
+    pub(super) fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
+        for port in &mut self.switch.ports {
+            port.collect_all_sent(downstream.fabric);
+            port.egress.to_hosts.report_partial_frames(downstream.fabric);
+        }
     }
 
     /// Updates the counts of all ports.
@@ -215,6 +251,7 @@ impl MemoryPorts {
     /// Starts recording which arriving cells are lost.
     pub(super) fn record(&mut self) {
         self.switch.recorder = Some(LossRecorder::default());
+        self.switch.is_plain = false;
     }
 
     /// Returns, for each recorded arrival, whether the cell was lost.
@@ -239,26 +276,37 @@ impl Switch {
         self.ports.first().is_some_and(|port| port.stored.is_some())
     }
 
+    /// Settles everything before the first arrival of an instant.
+    #[inline(always)]
+    fn begin_instant<const STORES: bool>(&mut self, now: Time, among: Among, downstream: &mut Downstream<'_>) {
+        if among.is_first {
+            self.settle::<STORES>(now, downstream);
+            if self.rules.serve_first {
+                self.serve::<STORES>(now, downstream);
+            }
+        }
+    }
+
     /// Settles the instants without arrivals before `until`.
     #[inline]
-    fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+    fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
             let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
             if now >= until {
                 return;
             }
-            self.end_instant(now, downstream);
+            self.end_instant::<STORES>(now, downstream);
         }
     }
 
     /// Serves the ports at the end of an instant, and lets the memory's policies act.
     #[inline]
-    fn end_instant(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        self.serve(now, downstream);
+    fn end_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.serve::<STORES>(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
-                if self.stores() {
+                if STORES {
                     let cells = self.remove_packet(removal, None, now);
                     self.memory.removed(removal.queue, cells);
                 } else {
@@ -270,25 +318,38 @@ impl Switch {
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.
     #[inline(never)]
-    fn serve(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+    fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        if STORES && self.to_start.is_empty() {
+            while let Some(place) = self.calendar.take_at(now) {
+                self.send_next(place, now, downstream);
+            }
+            return;
+        }
         while let Some(place) = self.calendar.take_at(now) {
             self.to_start.push(place);
         }
         self.to_start.sort_unstable();
         for i in 0..self.to_start.len() {
-            self.start(self.to_start[i], now, downstream);
+            if STORES {
+                self.send_next(self.to_start[i], now, downstream);
+            } else {
+                self.start::<false>(self.to_start[i], now, downstream);
+            }
         }
         self.to_start.clear();
     }
 
     /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
-    fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+    fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
-        let Some(mut cell) = port.take() else {
+        let Some(mut cell) = (if STORES { port.take_stored() } else { port.take() }) else {
             port.is_busy = false;
             return;
         };
+        if STORES {
+            port.collect_sent(cell, downstream.fabric);
+        }
         let class = port.class(cell.label());
         self.memory.leave(class, now);
         if let Some(marker) = &mut port.marker {

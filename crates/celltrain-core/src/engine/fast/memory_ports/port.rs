@@ -37,7 +37,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
     pub(super) stored: Option<Box<Stored>>,
-    tracker: QueueTracker,
+    pub(super) tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
     /// For each label, the queues in which the memory counts the VC's cells.
@@ -90,10 +90,11 @@ impl MemoryPort {
         vcs: &TiSlice<Label, VcIndex>,
     ) -> Self {
         if let Some(admission) = stores {
-            self.stored = Some(Box::new(Stored::new(vcs, admission)));
+            let marks_every_cell = self.marker.as_ref().is_some_and(Marker::marks_every_cell);
+            self.stored = Some(Box::new(Stored::new(vcs, admission, marks_every_cell)));
             self.waiting = match self.waiting {
                 Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
-                fifo @ Waiting::Fifo(_) => fifo,
+                Waiting::Fifo(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
             };
         }
         self
@@ -122,23 +123,20 @@ impl MemoryPort {
         match &mut self.waiting {
             Waiting::Fifo(cells) => cells.push_back(cell),
             Waiting::Scheduled(queues) => queues.push(cell),
+            Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         }
     }
 
-    /// Takes the next cell to be sent.
+    /// Takes the next cell to be sent, at a port that does not store packets.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.waiting {
             Waiting::Fifo(cells) => cells.pop_front()?,
-            Waiting::Scheduled(_) if self.occupancy == self.stored.as_ref().map_or(0, |stored| stored.cells) => {
-                return None;
-            }
+            Waiting::Scheduled(_) if self.occupancy == 0 => return None,
             Waiting::Scheduled(queues) => queues.pop(),
+            Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         };
         self.count_out(cell);
-        if let Some(stored) = &mut self.stored {
-            stored.leave(cell);
-        }
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
@@ -244,12 +242,15 @@ impl MemoryPort {
         self.counts = Counts::new(self.counts.per_vc.len());
         match &self.waiting {
             Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
+            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
             Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
         }
         let stored = self.stored.iter().flat_map(|stored| stored.waiting());
-        stored.for_each(|cell| self.counts.put(cell.label(), 1));
+        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
     }
 }
+
+const STORED_WHOLE: &str = "a port that stores packets has its own way for cells that come and go";
 
 /// The counts must be up to date.
 impl PortQueue for MemoryPort {

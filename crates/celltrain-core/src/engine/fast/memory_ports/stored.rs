@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::waiting::Waiting;
 use super::{ArrivingVc, MemoryPort, Room, Switch};
@@ -16,74 +16,92 @@ use crate::port::admission::Verdict;
 use crate::switching::PacketAdmission;
 use crate::units::{Span, Time};
 
-/// The packets that are still arriving at a port.
+/// The packets that are still arriving at a port, and the packet that it sends.
 pub(super) struct Stored {
     pub(super) admission: PacketAdmission,
-    /// The VCs that cross the port, by label.
-    vcs: TiVec<Label, VcIndex>,
-    /// The cells of each VC's packet, by label.
-    packets: TiVec<Label, Vec<Cell>>,
+    packets: TiVec<Label, Packet>,
     /// Number of cells in all packets.
     pub(super) cells: u32,
-    /// Places that each VC's packet has taken for cells that have not arrived, by label.
-    places: TiVec<Label, u32>,
     /// Places of all packets.
     all_places: u32,
-    /// The packet of each VC that has begun to leave, by label.
-    leaving: TiVec<Label, Option<FrameNumber>>,
+    /// Cells of the packet being sent that have left but have not been passed on, if the port is first in, first out.
+    pub(super) sent: u32,
+    /// True if the port may mark cells that do not end a packet.
+    pub(super) marks_every_cell: bool,
+}
+
+/// A VC's packet that is arriving, and its packet that is leaving.
+struct Packet {
+    vc: VcIndex,
+    /// The cells that have arrived. They are one run unless they have different header bits.
+    cells: Vec<Run>,
+    /// Places taken for cells that have not arrived.
+    places: u32,
+    /// The packet that has begun to leave.
+    leaving: Option<FrameNumber>,
+}
+
+impl Packet {
+    #[inline]
+    fn append(&mut self, run: Run) {
+        match self.cells.last_mut() {
+            Some(last) if last.goes_on_with(run) => *last = Run { last: run.last, cells: last.cells + run.cells },
+            _ => self.cells.push(run),
+        }
+    }
 }
 
 impl Stored {
-    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission) -> Self {
-        Self {
-            admission,
-            vcs: vcs.to_vec(),
-            packets: ti_vec![Vec::new(); vcs.len()],
-            cells: 0,
-            places: ti_vec![0; vcs.len()],
-            all_places: 0,
-            leaving: ti_vec![None; vcs.len()],
-        }
+    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission, marks_every_cell: bool) -> Self {
+        let packet = |&vc: &VcIndex| Packet { vc, cells: Vec::new(), places: 0, leaving: None };
+        Self { admission, packets: vcs.iter().map(packet).collect(), cells: 0, all_places: 0, sent: 0, marks_every_cell }
     }
 
     /// Returns the stored cells, by VC.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.packets.iter().flatten().copied()
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Run> {
+        self.packets.iter().flat_map(|packet| &packet.cells).copied()
     }
 
     /// Records that a cell leaves.
     #[inline]
     pub(super) fn leave(&mut self, cell: Cell) {
-        self.leaving[cell.label()] = (!cell.last_cell()).then_some(cell.frame);
+        self.packets[cell.label()].leaving = (!cell.last_cell()).then_some(cell.frame);
+    }
+
+    /// Returns whether the packet of a cell has begun to leave.
+    pub(super) fn is_leaving(&self, cell: Cell) -> bool {
+        self.packets[cell.label()].leaving == Some(cell.frame)
+    }
+
+    /// Stores cells inside a packet. The port has counted them.
+    pub(super) fn append(&mut self, run: Run) {
+        self.packets[run.last.label()].append(run);
+        self.cells += run.cells;
     }
 
     /// Takes the packet of a VC. Returns its cells, and the places it had taken for other cells.
-    fn take(&mut self, label: Label) -> (Vec<Cell>, u32) {
-        let cells = std::mem::take(&mut self.packets[label]);
+    fn take(&mut self, label: Label) -> (Vec<Run>, u32) {
+        let packet = &mut self.packets[label];
+        let (cells, places) = (std::mem::take(&mut packet.cells), std::mem::take(&mut packet.places));
         self.cells -= number_of(&cells);
-        (cells, self.release_places(label))
+        self.all_places -= places;
+        (cells, places)
     }
 
     fn take_places(&mut self, label: Label, cells: u32) {
-        self.places[label] = cells;
+        self.packets[label].places = cells;
         self.all_places += cells;
-    }
-
-    fn release_places(&mut self, label: Label) -> u32 {
-        let places = std::mem::take(&mut self.places[label]);
-        self.all_places -= places;
-        places
     }
 }
 
-fn number_of(cells: &[Cell]) -> u32 {
-    u32::try_from(cells.len()).expect("the size of a buffer in cells fits in 32 bits")
+fn number_of(runs: &[Run]) -> u32 {
+    runs.iter().map(|run| run.cells).sum()
 }
 
 impl MemoryPort {
     /// Stores a cell that the memory has already counted. Returns the places that its packet had taken for cells that
     /// never came, if the packet is whole now.
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, cell: Cell) -> Option<u32> {
         let label = cell.label();
         self.count_one_in(label);
@@ -91,42 +109,49 @@ impl MemoryPort {
             follower.on_enter(label, 1);
         }
         let stored = self.stored.as_deref_mut().expect("the port stores packets");
-        if stored.places[label] > 0 {
-            stored.places[label] -= 1;
+        let packet = &mut stored.packets[label];
+        if packet.places > 0 {
+            packet.places -= 1;
             stored.all_places -= 1;
         }
-        let packet = &mut stored.packets[label];
-        packet.push(cell);
+        packet.append(Run { last: cell, cells: 1 });
+        stored.cells += 1;
         if !cell.last_cell() {
-            stored.cells += 1;
             return None;
         }
-        stored.cells -= number_of(packet) - 1;
+        stored.cells -= number_of(&packet.cells);
         match &mut self.waiting {
-            Waiting::Fifo(cells) => cells.extend(&*packet),
-            Waiting::Scheduled(queues) => packet.iter().for_each(|&cell| queues.push(cell)),
+            Waiting::Packets(runs) => runs.extend(&packet.cells),
+            Waiting::Scheduled(queues) => {
+                packet.cells.iter().flat_map(|run| run.iter()).for_each(|cell| queues.push(cell));
+            }
+            Waiting::Fifo(_) => unreachable!("the port stores packets"),
         }
-        packet.clear();
-        Some(stored.release_places(label))
+        packet.cells.clear();
+        let places = std::mem::take(&mut packet.places);
+        stored.all_places -= places;
+        Some(places)
     }
 
     /// Frees the stored cells of a VC's packet. Returns them, and the places it had taken for other cells.
-    fn free_stored(&mut self, label: Label) -> (Vec<Cell>, u32) {
-        let (cells, places) = self.stored_mut().take(label);
-        for _ in &cells {
-            self.count_one_out(label);
-        }
-        self.admission.on_held_discarded(label, number_of(&cells));
+    fn free_stored(&mut self, label: Label) -> (Vec<Run>, u32) {
+        let (runs, places) = self.stored_mut().take(label);
+        let cells = number_of(&runs);
+        self.count_out_all(label, cells);
+        self.admission.on_held_discarded(label, cells);
         if let Some(follower) = self.admission.follower() {
             // Virtual queues choose the cells that leave, as for cells that are sent.
-            for _ in &cells {
-                follower.on_leave(1);
-            }
+            (0..cells).for_each(|_| follower.on_leave(1));
         }
-        (cells, places)
+        (runs, places)
     }
 
-    fn stored_mut(&mut self) -> &mut Stored {
+    fn count_out_all(&mut self, label: Label, cells: u32) {
+        (0..cells).for_each(|_| self.count_one_out(label));
+    }
+
+    #[inline]
+    pub(super) fn stored_mut(&mut self) -> &mut Stored {
         self.stored.as_deref_mut().expect("the port stores packets")
     }
 
@@ -137,44 +162,68 @@ impl MemoryPort {
         end: QueueEnd,
         arriving: Option<Cell>,
         is_in: impl Fn(CellClass) -> bool,
-    ) -> Option<(Vec<Cell>, u32)> {
+    ) -> Option<(Vec<Run>, u32)> {
         let stored = self.stored.as_deref().expect("the port stores packets");
-        let Waiting::Fifo(queue) = &mut self.waiting else {
+        let Waiting::Packets(queue) = &mut self.waiting else {
             unreachable!("cells can be removed only if a single queue holds all cells")
         };
         let label_is_in = |label: Label| is_in(self.classes[label]);
-        let may_go = |cell: &Cell| label_is_in(cell.label()) && stored.leaving[cell.label()] != Some(cell.frame);
-        let (cells, places) = if let Some(cells) = take_packet(queue, end, may_go) {
-            (cells, 0)
+        let may_go = |run: &Run| label_is_in(run.last.label()) && !stored.is_leaving(run.last);
+        let (runs, places) = if let Some(runs) = take_packet(queue, end, may_go) {
+            (runs, 0)
         } else {
-            let holds = |&label: &Label| label_is_in(label) && !stored.packets[label].is_empty();
+            let holds = |&label: &Label| label_is_in(label) && !stored.packets[label].cells.is_empty();
             let label = stored.packets.keys().find(holds)?;
             self.stored_mut().take(label)
         };
-        for (number, &cell) in cells.iter().enumerate() {
+        for (number, cell) in runs.iter().flat_map(|run| run.iter()).enumerate() {
             self.count_one_out(cell.label());
             self.admission.on_removed(cell, number == 0, arriving);
         }
-        Some((cells, places))
+        Some((runs, places))
     }
 }
 
-/// Removes the first or last packet whose cells may go. The cells of a packet are next to each other.
-fn take_packet(queue: &mut VecDeque<Cell>, end: QueueEnd, may_go: impl Fn(&Cell) -> bool) -> Option<Vec<Cell>> {
+/// Removes the first or last packet whose cells may go. The runs of a packet are next to each other.
+fn take_packet(queue: &mut VecDeque<Run>, end: QueueEnd, may_go: impl Fn(&Run) -> bool) -> Option<Vec<Run>> {
+    let ends_packet = |run: &Run| run.last.last_cell();
     let (first, last) = match end {
         QueueEnd::Head => {
             let first = queue.iter().position(may_go)?;
-            (first, first + queue.range(first..).position(|cell| cell.last_cell())?)
+            (first, first + queue.range(first..).position(ends_packet)?)
         }
         QueueEnd::Tail => {
             let last = queue.iter().rposition(may_go)?;
-            (queue.range(..last).rposition(|cell| cell.last_cell()).map_or(0, |before| before + 1), last)
+            (queue.range(..last).rposition(ends_packet).map_or(0, |before| before + 1), last)
         }
     };
     Some(queue.drain(first..=last).collect())
 }
 
 impl Switch {
+    /// Takes a cell inside a packet that has been admitted and is whole so far.
+    #[inline(always)]
+    fn store_inside(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
+        let room = if self.ports[place].stored_mut().admission == PacketAdmission::Fits {
+            self.enter_reserved(now, cell, class)
+        } else {
+            self.find_room(now, place, cell, class, None)
+        };
+        if room != Room::Found {
+            return self.lose_packet(place, cell, class, room == Room::NotFound, now);
+        }
+        let whole = self.ports[place].store(cell);
+        debug_assert_eq!(whole, None, "the packet's last cell has not arrived");
+    }
+
+    /// Lets a cell enter for which its packet has taken a place.
+    #[inline]
+    fn enter_reserved(&mut self, now: Time, cell: Cell, class: CellClass) -> Room {
+        self.memory.arrive(class, now);
+        self.record_arrival(class, cell, true);
+        Room::Found
+    }
+
     /// Takes a cell that arrives at a port that stores packets whole. `length` gives the number of cells in a packet.
     pub(super) fn store(&mut self, now: Time, cell: Cell, length: impl FnOnce(VcIndex, FrameNumber) -> u32) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
@@ -184,6 +233,9 @@ impl Switch {
             self.arrivals.push((self.ports[place].link(), arrival));
         }
         let port = &mut self.ports[place];
+        if port.admission.on_cell_inside(cell) {
+            return self.store_inside(now, place, cell, class);
+        }
         if let Some(marker) = &mut port.marker {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
@@ -199,7 +251,7 @@ impl Switch {
             PacketAdmission::End => cell.last_cell(),
         };
         let cells = if decides && admission == PacketAdmission::Fits {
-            length(port.stored_mut().vcs[label], cell.frame)
+            length(port.stored_mut().packets[label].vc, cell.frame)
         } else {
             1
         };
@@ -214,9 +266,7 @@ impl Switch {
             return self.lose_packet(place, cell, class, false, now);
         }
         let room = if admission == PacketAdmission::Fits && !starts {
-            self.memory.arrive(class, now);
-            self.record_arrival(class, cell, true);
-            Room::Found
+            self.enter_reserved(now, cell, class)
         } else {
             self.find_room(now, place, cell, class, if decides { Some(cells) } else { None })
         };
@@ -267,37 +317,58 @@ impl Switch {
 
     /// Finds room for a cell, or for a packet of `asked` cells; without `asked`, for a cell of an admitted packet. Removes
     /// waiting packets if the memory's policy decides to.
+    #[inline(always)]
     fn find_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, asked: Option<u32>) -> Room {
         self.memory.arrive(class, now);
-        let room = loop {
-            let attempt = match asked {
-                None => self.memory.try_enter_rest(class, now),
-                Some(1) if self.ports[place].stored_mut().admission != PacketAdmission::Fits => {
-                    self.memory.try_enter(class, now)
-                }
-                Some(cells) => self.memory.try_enter_packet(class, cells, now),
-            };
-            match attempt {
-                Attempt::Entered => break Room::Found,
-                Attempt::Refused(..) => break Room::NotFound,
-                Attempt::PushOut(removal) => {
-                    if self.remove_packet(removal, Some((place, cell)), now) == 0 {
-                        self.memory.refuse(removal, now);
-                        break Room::NotFound;
-                    }
-                    if !self.wants(place, cell) {
-                        break Room::FrameCut;
-                    }
-                }
-            }
+        let room = match self.try_enter_stored(now, place, class, asked) {
+            Attempt::Entered => Room::Found,
+            Attempt::Refused(..) => Room::NotFound,
+            Attempt::PushOut(removal) => self.push_out_packets(removal, now, (place, cell), class, asked),
         };
         self.record_arrival(class, cell, room == Room::Found);
         room
     }
 
+    #[inline(always)]
+    fn try_enter_stored(&mut self, now: Time, place: MemoryPlace, class: CellClass, asked: Option<u32>) -> Attempt {
+        match asked {
+            None => self.memory.try_enter_rest(class, now),
+            Some(1) if self.ports[place].stored_mut().admission != PacketAdmission::Fits => {
+                self.memory.try_enter(class, now)
+            }
+            Some(cells) => self.memory.try_enter_packet(class, cells, now),
+        }
+    }
+
+    /// Removes waiting packets until there is room for an arriving cell or packet, or no packet can be removed.
+    #[inline(never)]
+    fn push_out_packets(
+        &mut self,
+        mut removal: Removal,
+        now: Time,
+        (place, cell): (MemoryPlace, Cell),
+        class: CellClass,
+        asked: Option<u32>,
+    ) -> Room {
+        loop {
+            if self.remove_packet(removal, Some((place, cell)), now) == 0 {
+                self.memory.refuse(removal, now);
+                return Room::NotFound;
+            }
+            if !self.wants(place, cell) {
+                return Room::FrameCut;
+            }
+            removal = match self.try_enter_stored(now, place, class, asked) {
+                Attempt::Entered => return Room::Found,
+                Attempt::Refused(..) => return Room::NotFound,
+                Attempt::PushOut(next) => next,
+            };
+        }
+    }
+
     /// Loses an arriving cell, and frees the stored cells of its packet.
     #[cold]
-    fn lose_packet(&mut self, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool, now: Time) {
+    pub(super) fn lose_packet(&mut self, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool, now: Time) {
         let verdict = self.ports[place].admission.verdict(cell, is_full, true);
         debug_assert!(matches!(verdict, Verdict::Refuse(_) | Verdict::DiscardHeld(_)), "the cell is lost");
         self.free_stored(place, cell.label(), class, now);
@@ -321,25 +392,24 @@ impl Switch {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
         let arriving = arriving.filter(|&(to, _)| to == place).map(|(_, cell)| cell);
         let port = &mut self.ports[place];
-        let Some((cells, places)) = port.remove_packet(end, arriving, |class| class.egress == Some(queue)) else {
+        let Some((runs, places)) = port.remove_packet(end, arriving, |class| class.egress == Some(queue)) else {
             return 0;
         };
-        let (class, removed) = (port.class(cells[0].label()), number_of(&cells));
-        self.free((cells, places), class, now);
+        let (class, removed) = (port.class(runs[0].last.label()), number_of(&runs));
+        self.free((runs, places), class, now);
         removed
     }
 
     /// Frees the places of removed cells in the memory, and places taken for cells that have not arrived.
-    fn free(&mut self, (cells, places): (Vec<Cell>, u32), class: CellClass, now: Time) {
-        if let (Some(recorder), Some(&cell)) = (&mut self.recorder, cells.first()) {
-            recorder.end_packet(class.egress, cell, true);
+    fn free(&mut self, (runs, places): (Vec<Run>, u32), class: CellClass, now: Time) {
+        if let (Some(recorder), Some(run)) = (&mut self.recorder, runs.first()) {
+            recorder.end_packet(class.egress, run.last, true);
         }
-        for _ in &cells {
-            self.memory.push_out(class, now);
-        }
+        (0..number_of(&runs)).for_each(|_| self.memory.push_out(class, now));
         (0..places).for_each(|_| self.memory.leave(class, now));
     }
 
+    #[inline]
     fn record_arrival(&mut self, class: CellClass, cell: Cell, enters: bool) {
         if let Some(recorder) = &mut self.recorder {
             recorder.arrive_whole(class.egress, cell, enters);

@@ -1,0 +1,204 @@
+//! Cells inside packets, at switches where nobody looks at single cells.
+//!
+//! Between the first and the last cell of an admitted packet, an arriving cell needs only a place. Once a first-in
+//! first-out port sends a packet, nothing removes its other cells. So these cells change the counts of the memory and of
+//! the port in order of time, and the packet itself is updated once for all of them.
+
+use typed_index_collections::TiSlice;
+
+use super::waiting::Waiting;
+use super::{ArrivingVc, MemoryPort, Switch};
+use crate::cell::{Cell, Run};
+use crate::coverage::reached;
+use crate::engine::fast::egress::{Downstream, HopEnd};
+use crate::engine::fast::links::{Stream, Way};
+use crate::engine::fast::plan::MemoryPlace;
+use crate::engine::fast::train::Train;
+use crate::index::Label;
+use crate::memory::{Attempt, CellClass, Memory};
+use crate::switching::PacketAdmission;
+use crate::units::{Span, Time};
+
+/// Returns whether cells inside packets change nothing but counts: no packet is removed after it has been admitted, all
+/// ports are first in, first out, and no policy, allocator or place taken in advance depends on single cells.
+pub(super) fn are_plain(
+    memory: &Memory,
+    ports: &TiSlice<MemoryPlace, MemoryPort>,
+    vcs: &TiSlice<Label, ArrivingVc>,
+) -> bool {
+    let is_plain = |port: &MemoryPort| {
+        matches!(port.waiting, Waiting::Packets(_))
+            && port.stored.as_ref().is_some_and(|stored| {
+                stored.admission != PacketAdmission::Fits && !stored.marks_every_cell
+            })
+            && !port.counts_vcs
+            && !port.tracks_cuts
+            && !port.admission.follows_cells()
+    };
+    memory.follows_no_cells() && ports.iter().all(is_plain) && vcs.iter().all(|vc| !vc.is_noted)
+}
+
+/// The part of an arriving packet whose cells enter without a decision, as long as there is room.
+#[derive(Clone, Copy)]
+pub(super) struct Inside {
+    place: MemoryPlace,
+    class: CellClass,
+    period: Span,
+    /// Cells before the last one of the train.
+    left: u32,
+    /// Cells that have entered, but have not been taken from the train.
+    taken: u32,
+}
+
+impl Inside {
+    pub(super) const NONE: Self = Self {
+        place: MemoryPlace::new(0),
+        class: CellClass { egress: None, ingress: None },
+        period: Span(0),
+        left: 0,
+        taken: 0,
+    };
+
+    /// Returns the time from the next cell to the one after it, if the next cell is inside a packet.
+    #[inline]
+    pub(super) fn period(&self) -> Option<Span> {
+        (self.left > 0).then_some(self.period)
+    }
+
+    /// Returns whether a packet is arriving.
+    pub(super) fn is_any(&self) -> bool {
+        self.left > 0 || self.taken > 0
+    }
+}
+
+/// The part of a packet being sent that leaves with no effect but on counts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sending {
+    class: CellClass,
+    /// Cells before the last one of the run.
+    left: u32,
+    /// Cells that have left, but have not been taken from the run.
+    taken: u32,
+}
+
+impl Switch {
+    /// Returns the cells inside the packet of `cell`, which has just arrived. `train` arrives next.
+    #[inline]
+    pub(super) fn begin_inside(&self, cell: Cell, train: Option<&Train>) -> Inside {
+        let ArrivingVc { place, label, class, .. } = self.vcs[cell.label()];
+        match train {
+            Some(&Train { cell: of_train, period, cells, .. })
+                if of_train.label() == cell.label()
+                    && of_train.frame == cell.frame
+                    && self.ports[place].admission.is_inside(cell.relabelled(label)) =>
+            {
+                Inside { place, class, period, left: cells - 1, taken: 0 }
+            }
+            _ => Inside::NONE,
+        }
+    }
+
+    /// Counts a cell inside a packet. Returns false if there is no room for it.
+    #[inline(always)]
+    pub(super) fn enter_inside(&mut self, inside: &mut Inside, now: Time) -> bool {
+        match self.memory.try_enter_rest(inside.class, now) {
+            Attempt::Entered => {}
+            Attempt::Refused(..) => return false,
+            Attempt::PushOut(_) => unreachable!("the memory removes no packets"),
+        }
+        let port = &mut self.ports[inside.place];
+        port.occupancy += 1;
+        port.tracker.rise(port.occupancy);
+        inside.left -= 1;
+        inside.taken += 1;
+        true
+    }
+
+    /// Stores the cells of a packet that have entered since the last call, and if more cells are left, loses the next
+    /// one, for which there is no room.
+    #[inline(never)]
+    pub(super) fn end_inside(&mut self, inside: &mut Inside, stream: &mut Stream, now: Time) {
+        self.store_taken(inside, stream);
+        if inside.left > 0 {
+            reached!(NoRoomInsidePacket);
+            let (cell, _) = stream.take_first();
+            let cell = cell.relabelled(self.vcs[cell.label()].label);
+            let port = &mut self.ports[inside.place];
+            let is_inside = port.admission.on_cell_inside(cell);
+            debug_assert!(is_inside, "the packet has lost no other cell");
+            self.lose_packet(inside.place, cell, inside.class, true, now);
+        }
+        *inside = Inside::NONE;
+    }
+
+    /// Stores the cells of a packet that have entered since the last call.
+    pub(super) fn store_taken(&mut self, inside: &mut Inside, stream: &mut Stream) {
+        let cells = std::mem::take(&mut inside.taken);
+        if cells == 0 {
+            return;
+        }
+        let Way::Trains(trains) = &mut stream.way else { unreachable!("the packet arrives as a train") };
+        let run = trains.front_mut().expect("the packet's last cell has not arrived").take(cells);
+        let label = self.vcs[run.last.label()].label;
+        let port = &mut self.ports[inside.place];
+        port.admission.on_cells_between(label, cells);
+        port.stored_mut().append(Run { last: run.last.relabelled(label), cells });
+    }
+
+    /// Makes a free port send its next cell, if a whole packet waits.
+    #[inline(always)]
+    pub(super) fn send_next(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+        let sending = &mut self.sending[place];
+        if sending.left == 0 {
+            return self.start_stored(place, now, downstream);
+        }
+        sending.left -= 1;
+        sending.taken += 1;
+        self.memory.leave_at_once(sending.class, now);
+        let port = &mut self.ports[place];
+        port.occupancy -= 1;
+        port.tracker.fall(port.occupancy);
+        self.calendar.start(place, now);
+    }
+
+    /// Prepares for the departure of the cells inside the packet that a port sends. One of its cells starts now, and
+    /// another will follow.
+    pub(super) fn begin_sending(&mut self, place: MemoryPlace, now: Time) {
+        let port = &self.ports[place];
+        if let Waiting::Packets(runs) = &port.waiting
+            && let Some(&Run { last, cells }) = runs.front()
+            && self.is_plain
+            && port.egress.hops[last.label()].to == HopEnd::Host
+            && port.egress.to_hosts.collects(now + port.egress.to_hosts.cell_time * u64::from(cells - 1))
+        {
+            self.sending[place] = Sending { class: port.class(last.label()), left: cells - 1, taken: 0 };
+        }
+    }
+
+    /// Takes the cells that have left a port from its queue, before another cell leaves in another way.
+    pub(super) fn end_sending(&mut self, place: MemoryPlace) {
+        let Sending { taken, .. } = std::mem::take(&mut self.sending[place]);
+        self.ports[place].take_inside(taken);
+    }
+
+    /// Takes the cells that have left the ports from their queues.
+    pub(super) fn update_sent(&mut self) {
+        for (port, sending) in self.ports.iter_mut().zip(&mut self.sending) {
+            port.take_inside(std::mem::take(&mut sending.taken));
+        }
+    }
+}
+
+impl MemoryPort {
+    /// Takes cells inside the packet that the port sends. They have been counted.
+    fn take_inside(&mut self, cells: u32) {
+        if cells == 0 {
+            return;
+        }
+        let Waiting::Packets(runs) = &mut self.waiting else { unreachable!("the port is first in, first out") };
+        let run = runs.front_mut().expect("the last cell of the packet still waits");
+        debug_assert!(run.cells > cells, "the last cell of the packet still waits");
+        run.cells -= cells;
+        self.stored_mut().sent += cells;
+    }
+}
