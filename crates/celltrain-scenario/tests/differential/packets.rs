@@ -2,12 +2,15 @@
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::delay::DelayChoice;
+use celltrain_core::engine::Engine;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
 use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::wire::Wire;
+use celltrain_scenario::{build, read_toml};
 
+use super::compare::compare;
 use super::{losses, marks, memories, requests};
 
 /// Makes the packets of a network delimit themselves, unless the network needs AAL5. Returns whether they now do.
@@ -63,4 +66,28 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
     delimit(network);
     switch(network, rng);
     network.delays = [DelayChoice::None, DelayChoice::All][rng.below(2) as usize];
+}
+
+/// Cells inside packets only change counts here, except with `"fits"`.
+#[test]
+fn both_engines_agree_on_packets_that_overflow_a_shared_memory_in_every_order_of_cells() {
+    const SCENARIO: &str = include_str!("../../../../scenarios/memory-dynamic-threshold.toml");
+    let orders = ["random", "rotating", "fixed", "event_list"].map(|ties| (ties, "after_arrivals"));
+    for (i, (ties, service)) in orders.into_iter().chain([("random", "before_arrivals")]).enumerate() {
+        for (size, cells, admission) in [(53, 400, "start"), (250, 60, "end"), (53, 300, "fits")] {
+            let text = SCENARIO
+                .replace("duration = \"2s\"", &format!("duration = \"{}ms\"\nframing = \"packets\"", 40 + i))
+                .replace("policy.ppd", "policy.tail_drop")
+                .replace("cells = 1000", &format!("cells = {cells}"));
+            let text = format!(
+                "{text}\n[switch]\ntie_order = \"{ties}\"\nservice_order = \"{service}\"\nadmission = \"{admission}\"\n\n\
+                 [cell]\nsize = \"{size}B\"\n"
+            );
+            let scenario = read_toml(&text, "packets").expect_scenario();
+            let network = build::network(&scenario, scenario.seed);
+            compare(&network).unwrap_or_else(|difference| panic!("{difference}\n\n{text}"));
+            let result = Engine::Fast.run_to_end(&network);
+            assert!(result.memories.iter().any(|memory| memory.max_used_cells > cells / 2), "the memory fills:\n{text}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Arrivals at ports that store packets, taken from the inputs one by one.
 //!
 //! While packets arrive, inputs of the same rate alternate. So the next arrival of an input usually belongs at the end of
-//! the list of inputs, and the list costs less than a sorted batch.
+//! the list of these inputs, and the list costs less than a sorted batch. Other inputs join the list at their next cell.
 
 use super::inside::Inside;
 use super::{MemoryPorts, Switch};
@@ -15,8 +15,8 @@ use crate::units::Time;
 /// The inputs with cells that arrive before a given time. Empty between calls.
 pub(super) struct Merging {
     order: ArrivalOrder,
-    /// The next arrivals at the start of a call.
-    heads: Vec<InputArrival>,
+    /// The inputs that are not in `order`, by the arrival of the next cell. The first arrival comes last.
+    later: Vec<InputArrival>,
     /// Simultaneous cells, each with its input.
     tied: Vec<(u32, Option<Cell>)>,
     /// The packet that arrives on each input.
@@ -26,8 +26,8 @@ pub(super) struct Merging {
 impl Merging {
     pub(super) fn new(ingress: &CellIngress) -> Self {
         let inputs = ingress.at_node.len();
-        let (heads, tied) = Default::default();
-        Self { order: ArrivalOrder::new(inputs), heads, tied, inside: vec![Inside::NONE; inputs] }
+        let (later, tied) = Default::default();
+        Self { order: ArrivalOrder::new(inputs), later, tied, inside: vec![Inside::NONE; inputs] }
     }
 }
 
@@ -38,23 +38,22 @@ impl MemoryPorts {
         let Self { ingress, merging, switch, .. } = self;
         let nexts = downstream.links.row(ingress.row()).map(|(_, next)| *next).enumerate();
         let arrivals = nexts.filter(|&(_, next)| next < until);
-        merging.heads.extend(arrivals.map(|(input, next)| InputArrival::new(next, number(input))));
-        merging.heads.sort_unstable();
-        merging.heads.drain(..).for_each(|head| merging.order.put(head));
+        merging.later.extend(arrivals.map(|(input, next)| InputArrival::new(next, number(input))));
+        merging.later.sort_unstable_by(|a, b| b.cmp(a));
         let follows_bursts = ingress.ties.follows_bursts();
-        while merging.order.len() > 0 {
-            let (now, input) = (merging.order.first().time(), merging.order.first().input());
-            let cell = merging.take_next(ingress, (now, until), downstream);
-            if merging.order.first().time() > now && !follows_bursts {
+        while let Some((now, input)) = merging.first() {
+            let cell = merging.take_next(ingress, (now, input), until, downstream);
+            let mut next = merging.first();
+            if next.is_none_or(|(time, _)| time > now) && !follows_bursts {
                 let among = Among { is_first: true, is_last: true };
                 switch.take(now, (input, cell), among, (ingress, &mut merging.inside), downstream);
                 continue;
             }
             merging.tied.push((input, cell));
-            while merging.order.first().time() == now {
-                let input = merging.order.first().input();
-                let cell = merging.take_next(ingress, (now, until), downstream);
+            while let Some((_, input)) = next.filter(|&(time, _)| time == now) {
+                let cell = merging.take_next(ingress, (now, input), until, downstream);
                 merging.tied.push((input, cell));
+                next = merging.first();
             }
             let at_node = &ingress.at_node;
             ingress.ties.order(now, &mut merging.tied, |&(input, _)| at_node[input as usize]);
@@ -80,27 +79,46 @@ impl MemoryPorts {
 }
 
 impl Merging {
-    /// Takes the first arrival, and moves its input to the place of its next arrival. Returns `None` for a cell inside a
-    /// packet.
+    /// Returns the first arrival, with its input. That input is then the first one in `order`.
+    #[inline(always)]
+    fn first(&mut self) -> Option<(Time, u32)> {
+        if let Some(&head) = self.later.last()
+            && head < self.order.first()
+        {
+            self.later.pop();
+            self.order.put(head);
+        }
+        let first = self.order.first();
+        (self.order.len() > 0).then(|| (first.time(), first.input()))
+    }
+
+    /// Takes the first arrival, whose input is the first one in `order`. Returns `None` for a cell inside a packet.
     #[inline(always)]
     fn take_next(
         &mut self,
         ingress: &CellIngress,
-        (now, until): (Time, Time),
+        (now, input): (Time, u32),
+        until: Time,
         downstream: &mut Downstream<'_>,
     ) -> Option<Cell> {
-        let input = self.order.first().input();
         let stream = ingress.first_stream.input(input);
         let (cell, next) = if let Some(period) = self.inside[input as usize].period() {
-            (None, now + period)
+            let next = now + period;
+            if next < until {
+                self.order.put_back_first(InputArrival::new(next, input));
+                return None;
+            }
+            (None, next)
         } else {
             let (cell, next) = downstream.links.streams[stream].take_first();
             (Some(cell), next)
         };
+        self.order.pop_first();
         if next < until {
-            self.order.put_back_first(InputArrival::new(next, input));
+            let head = InputArrival::new(next, input);
+            let place = self.later.partition_point(|&other| other > head);
+            self.later.insert(place, head);
         } else {
-            self.order.pop_first();
             downstream.links.set_next(stream, next);
         }
         cell

@@ -68,6 +68,27 @@ impl Calendar {
         Some(place)
     }
 
+    /// Returns the port that [`Calendar::take_at`] would remove.
+    #[inline]
+    pub(super) fn due_at(&self, now: Time) -> Option<MemoryPlace> {
+        let due = match &self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter().min_by_key(|rate| rate.first())?,
+        };
+        let (time, place) = due.first();
+        (time == now).then_some(place)
+    }
+
+    /// Makes the port that [`Calendar::due_at`] returned busy again from `now` on.
+    #[inline]
+    pub(super) fn restart(&mut self, now: Time) {
+        let due = match &mut self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter_mut().min_by_key(|rate| rate.first()).expect("a port is due"),
+        };
+        due.restart(now);
+    }
+
     /// Makes an idle port busy from `now` on.
     #[inline]
     pub(super) fn start(&mut self, place: MemoryPlace, now: Time) {
@@ -101,6 +122,20 @@ impl Rate {
     fn take_first(&mut self) {
         self.ring[self.first] = FREE;
         self.first = self.place(self.first + 1);
+    }
+
+    /// Makes the first port busy again from `now` on.
+    #[inline]
+    fn restart(&mut self, now: Time) {
+        let (_, place) = self.first();
+        self.take_first();
+        let (free, last) = ((now + self.cell_time, place), self.place(self.end + self.ring.len() - 1));
+        if self.first != self.end && self.ring[last] < free {
+            self.ring[self.end] = free;
+            self.end = self.place(self.end + 1);
+        } else {
+            self.start(place, now);
+        }
     }
 
     #[inline]
@@ -142,9 +177,15 @@ mod tests {
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
                 let due = |free_at: &[Option<Time>]| free_at.iter().position(|&free| free == Some(now));
-                while let Some(place) = calendar.take_at(now) {
+                while let Some(place) = calendar.due_at(now) {
                     assert_eq!(Some(usize::from(place)), due(&free_at));
-                    free_at[usize::from(place)] = None;
+                    if rng.below(2) == 0 {
+                        calendar.restart(now);
+                        free_at[usize::from(place)] = Some(now + cell_times[usize::from(place)]);
+                    } else {
+                        assert_eq!(calendar.take_at(now), Some(place));
+                        free_at[usize::from(place)] = None;
+                    }
                 }
                 assert_eq!(due(&free_at), None);
                 for _ in 0..2 {

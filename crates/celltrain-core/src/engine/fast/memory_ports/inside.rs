@@ -148,9 +148,20 @@ impl Switch {
     /// Makes a free port send its next cell, if a whole packet waits.
     #[inline(always)]
     pub(super) fn send_next(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+        if self.send_inside(place, now) {
+            self.calendar.start(place, now);
+        } else {
+            self.start_stored(place, now, downstream);
+        }
+    }
+
+    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
+    /// caller makes the port busy.
+    #[inline(always)]
+    pub(super) fn send_inside(&mut self, place: MemoryPlace, now: Time) -> bool {
         let sending = &mut self.sending[place];
         if sending.left == 0 {
-            return self.start_stored(place, now, downstream);
+            return false;
         }
         sending.left -= 1;
         sending.taken += 1;
@@ -158,7 +169,7 @@ impl Switch {
         let port = &mut self.ports[place];
         port.occupancy -= 1;
         port.tracker.fall(port.occupancy);
-        self.calendar.start(place, now);
+        true
     }
 
     /// Prepares for the departure of the cells inside the packet that a port sends. One of its cells starts now, and

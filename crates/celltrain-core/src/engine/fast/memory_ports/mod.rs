@@ -320,8 +320,13 @@ impl Switch {
     #[inline(never)]
     fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         if STORES && self.to_start.is_empty() {
-            while let Some(place) = self.calendar.take_at(now) {
-                self.send_next(place, now, downstream);
+            while let Some(place) = self.calendar.due_at(now) {
+                if self.send_inside(place, now) {
+                    self.calendar.restart(now);
+                } else {
+                    self.calendar.take_at(now);
+                    self.start_stored(place, now, downstream);
+                }
             }
             return;
         }
