@@ -87,7 +87,10 @@ fn both_engines_agree_on_packets_that_overflow_a_shared_memory_in_every_order_of
             let network = build::network(&scenario, scenario.seed);
             compare(&network).unwrap_or_else(|difference| panic!("{difference}\n\n{text}"));
             let result = Engine::Fast.run_to_end(&network);
-            assert!(result.memories.iter().any(|memory| memory.max_used_cells > cells / 2), "the memory fills:\n{text}");
+            assert!(
+                result.memories.iter().any(|memory| memory.max_used_cells > cells / 2),
+                "the memory fills:\n{text}"
+            );
         }
     }
 }

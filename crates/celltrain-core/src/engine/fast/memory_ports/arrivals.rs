@@ -34,7 +34,7 @@ impl Merging {
 impl MemoryPorts {
     /// Takes the cells that arrive before `until`, in the order of [`CellIngress::hand_over`].
     #[inline(never)]
-    pub(super) fn take_stored(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+    pub(super) fn take_arrivals(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         let Self { ingress, merging, switch, .. } = self;
         let nexts = downstream.links.row(ingress.row()).map(|(_, next)| *next).enumerate();
         let arrivals = nexts.filter(|&(_, next)| next < until);
@@ -70,10 +70,12 @@ impl MemoryPorts {
                 *inside = Inside::NONE;
             }
         }
-        let to_matter = downstream.links.row(ingress.row()).map(|(stream, next)| {
-            if ingress.every_cell_matters { *next } else { stream.next_to_matter(*next) }
-        });
-        ingress.next_to_matter = to_matter.min().filter(|&time| time < Time::NEVER);
+        let every_cell_matters = ingress.every_cell_matters;
+        let to_matter = |(stream, next): (&mut Stream, &mut Time)| {
+            if every_cell_matters { *next } else { stream.next_to_matter(*next) }
+        };
+        let to_matter = downstream.links.row(ingress.row()).map(to_matter).min();
+        ingress.next_to_matter = to_matter.filter(|&time| time < Time::NEVER);
         ingress.reached = ingress.reached.max(until);
     }
 }

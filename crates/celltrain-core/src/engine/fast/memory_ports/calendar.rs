@@ -54,7 +54,7 @@ impl Calendar {
     }
 
     /// Removes the first port that becomes free at `now`. No busy port may have become free earlier.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
         let due = match &mut self.rates[..] {
             [rate] => rate,
@@ -90,7 +90,7 @@ impl Calendar {
     }
 
     /// Makes an idle port busy from `now` on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(&mut self, place: MemoryPlace, now: Time) {
         self.rates[self.rate_of[place] as usize].start(place, now);
     }
@@ -138,7 +138,7 @@ impl Rate {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time) {
         let free = (now + self.cell_time, place);
         let mut at = self.end;

@@ -28,9 +28,10 @@ pub(super) fn are_plain(
 ) -> bool {
     let is_plain = |port: &MemoryPort| {
         matches!(port.waiting, Waiting::Packets(_))
-            && port.stored.as_ref().is_some_and(|stored| {
-                stored.admission != PacketAdmission::Fits && !stored.marks_every_cell
-            })
+            && port
+                .stored
+                .as_ref()
+                .is_some_and(|stored| stored.admission != PacketAdmission::Fits && !stored.marks_every_cell)
             && !port.counts_vcs
             && !port.tracks_cuts
             && !port.admission.follows_cells()

@@ -188,7 +188,7 @@ impl MemoryPorts {
         downstream: &mut Downstream<'_>,
     ) {
         if STORES {
-            self.take_stored(until, downstream);
+            self.take_arrivals(until, downstream);
         } else {
             let Self { ingress, switch, .. } = &mut *self;
             ingress.take_batch(until, downstream.links, batch);

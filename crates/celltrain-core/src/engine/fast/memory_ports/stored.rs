@@ -54,7 +54,14 @@ impl Packet {
 impl Stored {
     pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission, marks_every_cell: bool) -> Self {
         let packet = |&vc: &VcIndex| Packet { vc, cells: Vec::new(), places: 0, leaving: None };
-        Self { admission, packets: vcs.iter().map(packet).collect(), cells: 0, all_places: 0, sent: 0, marks_every_cell }
+        Self {
+            admission,
+            packets: vcs.iter().map(packet).collect(),
+            cells: 0,
+            all_places: 0,
+            sent: 0,
+            marks_every_cell,
+        }
     }
 
     /// Returns the stored cells, by VC.
