@@ -45,6 +45,7 @@ def script(name: str) -> list[str]:
 STEPS = [
     Step(cause="types of scenarios: Python classes and stubs", command=script("generate_models")),
     Step(cause="plans: their JSON Schema", command=script("plan_schema")),
+    Step(cause="register of standards: links to tests", command=[*script("standards"), "--write"]),
     Step(
         cause="formulas: names and functions on their page",
         command=cargo("--lib", "the_page_about_formulas_lists"),

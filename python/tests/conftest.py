@@ -202,6 +202,15 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes figures of reproductions only as SVG. The nightly job writes every format."""
+    from celltrain.papers import figures
+
+    if not NIGHTLY:
+        monkeypatch.setattr(figures, "ENDINGS", ("svg",))
+
+
+@pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computes no layout and writes empty figures, for tests of other parts of a report.
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SMALL
+from conftest import NIGHTLY, ROOT, SMALL
 
 import celltrain as ct
 
@@ -446,7 +446,7 @@ def test_a_range_of_vcs_that_extends_beyond_the_last_vc_gives_a_warning(celltrai
 def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
-    for _ in range(150):
+    for _ in range(150 if NIGHTLY else 50):
         text = bytearray(SMALL.encode())
         for _ in range(chance.randint(1, 6)):
             text[chance.randrange(len(text))] = chance.choice(b'0123456789abcs"=[].#\n-+{}\xff\x00')
@@ -524,3 +524,78 @@ def test_a_file_of_the_wrong_kind_gets_a_message_with_the_kind_that_is_required(
     told = celltrain(*command.split(), table)
     assert told.code == 2
     assert re.fullmatch(r".*cwnd\.csv: is not a (scenario|plan|policy), which is a TOML file: line 1 .*\n", told.err)
+
+
+PACKETS = """duration = "20ms"
+cell.size = "250B"
+topology.star = { hosts = 5, link_rate = "10Gbps", link_delay = "2us" }
+incast.query = { senders = 4, receivers = ["host1"], bytes = "600kB", interval = "5ms" }
+tcp.newreno = { mss = "1460B" }
+port.default = { buffer = 100, policy.tail_drop = {} }
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    "old, new, line, words",
+    [
+        ("tcp.newreno", 'aal5.encapsulation = "vc_mux"\ntcp.newreno', 5, ["aal5.encapsulation has no effect", "leave"]),
+        ("tail_drop", "ppd", 6, ["port.default.policy.ppd is a rule for AAL5", "use tail_drop"]),
+        ("tail_drop", "drop_from_front", 6, ["port.default.policy.drop_from_front", "choose another policy"]),
+        ('cell.size = "250B"', 'framing = "packet"', 2, ['framing = "packet"', 'did you mean "packets"?']),
+        ("[port]", "", 7, ['link."*".wire = "ethernet" carries packets', 'set framing = "packets"']),
+        ("tcp.newreno", 'link."*".wire = "ether"\ntcp.newreno', 5, ['link."*".wire = "ether"', '"ethernet"']),
+        ("tcp.newreno", "switch.cut_through = 1\ntcp.newreno", 5, ["switch.cut_through = 1", "true or false"]),
+        ("tcp.newreno", 'switch.admission = "middle"\ntcp.newreno', 5, ['switch.admission = "middle"', '"end"']),
+    ],
+)
+def test_a_rule_that_does_not_apply_to_packets_is_named_with_its_line(celltrain, tmp_path, old, new, line, words):
+    text = PACKETS.replace(old, new)
+    if old == "[port]":
+        text = PACKETS.replace('cell.size = "250B"\n', "\n") + 'link."*".wire = "ethernet"\n'
+    assert text != PACKETS
+    path = tmp_path / "packets.toml"
+    path.write_text(text)
+    expect_refusal(celltrain, path, f"{path}:{line}: ", *words)
+
+
+def test_a_stack_that_no_flow_and_no_request_uses_is_refused_with_its_line(celltrain, tmp_path):
+    path = tmp_path / "unused.toml"
+    path.write_text(ONLY_UDP)
+    expect_refusal(celltrain, path, f"{path}:5: stack.smoltcp is used by no flow and no request", "leave it out")
+
+
+ONLY_UDP = """duration = "20ms"
+topology.n_source = { sources = 1, link_delay = "5us" }
+flow.tcp1.traffic.constant_rate = { rate = "1Mbps", packet = "1000B" }
+port.default = { buffer = 100, policy.tail_drop = {} }
+stack.smoltcp = {}
+"""
+
+
+LOSSLESS = PACKETS.replace(
+    "port.default = { buffer = 100, policy.tail_drop = {} }",
+    """[switch."*".memory]
+cells = 1000
+pauses = "links"
+[switch."*".memory.pool.lossless]
+side = "ingress"
+policy.dynamic_threshold = { alpha = 0.01 }
+[[switch."*".memory.queue]]
+pool = "lossless"
+lossless = true
+headroom = 6""",
+)
+
+
+def test_a_run_warns_of_lossless_groups_whose_headroom_is_too_small(celltrain, tmp_path):
+    path = tmp_path / "lossless.toml"
+    path.write_text(LOSSLESS)
+    answer = celltrain("run", path, "--json")
+    assert answer.code == 0
+    lost = [one for one in answer.json["queues"] if one["refused_cells"] > 0]
+    assert f"warning: queues: {len(lost)} lossless groups refused packets although the link was paused" in answer.err
+    assert "with 6 cells of headroom in use" in answer.err
+    path.write_text(LOSSLESS.replace("headroom = 6", "headroom = 60"))
+    assert "refused packets" not in celltrain("run", path, "--json").err

@@ -233,6 +233,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
         assert f"{len(packets)} packets seen, {len(packets)} TCP packets traced" in said
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
 def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
@@ -260,11 +261,13 @@ def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
 @pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
 def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
     counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
 
 
+@pytest.mark.slow
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])
@@ -530,6 +533,10 @@ def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small:
             "is not a kind of capture; did you mean ip? (choose from ip, aal5, cells, wireshark_cells)",
         ),
         (["--pcap-at", "out"], "is not an end of a connection (choose from sender, receiver, both)"),
+        (
+            ["--port", "sw1->sw2"],
+            "packets are captured at hosts; choose packets with --flow or --vc, or add --pcap-kind cells",
+        ),
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
         (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
@@ -661,3 +668,13 @@ def test_a_full_disk_leaves_no_incomplete_capture_file(small: Path, tmp_path: Pa
     assert ended.returncode == 2, ended.stderr
     assert "run.pcapng: cannot be written (File too large)" in " ".join(ended.stderr.split())
     assert list(tmp_path.iterdir()) == [small]
+
+
+def test_a_flow_cannot_be_captured_where_only_requests_send(celltrain: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run.pcapng"
+    for option in (["--pcap", out], ["--events", tmp_path / "events"]):
+        answer = celltrain("run", "leaf-spine-web-search", *option, "--flow", "web")
+        words = "is not a flow: this network has no flows, only requests (web, query). Leave the option out: then events and"
+        assert answer.code == 2
+        assert words in " ".join(answer.err.split())
+    assert not out.exists()

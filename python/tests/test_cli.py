@@ -292,6 +292,33 @@ def test_an_unknown_name_in_the_explain_command_gets_the_nearest_known_name_as_s
     assert set(fault) == FAULT_FIELDS
 
 
+@pytest.mark.parametrize(
+    ("name", "measures"),
+    [
+        ("jitter_ms", {"flows.tcp1.jitter_ms"}),
+        ("Throughput", {"flows.tcp1.throughput_mbps"}),
+        ("delay_ms_p99", {"flows.tcp1.delay_ms_p99", "ports.bottleneck.delay_ms_p99", "queues.QUEUE.delay_ms_p99"}),
+        ("queueing_delay_ms_p99", {"ports.bottleneck.delay_ms_p99", "queues.QUEUE.delay_ms_p99"}),
+    ],
+)
+def test_the_explain_command_finds_a_measure_without_its_table_or_its_unit(celltrain, name, measures):
+    told = celltrain("explain", name, "--json").json
+    assert {row["name"] for row in told["measures"]} == measures
+    assert "is a measure, in " in celltrain("explain", name).out
+
+
+def test_the_explain_command_lists_all_statistics_of_a_measure(celltrain):
+    told = celltrain("explain", "queueing delay", "--json").json
+    assert len(told["measures"]) == 10
+    assert all("queueing delay" in row["summary"] for row in told["measures"])
+    assert "did you mean throughput_mbps?" in celltrain("explain", "thruput").err
+
+
+@pytest.mark.parametrize("term", ["ECN", "ecn", "Explicit congestion notification"])
+def test_the_explain_command_finds_a_term_in_any_case_and_written_out(celltrain, term):
+    assert celltrain("explain", term).out.startswith("ECN: Explicit congestion notification: a congested port marks")
+
+
 def test_the_check_command_reports_that_a_scenario_is_valid(celltrain, small):
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 0

@@ -252,6 +252,7 @@ def test_options_suggested_for_several_tcps_name_each_of_them(celltrain):
     assert told.out.count("random phases") == 2
 
 
+@pytest.mark.slow
 def test_the_run_command_with_several_seeds_gives_a_comparison_of_one_scenario(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--seed", 7, "--json")
     [one] = answer.json["scenarios"]
@@ -401,6 +402,7 @@ def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(cellt
     assert "small, seed 2:" in answer.err
 
 
+@pytest.mark.slow
 def test_comparison_figures_have_the_requested_width_and_contain_their_bars(compared):
     """Error bars lie within their axes, and no label overlaps another."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
@@ -466,6 +468,7 @@ def test_the_column_heading_of_a_varied_setting_is_the_last_part_of_its_path(cel
     assert re.search(r"^  policy +buffer +mean +difference from tail_drop$", told, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_heading_of_a_comparison_names_every_tcp_variant(celltrain):
     alike = celltrain("compare", *LAN, "--seeds", 1)
     assert "\nTCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)\n" in alike.out

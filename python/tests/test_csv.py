@@ -92,6 +92,7 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command, arguments", [(name, words) for name, cases in CASES.items() for words in cases])
 def test_no_csv_output_contains_a_spreadsheet_formula_or_a_control_character(
     folder, tmp_path, celltrain, command, arguments

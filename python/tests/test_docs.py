@@ -55,9 +55,13 @@ LONG = {
     "docs/lessons/waiting-for-a-clock.md",
     "docs/lessons/why-epd-helps.md",
     "docs/looking-inside.md",
+    "docs/memory-policies.md",
     "docs/papers.md",
+    "docs/real-stacks.md",
     "docs/reports.md",
+    "docs/requests.md",
     "docs/scenarios.md",
+    "docs/shared-memory.md",
     "docs/sweeps.md",
     "docs/topologies.md",
     "docs/tuning.md",
@@ -68,7 +72,7 @@ LONG = {
 
 
 #: Pages whose Python code takes a long time.
-LONG_PYTHON = {"docs/incast.md"}
+LONG_PYTHON = {"docs/incast.md", "docs/reports.md"}
 
 
 def code(page: Path, *languages: str) -> list[Block]:

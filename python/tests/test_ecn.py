@@ -69,6 +69,7 @@ def published_amplitude(sources: int, k: int) -> float:
     return sources * (window + 1) * alpha / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [40, 65])
 @pytest.mark.parametrize("sources", [10, 40])
 def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: int, k: int) -> None:

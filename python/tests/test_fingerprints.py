@@ -8,7 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import ROOT
+from conftest import NIGHTLY, ROOT
 
 import celltrain as ct
 from celltrain import _core
@@ -44,7 +44,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
     return found
 
 
-# The Rust test also compares the slow engine with the table.
+# The Rust tests compare seed 1 with the table in every run, and both engines in the nightly job.
 @pytest.mark.parametrize(
     "engine, jobs",
     [
@@ -55,7 +55,8 @@ def scenarios(table) -> dict[str, _core.Scenario]:
 )
 def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenarios, engine, jobs):
     names = list(scenarios)
-    runs = [(names.index(name), seed) for name, seed in table]
+    saved = table if NIGHTLY else {run: text for run, text in table.items() if run[1] == 2}
+    runs = [(names.index(name), seed) for name, seed in saved]
     found = {}
 
     def on_result(position: int, text: str) -> None:
@@ -63,7 +64,7 @@ def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenar
         found[names[scenario], seed] = json.loads(text)["fingerprint"]
 
     _core.run_many(list(scenarios.values()), runs, jobs, on_result, engine=engine)
-    assert found == table
+    assert found == saved
 
 
 # The Rust test also covers observers.

@@ -8,6 +8,7 @@ import pytest
 import celltrain as ct
 
 
+@pytest.mark.slow
 def test_a_packet_that_a_link_loses_is_counted_recorded_and_explained(tmp_path: Path) -> None:
     lan = ct.n_source(
         sources=2, link_delay="1ms", buffer_cells=1000, policy=ct.TailDrop(), duration="100ms", tcp=ct.NewReno()

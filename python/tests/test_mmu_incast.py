@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 from conftest import Command, is_refused
-from test_mmu_inputs import LOOKUP, config_db, write
+from test_mmu_inputs import LOOKUP, POOLS, config_db, write
 
 import celltrain as ct
 from celltrain.mmu import incast
@@ -50,7 +53,7 @@ def test_two_commands_lead_from_sonic_files_to_the_answer_and_a_scenario_with_th
         assert words in told.out
     answer = celltrain("mmu", "incast", folder, "--senders", 7, "--bytes", "64kB", "--json").json
     assert answer["fingerprint"] == ct.run(kept).fingerprint
-    assert answer["completed"] == len(answer["senders"]) == 7
+    assert answer["completed_senders"] == len(answer["senders"]) == 7
     assert answer["completion_ms"]["last"] >= answer["link_ms"]
 
 
@@ -146,7 +149,9 @@ def test_a_switch_without_lossless_groups_speeds_or_valid_wred_is_refused_with_t
     folder = configured(tmp_path)
     table = json.loads((folder / "config_db.json").read_text())
     write(folder, {**table, "PORT_QOS_MAP": {name: {"pfc_enable": ""} for name in table["PORT"]}})
-    is_refused(celltrain("mmu", "incast", folder, "--lossless"), ["no lossless priority", "xoff"])
+    is_refused(
+        celltrain("mmu", "incast", folder, "--lossless"), ["no lossless priority", "pause no group", "pfc_enable"]
+    )
     write(folder, {**table, "QUEUE": {"Ethernet0|3": {"wred_profile": "NONE"}}})
     is_refused(celltrain("mmu", "incast", folder), ["wred_profile = NONE", "not an entry of WRED_PROFILE"])
     write(folder, {**table, **marked({**WRED, "green_min_threshold": "many"})})
@@ -157,3 +162,172 @@ def test_a_switch_without_lossless_groups_speeds_or_valid_wred_is_refused_with_t
     switch.write_text(load(configured(tmp_path)).switch.to_toml().replace("speed = 800000", ""))
     is_refused(celltrain("mmu", "incast", switch), ["speed", "is missing"])
     is_refused(celltrain("import", "sonic", folder, "--lossless"), ["--lossless", "--scenario"])
+
+
+OF_TYPE = ("--generation", "th5", "--cable", "5m")
+
+
+def device(tmp_path: Path, *, ports: int = 33) -> Path:
+    """Writes the files of a type of switch, with the buffer template rendered."""
+    folder = tmp_path / "device"
+    folder.mkdir()
+    (folder / "buffers_defaults_ft2.j2").write_text(json.dumps(POOLS, indent=4)[1:-2] + ",\n")
+    (folder / "pg_profile_lookup.ini").write_text(LOOKUP)
+    rows = "".join(f"Ethernet{8 * number} {number} etp{number} {number} 800000\n" for number in range(ports))
+    (folder / "port_config.ini").write_text(f"# name lanes alias index speed\n{rows}")
+    return folder
+
+
+@pytest.mark.parametrize("profile", ["egress_lossy_profile", "ingress_lossy_profile", "egress_lossless_profile"])
+def test_a_misspelt_default_profile_is_refused_with_its_line_and_the_right_name(
+    tmp_path: Path, celltrain: Command, profile: str
+) -> None:
+    folder = device(tmp_path)
+    file = folder / "buffers_defaults_ft2.j2"
+    lines = file.read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if f'"{profile}"' in text)
+    file.write_text(file.read_text().replace(f'"{profile}"', f'"{profile[:-1]}"'))
+    words = [f"{file}:{line}: BUFFER_PROFILE.{profile[:-1]}", "no group or queue uses", f"did you mean {profile}"]
+    is_refused(celltrain("import", "sonic", folder, *OF_TYPE), words)
+    is_refused(celltrain("mmu", "incast", folder, *OF_TYPE), words)
+    is_refused(celltrain("mmu", "thresholds", folder, *OF_TYPE), words)
+
+
+def test_without_a_default_profile_the_import_and_the_answer_warn_that_a_queue_drops_nothing(
+    tmp_path: Path, celltrain: Command
+) -> None:
+    folder = device(tmp_path)
+    file, switch = folder / "buffers_defaults_ft2.j2", tmp_path / "switch.toml"
+    file.write_text(file.read_text().replace('"egress_lossy_profile"', '"scavenger"'))
+    told = celltrain("import", "sonic", folder, *OF_TYPE, "--out", switch)
+    assert told.code == 0
+    for words in (f"{file}:", "has no egress_lossy_profile", "queues 0-2 and 5-6", "nothing uses scavenger"):
+        assert words in told.err
+    answer = celltrain("mmu", "incast", switch)
+    assert "gives Ethernet0 no queue 0: in the run, the egress side refuses no lossy packet" in answer.err
+
+
+def test_all_data_at_once_is_not_limited_to_a_thousand_segments(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
+    size = 2_300_000
+    found = incast(folder, senders=7, bytes=size, lossless=True)
+    segments = -(-size // 1460)
+    assert (found.question.first_window, found.data_packets) == (segments, 7 * segments)
+    assert f"initial_window = {segments}" in found.scenario
+    assert found.outcome == "paused"
+
+
+def test_the_kept_scenario_ends_with_its_last_file_and_names_the_command_of_its_verdict(
+    tmp_path: Path, celltrain: Command
+) -> None:
+    folder, kept = configured(tmp_path), tmp_path / "incast.toml"
+    options = ("--senders", 7, "--bytes", "64kB", "--lossless", "--priority", 4)
+    told = celltrain("mmu", "incast", folder, *options, "--out", kept)
+    first = kept.read_text().splitlines()[0]
+    command = shlex.split(first.removeprefix("# The verdict: celltrain "))
+    again = celltrain(*command)
+    assert [line for line in told.out.splitlines() if "wrote" not in line] == again.out.splitlines()
+    result = ct.run(kept)
+    longest = max(flow["completion_s"] for flow in result.to_dict()["flows"])
+    assert longest <= result.duration_s < 1.05 * longest
+    assert result.efficiency > 0.85
+    text = celltrain("run", kept).out
+    assert "completed after, us" in text
+    assert " us simulated" in text
+    assert f"{1e6 * longest:.4g}" in text
+    is_refused(celltrain("mmu", "incast", kept), ["is a scenario", f"celltrain run {kept}"])
+
+
+def test_a_missing_file_of_a_folder_is_named(tmp_path: Path, celltrain: Command) -> None:
+    folder = device(tmp_path)
+    (folder / "pg_profile_lookup.ini").unlink()
+    told = celltrain("mmu", "incast", folder, *OF_TYPE)
+    assert told.code == 0
+    assert "device/pg_profile_lookup.ini is missing: no lossless groups for Ethernet0 and 32 more" in told.err
+    lossless = celltrain("mmu", "incast", folder, *OF_TYPE, "--lossless")
+    assert lossless.code == 2
+    assert "pg_profile_lookup.ini is missing or has no rows" in lossless.err
+    (folder / "port_config.ini").unlink()
+    for command in (("import", "sonic"), ("mmu", "incast")):
+        is_refused(celltrain(*command, folder, *OF_TYPE), ["has no ports: add port_config.ini"])
+
+
+def test_missing_options_are_reported_together_and_a_cable_needs_a_unit_and_a_row(
+    tmp_path: Path, celltrain: Command
+) -> None:
+    folder = device(tmp_path)
+    is_refused(celltrain("mmu", "incast", folder), ["--cable LENGTH", "--generation NAME"])
+    is_refused(celltrain("mmu", "thresholds", folder), ["--cable LENGTH", "--generation NAME"])
+    is_refused(celltrain("import", "sonic", folder, "--cable", "5"), ["--cable = 5 is not a length", "write 5m"])
+    told = celltrain("mmu", "incast", folder, "--generation", "th5", "--cable", "300m", "--lossless")
+    assert told.code == 2
+    assert "no row for 800000_300m (its cables at 800000 Mb/s: 5m)" in told.err
+    assert "has rows for 400000_5m, 800000_5m" in told.err
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ("64000", "did you mean 64000B?"),
+        ("64KB", "did you mean 64kB?"),
+        ("64k", "did you mean 64kB?"),
+        ("2mb", "did you mean 2MB?"),
+        ("64KiB", "write 65536B"),
+        ("1.5MiB", "write 1572864B"),
+        ("0.001GB", "write 1000000B"),
+    ],
+)
+def test_a_size_in_another_form_is_refused_with_the_right_form(
+    tmp_path: Path, celltrain: Command, size: str, words: str
+) -> None:
+    is_refused(celltrain("mmu", "incast", configured(tmp_path), "--bytes", size), [f"--bytes = {size}", words])
+
+
+def test_the_answer_counts_all_data_in_bytes_packets_and_cells_and_a_full_link_takes_as_long_as_the_packets(
+    tmp_path: Path, celltrain: Command
+) -> None:
+    folder = configured(tmp_path)
+    options = ("mmu", "incast", folder, "--senders", 7, "--bytes", "64kB", "--lossless")
+    answer = celltrain(*options, "--json").json
+    # 64,000 bytes are 44 segments of 1460; each packet takes six cells of 254 bytes.
+    assert answer["data"] == {"cells": 7 * 44 * 6, "bytes": 7 * 44 * 6 * 254, "packets": 7 * 44}
+    assert answer["sent"] == answer["data"]
+    assert answer["link_ms"] == pytest.approx(7 * 44 * 6 * 254 * 8 / 800e6)
+    assert answer["completion_ms"]["last"] > answer["link_ms"]
+    for peak in answer["largest"]:
+        for name in ("", "threshold_"):
+            cells = peak[f"{name}cells"]
+            assert cells is None or peak[f"{name}bytes"] == 254 * cells
+            assert cells is None or peak[f"{name}packets"] == cells // 6
+    text = celltrain(*options).out
+    assert re.search(r"data of all senders\s+1,848\s+469,392\s+308\n", text)
+    for words in ("completed, with the last acknowledgement: first after", "for 308 packets of 6 cells"):
+        assert words in text
+
+
+def test_an_answer_as_csv_is_a_flat_row_with_the_same_columns_for_each_outcome(
+    tmp_path: Path, celltrain: Command
+) -> None:
+    folder, found = configured(tmp_path), {}
+    for outcome, options in {
+        "neither": ("--bytes", "64kB"),
+        "dropped": ("--bytes", "1MB", "--window", 1000),
+        "paused": ("--bytes", "1MB", "--lossless"),
+    }.items():
+        text = celltrain("mmu", "incast", folder, "--senders", 7, *options, "--csv", "-").out
+        assert not set(text) & set("{}[]'")
+        (row,) = csv.DictReader(text.splitlines())
+        found[outcome] = row
+        assert row["outcome"] == outcome
+        assert (row["first.event"] or "neither") == outcome
+        assert int(row["largest_queue.bytes"]) == 254 * int(row["largest_queue.cells"])
+    assert len({tuple(row) for row in found.values()}) == 1
+
+
+def test_a_lossy_answer_says_how_its_window_differs_from_all_data_at_once(tmp_path: Path, celltrain: Command) -> None:
+    folder = configured(tmp_path)
+    text = celltrain("mmu", "incast", folder, "--senders", 7).out
+    assert "initial window: 10 segments of 44; --window 44 sends all at once, as --lossless does" in text
+    for options in (["--window", 44], ["--lossless"]):
+        text = celltrain("mmu", "incast", folder, "--senders", 7, *options).out
+        assert "initial window: 44 segments, all data at once" in text

@@ -235,7 +235,9 @@ def test_a_port_speed_without_a_headroom_entry_gives_a_warning(tmp_path, celltra
         "egress_lossless_pool": { "size": "32340992", "type": "egress", "mode": "static" }
     },
     "BUFFER_PROFILE": {
-        "ingress_lossy_profile": { "pool":"ingress_lossless_pool", "size":"0", "static_th":"20000000" }
+        "ingress_lossy_profile": { "pool":"ingress_lossless_pool", "size":"0", "static_th":"20000000" },
+        "egress_lossless_profile": { "pool":"egress_lossless_pool", "size":"0", "static_th":"32340992" },
+        "egress_lossy_profile": { "pool":"egress_lossless_pool", "size":"0", "static_th":"32340992" }
     },
 """)
     (folder / "pg_profile_lookup.ini").write_text("""\

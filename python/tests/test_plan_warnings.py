@@ -149,6 +149,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
     assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
 
 
+@pytest.mark.slow
 def test_policies_can_be_paired_with_each_other_while_their_settings_vary_independently(celltrain, tmp_path):
     """The order of the axes does not matter, and a setting of another policy creates no additional run."""
     text = """[axes]

@@ -155,10 +155,11 @@ def test_alternatives_to_open_modelling_choices_are_valid_and_change_some_scenar
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: Path) -> None:
     names = {path.name for path in figures.write(short.paper, short.scored, tmp_path)}
     for figure in ("figure2", "figure4", "table2", "table5"):
-        assert {f"{AF_97_0831}-{figure}.png", f"{AF_97_0831}-{figure}.svg"} <= names
+        assert {f"{AF_97_0831}-{figure}.{ending}" for ending in figures.ENDINGS} <= names
 
 
 def test_an_unknown_rule_for_judging_printed_numbers_is_refused() -> None:

@@ -39,6 +39,7 @@ def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_and_run(celltrai
     assert (several.code, "prints one scenario, but 48 are selected" in several.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
     short = ("--set", "duration=20ms", "--seeds", "2", "--json")
     answer = celltrain(*ROW, *short, "--seed", "7").json
@@ -71,6 +72,7 @@ def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(ce
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
@@ -131,6 +133,7 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
@@ -142,7 +145,7 @@ def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_conta
     assert f"written on {date.today().isoformat()}" in page
     # Figure 1 shows its own scenario, without the changed setting.
     assert not list(tmp_path.glob("*figure1*"))
-    assert list(tmp_path.glob("*table2.pdf"))
+    assert list(tmp_path.glob("*table2.svg"))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +158,7 @@ def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(se
     )
 
 
+@pytest.mark.slow
 def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their_notes(celltrain):
     words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
     rule = "agrees: if the published value is inside the seeds' range"

@@ -120,6 +120,7 @@ def test_tables_of_the_draft_with_bidirectional_data_use_a_network_of_their_own(
     assert "vc" not in scenario(paper, "both-ways-1", service="ubr")
 
 
+@pytest.mark.slow
 def test_a_modelling_choice_for_the_draft_changes_only_its_own_settings(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
@@ -191,6 +192,7 @@ def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_suppo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled with values instead of results: every run has the values printed in the last table that needs the run."""
 

@@ -39,6 +39,7 @@ def text_of(reproduction: Reproduction, *, brief: bool = False) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_a_printed_number_gets_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
     for one in partial.numbers:
         enough = one.number.point or len(one.seeds) >= ENOUGH_SEEDS
@@ -83,6 +84,7 @@ def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_stat
     assert "not enough runs" not in text_of(partial, brief=True).partition("claims of the text")[0]
 
 
+@pytest.mark.slow
 def test_a_complete_reproduction_states_its_seeds_once_and_every_verdict_is_final() -> None:
     whole = filled(
         load("af-96-1269"),

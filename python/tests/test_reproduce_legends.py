@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,23 +13,28 @@ import pytest
 from reproductions import filled
 
 from celltrain.drawing.figure import COLOURS, FigureStyle, by_rows
-from celltrain.papers import figures, load
+from celltrain.papers import PAPER, figures, load
 from celltrain.papers.figures import KINDS, Source
+from celltrain.papers.paper import describe
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 PAPERS = ("af-96-1269", "af-97-0831", "comcom-1998", "draft-jagan")
-PAPER = load("af-96-1269")
+#: The papers, without their tables: reading the tables takes a second.
+DESCRIBED = {paper_id: describe(paper_id, PAPER) for paper_id in PAPERS}
+RANGES = [spec for spec in DESCRIBED["af-96-1269"].figures if spec["kind"] == "ranges"]
+read = functools.cache(load)
 
 
-@pytest.mark.parametrize("spec", [s for s in PAPER.figures if s["kind"] == "ranges"], ids=lambda spec: spec["id"])
+@pytest.mark.parametrize("spec", RANGES, ids=lambda spec: spec["id"])
 def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    all_numbers = filled(PAPER, {"LAN": 2, "WAN": 2}, lambda number: {1: 0.4, 2: 0.6}).scored
+    paper = read("af-96-1269")
+    all_numbers = filled(paper, {"LAN": 2, "WAN": 2}, lambda number: {1: 0.4, 2: 0.6}).scored
     with FigureStyle().applied():
-        figure = KINDS["ranges"](Source(paper=PAPER, scored=all_numbers, spec=spec))
+        figure = KINDS["ranges"](Source(paper=paper, scored=all_numbers, spec=spec))
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         [legend] = figure.legends
@@ -40,12 +46,12 @@ def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     assert set(shown) == drawn
 
 
-SPECS = [(paper, spec) for paper in map(load, PAPERS) for spec in paper.figures]
+SPECS = [(paper_id, spec) for paper_id, paper in DESCRIBED.items() for spec in paper.figures]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("paper", "spec"), SPECS, ids=[f"{paper.id}-{spec['id']}" for paper, spec in SPECS])
-def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_the_table(paper, spec, monkeypatch):
+@pytest.mark.parametrize(("paper_id", "spec"), SPECS, ids=[f"{paper_id}-{spec['id']}" for paper_id, spec in SPECS])
+def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_the_table(paper_id, spec, monkeypatch):
     def ran(scenario: Mapping[str, Any], *_: object) -> tuple[dict[str, Any], Any]:
         names = [f"{name}{number}" for name in ("tcp", "vc", "cross", "long") for number in range(1, 101)]
         flows = [{"name": name, "max_min_mbps": 1.0} for name in names]
@@ -53,6 +59,7 @@ def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_
         return {"flows": flows}, {"time_s": np.arange(3.0), "flows": names, "window_flows": names, **values}
 
     monkeypatch.setattr(Source, "run", lambda _, scenario, trace: ran(scenario, trace))
+    paper = read(paper_id)
     networks = {number.network or "": 3 for number in paper.numbers()}
     values = {1: 0.4, 2: 0.6, 3: 0.5}
     numbers = filled(paper, networks, lambda number: values).scored
@@ -82,8 +89,9 @@ def look_of(handle: Any) -> tuple[Any, ...]:
 
 @pytest.mark.slow
 def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
-    runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
-    few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
+    paper = read("af-96-1269")
+    runs = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
+    few = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] == "figure4"]})
     assert [path.suffix for path in figures.write(few, runs, tmp_path)] == [".png", ".svg", ".pdf"]
     monkeypatch.setattr(figures, "ENDINGS", ("svg",))
     for width, inches in (("column", 3.5), ("page", 7.2)):
@@ -116,13 +124,14 @@ def test_a_figure_that_needs_additional_runs_is_drawn_only_if_its_network_was_se
 ) -> None:
     monkeypatch.setattr(figures, "ENDINGS", ("svg",))
     monkeypatch.setitem(figures.KINDS, "cwnd", lambda source: Figure())
-    runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
-    own = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure1"]})
+    paper = read("af-96-1269")
+    runs = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
+    own = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] == "figure1"]})
     for network, drawn in (("LAN", 0), ("WAN", 1)):
         asked = [one for one in runs if one.number.network == network]
         assert len(figures.write(own, asked, tmp_path)) == drawn, network
     # Every figure that needs additional runs names its network.
-    for paper in map(load, PAPERS):
+    for paper in map(read, PAPERS):
         networks = {number.network for number in paper.numbers()}
         specs = [spec for spec in paper.figures if spec["id"] in paper.panels]
         assert all(spec.get("network") in networks for spec in specs), paper.id

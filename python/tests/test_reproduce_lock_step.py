@@ -154,6 +154,7 @@ def share_inside(numbers: list[Scored]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
 def test_under_any_tie_order_a_run_of_the_model_lies_inside_the_range_of_other_runs_equally_often(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))

@@ -8,6 +8,7 @@ import statistics as by_hand
 import pytest
 
 import celltrain as ct
+from celltrain.drawing.figure import BOUND
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
@@ -51,6 +52,18 @@ def searched(folder, *objectives, largest=290, scenario=SCENARIO):
     both = ", ".join(f'"{one}" = "minimize"' for one in objectives)
     text = SEARCH.format(objectives=both, largest=largest) + scenario
     return run_tune(TunePlan.of_toml(text), folder, Local(1))
+
+
+def arrows(figure):
+    """Returns the number of arrows at lower bounds in a figure."""
+    return sum(
+        len(one.get_offsets()) for axes in figure.axes for one in axes.collections if one.get_label() == f"_{BOUND}"
+    )
+
+
+def legend(figure):
+    """Returns the legend's entries."""
+    return [text.get_text() for own in figure.legends for text in own.get_texts()]
 
 
 @pytest.fixture(scope="module")
@@ -202,16 +215,33 @@ def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(cellt
     assert Store.open(swept).verify() == []
 
 
+def test_arrows_mark_lower_bounds_in_the_trade_off_of_a_report_and_where_it_compares_two_stores(tmp_path):
+    goodput = "requests.web.goodput_mbps"
+    plan = SWEEP.replace(f'"{P999}"', f'"{goodput}", "cells.lost"')
+    for folder, text in (("one", plan), ("other", plan.replace('"1ms"', '"0.9ms"'))):
+        run_plan(Plan.of_toml(text), tmp_path / folder, Local(1))
+    front = [f"-{P95}", goodput]
+    report = ct.report(tmp_path / "one", compare_with=tmp_path / "other", front=front)
+    drawings = {drawing.name: drawing for drawing in report.drawings()}
+    assert report.data.bounds.tolist() == [[2, 0, 0], [2, 0, 0]]
+    assert arrows(drawings["front"].figure) == 2 and arrows(drawings["comparison"].figure) == 4
+    for drawing in (drawings["front"], drawings["comparison"]):
+        assert legend(drawing.figure).count(BOUND) == 1 and "Arrows: lower bounds" in drawing.caption
+    report = ct.report(tmp_path / "one", measures=[goodput, "cells.lost"], front=[goodput, "-cells.lost"])
+    for drawing in report.drawings():
+        assert not arrows(drawing.figure) and BOUND not in legend(drawing.figure) and "rrows" not in drawing.caption
+
+
 def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web):
     measures = (f"{P95} / 2", f"0 - {P95}", "requests.largest(*).short.slowdown_p95", P95)
     compared = ct.compare(web, seeds=1, measures=measures)
     assert compared.censored.reshape(-1).tolist() == [False, False, True, True]
     assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
     figure = compared.plot(measures=[P95])
-    arrows = [text for axes in figure.axes for text in axes.texts if getattr(text, "arrow_patch", None) is not None]
-    assert len(arrows) == 1 and "arrows: lower bounds" in figure.get_suptitle()
+    assert arrows(figure) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
+@pytest.mark.slow
 def test_a_search_minimizes_measures_of_requests(tmp_path):
     tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")
     [warning] = tuned.facts["warnings"]
@@ -220,6 +250,12 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
     )
     assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
     assert all(one.estimates[0].censored and not one.estimates[1].censored for one in tuned.searches[0].confirmed)
+    trials = tuned.searches[0].trials
+    assert [trial.censored for trial in trials] == [(True, False)] * len(trials)
+    assert [trial["censored"] for trial in tuned.to_dict()["searches"][0]["trials"]] == [[True, False]] * len(trials)
+    drawing = tuned.drawing()
+    assert arrows(drawing.figure) >= len(trials) + len(tuned.searches[0].confirmed)
+    assert legend(drawing.figure).count(BOUND) == 1 and "Arrows: lower bounds" in drawing.caption
     assert "\u2265 " in tuned.searches[0].confirmed[0].estimates[0].text() and "\u2265" in tuned.html()
     rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
     for confirmed in tuned.searches[0].confirmed:

@@ -221,6 +221,16 @@ def test_the_shipped_scenario_with_requests_is_valid(celltrain):
     assert network["flows"] == []
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_percentiles_of_the_shipped_scenario_with_requests_are_known(seed):
+    result = ct.run(ROOT / "scenarios" / "leaf-spine-web-search.toml", seed=seed)
+    groups = result.to_dict()["requests"]
+    assert [(group["all"]["open"], group["all"]["censored"]) for group in groups] == [(0, False)] * 2
+    assert all(group["short"]["completion_ms_p95"] is not None for group in groups)
+
+
 INCAST = """[incast.query]
 senders = 2
 bytes = "40kB"

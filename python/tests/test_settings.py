@@ -410,10 +410,36 @@ def test_a_comparison_accepts_policy_files_and_formulas_that_contain_commas(
     names = [one["name"] for one in answer.json["scenarios"]]
     assert names == ["as-is", "SAH", "Half", "formula:admit=min(X, 3) < 1"]
     again = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=@sah.toml,sah.toml")
-    is_refused(again, ["--vary port.bottleneck.policy=@sah.toml,sah.toml has SAH twice"])
+    is_refused(again, ["--vary port.bottleneck.policy=@sah.toml,sah.toml has SAH twice; delete one"])
     is_refused(
         celltrain("compare", "small.toml", "--vary", "duration=1ms,2ms", "--set", "duration=3ms"), ["--vary sets"]
     )
+
+
+def test_policies_that_share_a_name_are_told_apart_by_kind_or_by_file(
+    celltrain: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
+    Path("half.toml").write_text(SAH.replace("SAH", "Half"))
+    Path("other.toml").write_text(SAH.replace("SAH", "Half").replace("0.9", "0.6"))
+    Path("named_fba.toml").write_text(SAH.replace("SAH", "fba"))
+    for values, wanted in {
+        "@half.toml,settingsmine.py:Half": ["Half (formula)", "Half (Python)"],
+        "@half.toml,@other.toml,fba": ["Half (@half.toml)", "Half (@other.toml)", "fba"],
+        "fba,@named_fba.toml": ["fba (built-in)", "fba (formula)"],
+    }.items():
+        given = ("compare", "small.toml", "--vary", f"port.bottleneck.policy={values}", "--seeds", 1)
+        answer = celltrain(*given, "--json")
+        assert [one["name"] for one in answer.json["scenarios"]] == wanted
+        called = [f"{place}" for place, _ in enumerate(wanted)]
+        answer = celltrain(*given, "--names", ",".join(called), "--json")
+        assert [one["name"] for one in answer.json["scenarios"]] == called
+    Path("copy.toml").write_text(Path("half.toml").read_text())
+    refused = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=@half.toml,@copy.toml")
+    is_refused(refused, ["@half.toml,@copy.toml has Half twice; delete one"])
+    policies = [ct.Policy.read("half.toml"), "settingsmine.py:Half", "fba"]
+    compared = ct.compare("small.toml", vary={"port.bottleneck.policy": policies}, seeds=1)
+    assert compared.names == ("Half (formula)", "Half (Python)", "fba")
 
 
 WAN = SMALL.replace('name = "small"', 'name = "wan"').replace("5us", "500us").replace("sources = 3", "sources = 2")

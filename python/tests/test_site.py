@@ -53,8 +53,35 @@ def test_every_page_of_the_documentation_site_is_reachable_from_its_index():
 
 
 def test_the_index_of_the_register_of_standards_counts_the_rules_of_each_document():
-    text = (standards.FOLDER / "index.md").read_text(encoding="utf-8")
-    assert standards.with_table(text) == text
+    assert {path.name: text for path, (text, _) in standards.pages().items()} == {
+        path.name: text for path, (_, text) in standards.pages().items()
+    }
+
+
+def test_the_register_of_standards_accepts_only_tests_and_refuses_helper_functions():
+    rust = (
+        'fn helper() {}\n#[test]\n#[ignore = "slow"]\n// A comment.\nfn it_holds() { fn inner() {} }\n'
+        "proptest! {\n    #[test]\n    fn it_holds_for_all(x in 0..3u32) {}\n}\n#[cfg(test)]\nfn other() {}\n"
+    )
+    assert standards.tests_in(".rs", rust) == ["it_holds", "it_holds_for_all"]
+    assert standards.tests_in(".py", "def helper(): ...\ndef test_it_holds(): ...\n") == ["test_it_holds"]
+    # Functions of the crates' tests and of this folder that are not tests.
+    known = standards.definitions()
+    assert not {"drawn", "situations", "is_refused", "celltrain", "new"} & known.keys()
+    rule = {"at": "1", "level": "MUST", "rule": "It holds."}
+    helper, partly = ({**rule, **own} for own in ({"tests": ["situations"]}, {"partly": "Half.", "differs": "No."}))
+    assert ["situations is not a test" in fault for fault in standards.faults("x", helper, known)] == [True]
+    assert ["partly needs tests" in fault for fault in standards.faults("x", partly, known)] == [True]
+
+
+def test_the_pages_of_the_register_of_standards_link_each_test_to_its_file():
+    for name, document in standards.documents().items():
+        page = (standards.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        links = dict(re.findall(r"\[`(\w+)`\]\(([^)]+)\)", page))
+        assert set(links) == {test for rule in document["rule"] for test in rule.get("tests", ())}
+        for test, file in links.items():
+            path = standards.FOLDER / file
+            assert path.stem == test or test in path.read_text(encoding="utf-8")
 
 
 def test_each_figure_in_the_gallery_is_drawn_by_the_commands_below_it():

@@ -755,6 +755,7 @@ def test_requests_run_over_a_python_stack_on_both_engines_and_alone_they_have_a_
     assert fast.tcp.endswith(f"requests query: {__name__}:Windowed")
 
 
+@pytest.mark.slow
 def test_the_heading_names_the_stack_that_carries_requests(celltrain):
     settings = {"duration": "2ms", "measure.to": "1ms", "until": "duration"}
     for stack, named in (("smoltcp", "TCP: smoltcp"), ("quic", "TCP: quic")):

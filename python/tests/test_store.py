@@ -126,6 +126,7 @@ def test_failed_runs_are_a_database_view_of_the_results_store(tmp_path, failing)
     assert found == [(point, 4, None, "panicked: made for a test") for point in range(6)]
 
 
+@pytest.mark.slow
 def test_rows_of_a_results_store_can_be_exported_to_files_and_data_frames(made, tmp_path, celltrain):
     store = Store.open(made)
     for kind, read in (("parquet", pa.parquet.read_table), ("csv", pa.csv.read_csv)):
@@ -485,6 +486,7 @@ def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
 def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_can_be_resumed(tmp_path, limit):
@@ -552,6 +554,7 @@ def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, ce
     assert messages(store) == []
 
 
+@pytest.mark.slow
 def test_a_store_whose_sweep_is_finished_is_recognised_quickly(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')
     run_plan(plan(text), tmp_path / "s", Local(2))

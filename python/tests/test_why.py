@@ -412,3 +412,14 @@ def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_rec
 def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)
+
+
+@pytest.mark.parametrize("options", [[], ["--flow", "web"], ["--flow", "web", "--at", "1ms"]])
+def test_why_lists_the_requests_of_a_network_without_flows_and_what_can_be_asked(
+    celltrain: Command, options: list[str]
+) -> None:
+    answer = celltrain("why", "leaf-spine-web-search", *options)
+    assert answer.code == 2
+    words = " ".join(answer.err.split())
+    assert "This network has no flows to explain, only requests (web, query)." in words
+    assert "celltrain run FILE --out DIR" in words and "celltrain run FILE --events DIR" in words

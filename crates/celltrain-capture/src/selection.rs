@@ -72,6 +72,15 @@ impl Selection {
         let at_ports =
             self.ports.as_ref().map(|names| find("ports", "a port", names, &ports, bottleneck)).transpose()?;
         let of_vcs = self.vcs.as_ref().map(|names| find("vcs", "a VC", names, &vcs, |_| None)).transpose()?;
+        if let Some(names) = self.flows.as_ref().filter(|_| flows.is_empty()) {
+            let groups: Vec<&str> = network.requests.groups.iter().map(|group| group.name.as_str()).collect();
+            let problem = format!(
+                "is not a flow: this network has no flows, only requests ({}). Leave the option out: then events and \
+                 captures have the packets of all requests",
+                listed(&groups)
+            );
+            return Err(Wrong { option: "flows", value: names.join(", "), problem });
+        }
         let of_flows = self.flows.as_ref().map(|names| find("flows", "a flow", names, &flows, |_| None)).transpose()?;
         let flow_vcs = |chosen: &TiSlice<FlowIndex, bool>| {
             let mut own: TiVec<VcIndex, bool> = ti_vec![false; vcs.len()];

@@ -153,7 +153,8 @@ impl Aal5Options {
 
     /// Returns the number of cells in a frame with `sdu` bytes of payload.
     fn cells_of(&self, sdu: u64) -> u32 {
-        self.cell.cells_of(sdu.saturating_add(self.trailer()))
+        // An empty packet that delimits itself still takes a cell.
+        self.cell.cells_of(sdu.saturating_add(self.trailer())).max(1)
     }
 
     fn llc(&self) -> u64 {
@@ -437,6 +438,7 @@ mod tests {
         assert_eq!(cells, [1, 1, 2, 6, 7]);
         assert_eq!((PACKETS.packet_cells(222), PACKETS.packet_cells(223)), (1, 2));
         assert_eq!((PACKETS.frame_cells(250), PACKETS.longest_packet(Some(2))), (1, 500));
+        assert_eq!(PACKETS.frame_cells(0), 1);
     }
 
     proptest! {

@@ -228,6 +228,12 @@ impl Waiting {
         self.arrive(frame, now);
     }
 
+    /// Returns whether no packets wait or remain.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.come == self.gone
+    }
+
     /// Undoes the latest arrival.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;
@@ -238,12 +244,6 @@ impl Waiting {
     pub(crate) fn first(&self, frame: FrameNumber) -> Option<Time> {
         let place = self.gone & self.ring.len().wrapping_sub(1);
         self.ring.get(place).and_then(|&(first, arrival)| (first == frame).then_some(arrival))
-    }
-
-    /// Removes the first packet.
-    #[inline]
-    pub(crate) fn remove_first(&mut self) {
-        self.gone += 1;
     }
 
     /// Removes a packet whose last cell starts to leave. Returns the arrival time of that cell. Packets must leave in

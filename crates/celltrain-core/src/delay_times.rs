@@ -9,7 +9,7 @@ use crate::units::{Clock, Span, Time};
 #[derive(Clone, Debug)]
 pub struct DelayTimes {
     clock: Clock,
-    /// Each different delay with its number of packets, unsorted.
+    /// Delays with their numbers of packets, unsorted. A delay may occur several times.
     counts: Vec<(Span, u64)>,
     /// Number of packets.
     packets: u64,
@@ -29,7 +29,7 @@ impl PartialEq for DelayTimes {
 impl Eq for DelayTimes {}
 
 impl DelayTimes {
-    /// Creates the distribution from different delays, each with its number of packets.
+    /// Creates the distribution from delays with their numbers of packets.
     fn of(counts: Vec<(Span, u64)>, clock: Clock) -> Self {
         let packets = counts.iter().map(|&(_, packets)| packets).sum();
         let sum = counts.iter().map(|&(delay, packets)| u128::from(delay.0) * u128::from(packets)).sum();
@@ -51,6 +51,11 @@ impl DelayTimes {
         self.up_to.get_or_init(|| {
             let mut counts = self.counts.clone();
             counts.sort_unstable();
+            counts.dedup_by(|later, first| {
+                let is_equal = later.0 == first.0;
+                first.1 += if is_equal { later.1 } else { 0 };
+                is_equal
+            });
             let mut packets = 0;
             for (_, count) in &mut counts {
                 packets += *count;
@@ -151,11 +156,17 @@ impl DelayTracker {
 
     /// Returns the distribution so far.
     pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
-        let mut counts: Vec<_> = self.slots.iter().filter(|&&(_, times)| times > 0).copied().collect();
-        match counts.iter_mut().find(|&&mut (delay, _)| delay == self.latest) {
-            Some((_, times)) => *times += self.times,
-            None if self.times > 0 => counts.push((self.latest, self.times)),
-            None => {}
+        self.times_with(&Self::default(), clock)
+    }
+
+    /// Returns the distribution of the packets counted here and in `other`.
+    pub(crate) fn times_with(&self, other: &Self, clock: Clock) -> DelayTimes {
+        let mut counts = Vec::with_capacity(self.used + other.used + 2);
+        for tracker in [self, other] {
+            counts.extend(tracker.slots.iter().filter(|&&(_, times)| times > 0));
+            if tracker.times > 0 {
+                counts.push((tracker.latest, tracker.times));
+            }
         }
         DelayTimes::of(counts, clock)
     }
@@ -197,8 +208,12 @@ mod tests {
         #[test]
         fn percentiles_and_means_of_packet_delays_match_a_list_of_all_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),
+            // Many different delays make the table grow.
+            stretched in prop::collection::vec(0_u64..2000, 0..2000),
+            takes_stretched in any::<bool>(),
             share in 1_u16..=1000,
         ) {
+            let delays = if takes_stretched { stretched } else { delays };
             let mut tracker = DelayTracker::default();
             for &delay in &delays {
                 tracker.count(Span(delay));

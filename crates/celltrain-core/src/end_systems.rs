@@ -146,6 +146,8 @@ pub(crate) enum Body {
         tag: u64,
         /// Length of its packet.
         bytes: u64,
+        /// True if the packet is ECN-capable.
+        capable: bool,
     },
 }
 
@@ -377,10 +379,10 @@ impl EndSystems {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
-            Body::Outside { tag, .. } => {
+            Body::Outside { tag, capable, .. } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
                 let outside = self.outside.as_mut().expect("only injected frames belong to external end systems");
-                outside.receive(Delivered { time: now, vc: sender, tag }, cells);
+                outside.receive(Delivered { time: now, vc: sender, tag, marked: marked && capable }, cells);
             }
         }
     }
@@ -598,7 +600,7 @@ impl EndSystems {
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number, sent: now });
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        let departure = self.vcs.put(vc, frame, None);
+        let departure = self.vcs.put(vc, frame, None).with_capable(false);
         leave(&mut self.processing, departure, now, out);
         emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));

@@ -105,7 +105,7 @@ impl MarkingConfig {
     /// marked are dropped.
     pub(crate) fn dropping(&self, policy: Box<dyn BufferPolicy>, capacity: Option<u32>) -> NotCapable {
         let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
-        NotCapable::new(policy, [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))], self.p_max)
+        NotCapable::new(policy, [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))], self.p_max, self.of)
     }
 
     /// Creates the marker of a port, for a buffer or memory of `capacity` cells. Marks with a probability are drawn from

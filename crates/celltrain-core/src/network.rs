@@ -440,6 +440,16 @@ impl Network {
         self.aal5.framing == Framing::Packets && self.memories.iter().any(|memory| memory.pauses == Pauses::Links)
     }
 
+    /// Returns whether any link carries Ethernet frames.
+    pub(crate) fn has_ethernet(&self) -> bool {
+        self.links.keys().any(|link| self.is_on_ethernet(link))
+    }
+
+    /// Returns whether a link carries Ethernet frames.
+    pub(crate) fn is_on_ethernet(&self, link: LinkIndex) -> bool {
+        self.links[link].wire == Wire::Ethernet
+    }
+
     /// Returns the bits of a byte with the rate of each link that carries Ethernet frames, whose times are multiples of it.
     fn ethernet_bytes(&self) -> impl Iterator<Item = (u64, BitRate)> {
         let ethernet = self.links.iter().filter(|link| link.wire == Wire::Ethernet);

@@ -11,7 +11,7 @@ pub enum Until {
     #[default]
     Duration,
     /// When all files and all requests and queries that opened until `measure.to` are complete, at the latest after its
-    /// duration. Checked at `measure.to` and then in steps of a thousandth of the duration.
+    /// duration. Checked from `measure.to` in steps of at most a thousandth of the duration.
     Finished,
 }
 

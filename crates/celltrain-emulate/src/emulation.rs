@@ -17,6 +17,7 @@ use celltrain_core::index::VcIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{self, Span};
+use celltrain_hosts::ecn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::set_current_timer_slack;
 use typed_index_collections::TiVec;
@@ -222,7 +223,12 @@ impl<'a> Emulation<'a> {
         let number = self.packets;
         self.packets += 1;
         self.traffic.on_sent(peer.vc, &bytes, simulation.counters(peer.flow));
-        simulation.inject(self.plan.hosts[from].node, peer.vc, bytes.len() as u64, number)?;
+        let (host, length) = (self.plan.hosts[from].node, bytes.len() as u64);
+        if ecn::bits(&bytes).capable {
+            simulation.inject_capable(host, peer.vc, length, number)?;
+        } else {
+            simulation.inject(host, peer.vc, length, number)?;
+        }
         self.on_the_way[peer.vc].push_back(InFlight { number, peer, bytes });
         Ok(())
     }
@@ -230,17 +236,20 @@ impl<'a> Emulation<'a> {
     /// Passes a packet that has arrived to the kernel.
     fn deliver<P: Probe>(
         &mut self,
-        &Delivered { time, vc, tag }: &Delivered,
+        &Delivered { time, vc, tag, marked }: &Delivered,
         simulation: &mut HostedSimulation<'_, '_, P>,
         wall: &WallClock,
     ) {
         // Packets of a VC do not overtake each other, so earlier packets are lost.
-        let InFlight { peer, bytes, .. } = loop {
+        let InFlight { peer, mut bytes, .. } = loop {
             let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
                 break kept;
             }
         };
+        if marked {
+            ecn::mark(&mut bytes);
+        }
         self.traffic.on_arrived(vc, &bytes, simulation.counters(peer.flow));
         // If a host's device is down, the host loses the packet.
         let _ = (&self.devices[peer.host]).write(&bytes);

@@ -26,6 +26,7 @@ use typed_index_collections::TiVec;
 use crate::application::Application;
 use crate::clock::StackClock;
 use crate::contract::{Contract, MOST_PACKETS};
+use crate::ecn;
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Endpoint, Packet, Report, Side, Stack};
@@ -299,8 +300,8 @@ impl Hosts {
         simulation: &mut HostedSimulation<'_, '_, P>,
         observe: &mut OnPacket<'_, P>,
     ) -> Option<EndNumber> {
-        let &Delivered { time, vc, tag } = delivered;
-        let kept = loop {
+        let &Delivered { time, vc, tag, marked } = delivered;
+        let mut kept = loop {
             let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
                 break kept;
@@ -308,6 +309,9 @@ impl Hosts {
             // Packets of a VC do not overtake each other.
             observe(simulation.probe(), &seen(&kept, Step::Lost, None, (time, vc)));
         };
+        if marked {
+            ecn::mark(&mut kept.bytes);
+        }
         let Some(Hosted { flow, ends, segments, .. }) = self.connections.get_mut(&(kept.to / 2)) else {
             observe(simulation.probe(), &seen(&kept, Step::Arrived, None, (time, vc)));
             return None;
@@ -410,11 +414,15 @@ impl Hosts {
                 Side::Sender => segments.on_sent(&bytes, counters),
                 Side::Receiver => segments.on_ack_sent(&bytes),
             };
-            let length = bytes.len() as u64;
+            let (length, is_capable) = (bytes.len() as u64, ecn::bits(&bytes).capable);
             let kept = InFlight { number, sent: now, frame: simulation.next_frame(vc), flow, to: end ^ 1, bytes };
             observe(simulation.probe(), &seen(&kept, Step::Sent, segment, (now, vc)));
             self.on_the_way[vc].push_back(kept);
-            simulation.inject(host, vc, length, number)?;
+            if is_capable {
+                simulation.inject_capable(host, vc, length, number)?;
+            } else {
+                simulation.inject(host, vc, length, number)?;
+            }
         }
         let has_all = |received| request.as_ref().is_some_and(|(_, bytes)| received >= *bytes);
         if has_all(simulation.counters(flow).delivered_bytes) && ends[0].idle.report.completed {

@@ -11,6 +11,7 @@ mod capture;
 mod clock;
 mod contract;
 mod driver;
+pub mod ecn;
 mod outcome;
 #[cfg(feature = "quic")]
 pub mod quic;

@@ -448,9 +448,9 @@ pub struct Observers<'a> {
 
 impl hosting::Tap for Observers<'_> {
     fn on_packet(&mut self, seen: &Seen<'_>) {
-        let &Seen { time, flow, vc, frame, segment, .. } = seen;
+        let &Seen { time, flow, vc, frame, segment, bytes, .. } = seen;
         if let (Some(log), Some(step)) = (&mut self.log, segment) {
-            let ecn = events::EcnBits::default();
+            let ecn = celltrain_hosts::ecn::bits(bytes);
             let event = events::SegmentEvent { flow, vc, frame, step, sender: None, ecn };
             log.on_event(time, events::Event::Segment(event));
         }

@@ -125,6 +125,7 @@ pub fn check(
     let network = resolved.network(scenario.seed);
     token.check()?;
     clock(&network, &mut verdict.warnings);
+    framing::large_cells(&network, &mut verdict.warnings);
     verdict.does_not_fit = refused_as_too_large(&scenario.topology, fits(Candidate::Built(&network)), &mut root);
     verdict.network = Some(network);
     Ok(verdict)

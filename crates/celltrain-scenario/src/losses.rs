@@ -7,7 +7,7 @@ use celltrain_core::aal5::Framing;
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::link_loss::{DelayRule, GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::network::NodeKind;
-use celltrain_core::units::Duration;
+use celltrain_core::units::{Bytes, Duration};
 use celltrain_core::wire::Wire;
 
 use crate::channels::Channels;
@@ -103,10 +103,19 @@ pub(crate) fn resolve(
 
 /// Checks that links may carry Ethernet frames.
 fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
+    let format = scenario.cell.format();
+    let headers;
     let problem = if scenario.framing().framing == Framing::Aal5 {
         "carries packets that delimit themselves, but AAL5 fills whole cells; set framing = \"packets\", or leave it out"
     } else if !options.delay.is_empty() {
         "cannot be combined with delay, which delivers cells at equal distances; leave one of them out"
+    } else if format.payload < format.size {
+        let [size, payload] = [format.size, format.payload].map(|bytes| Bytes { bytes });
+        headers = format!(
+            "needs cells without headers, which frames do not carry: a cell has {size}, but only {payload} of a packet; set \
+             cell.payload = \"{size}\""
+        );
+        &headers
     } else {
         return;
     };

@@ -33,6 +33,16 @@ registry! {
     pub fn check(&self) -> Vec<Fault> { |config| config.check() }
 }
 
+impl StackConfig {
+    /// Returns whether packets of the stack may be ECN-capable. QUIC's are. The code of a Python stack decides.
+    pub(crate) fn may_use_ecn(&self) -> bool {
+        match self {
+            Self::Smoltcp(_) => false,
+            Self::Quic(_) | Self::Python(_) => true,
+        }
+    }
+}
+
 /// Sizes in bytes that the network must know about a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSizes {

@@ -37,7 +37,7 @@ ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "cong
 #: The kinds of names that can be explained.
 EXPLAINED = (
     "policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-    "stack, service, paper, study, plan or scenario"
+    "stack, service, paper, study, plan, scenario, measure or term"
 )
 
 
@@ -160,7 +160,8 @@ def explain(
             "To list all measures: celltrain list measures; docs/concepts.md has their formulas",
         )
         return
-    found = None if named else _term(wanted)
+    exact = [] if named else _measures(wanted, exact=True)
+    found = None if named or exact else _term(wanted)
     if found is not None:
         term, meaning = found
         model = re.sub(r"[ -]", "_", term.lower())
@@ -170,6 +171,9 @@ def explain(
             f"{term}: {meaning}",
             f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
         )
+        return
+    if measures := exact or ([] if named else _measures(wanted)):
+        _tell_measures(output, wanted, measures)
         return
     if not named:
         raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
@@ -189,6 +193,41 @@ def explain(
             _show(one, whole=page)
             if one.kind == "stacks":
                 shell.say("\nHow to use or write a stack: docs/real-stacks.md")
+
+
+def _measures(wanted: str, *, exact: bool = False) -> list[dict[str, str]]:
+    """Returns the measures with this last part of their path, or with this name without its unit and statistic.
+
+    With `exact`, the name must have both. The case of letters is ignored.
+    """
+    name, says = re.sub(r"[ -]", "_", wanted.lower()), ""
+    if found := re.match(r"(queue?ing_delay|latency)", name):
+        name = f"delay{name.removeprefix(found[0])}"
+        says = "" if found[0] == "latency" else "queueing delay"
+    columns = [(row, row["name"].rpartition(".")[2]) for row in _listed("measures") if says in row["summary"]]
+    if same := [row for row, column in columns if column == name]:
+        return same
+    names = [(row, {_stem(column), re.sub(r"_(mean|p\d+)$", "", column)}) for row, column in columns]
+    return [] if exact else [row for row, shorter in names if name in shorter]
+
+
+def _stem(name: str) -> str:
+    """Returns the name of a measure without its unit and what follows it.
+
+    >>> _stem("rtt_ms_p99"), _stem("throughput_mbps"), _stem("queueing_delay")
+    ('rtt', 'throughput', 'queueing_delay')
+    """
+    return re.sub(r"_(ms|s|mbps|cells|bytes)(_\w+)?$", "", name)
+
+
+def _tell_measures(output: shell.Answer, wanted: str, measures: list[dict[str, str]]) -> None:
+    """Prints measures that have the same name in different tables, or differ in their statistic."""
+    lines = [
+        f"{row['name']} is a measure{'' if row['unit'] in ('', '1') else ', in ' + row['unit']}: {prose(row['summary'])}"
+        for row in measures
+    ]
+    hint = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
+    output.tell({"kind": "measures", "name": wanted, "measures": measures}, *lines, hint)
 
 
 def _term(wanted: str) -> tuple[str, str] | None:

@@ -69,15 +69,14 @@ def thresholds(
     """
     from celltrain.mmu import expected
     from celltrain.mmu.arithmetic import thresholds as calculated
-    from celltrain.mmu.configuration import load
+    from celltrain.mmu.configuration import load_with_chip
     from celltrain.mmu.generations import in_words
 
     if section is not None and check is None:
         raise InputError.saying("--section selects a part of the file of --check: add --check", key="--section")
     if simulate and check is not None:
         raise InputError.saying("--simulate and --check are two comparisons: give one of them", key="--simulate")
-    loaded = load(configuration, cable=cable)
-    chip = loaded.generation(generation)
+    loaded, chip = load_with_chip(configuration, generation=generation, cable=cable)
     if check is not None:
         compared = expected.check(loaded, check, generation=chip, section=section)
         facts = compared.to_dict()
@@ -123,7 +122,7 @@ def incast(
     port: str | None = None,
     priority: Annotated[int | None, {"parser": options.whole(0, 7)}] = None,
     mtu: str = "1500B",
-    window: Annotated[int | None, {"parser": options.whole(1, 1000)}] = None,
+    window: Annotated[int | None, {"parser": options.whole(1, 2**30 - 1)}] = None,
     generation: str | None = None,
     cable: str | None = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
@@ -152,11 +151,11 @@ def incast(
         celltrain mmu incast /etc/sonic --senders 32 --bytes 64kB --lossless --out incast.toml
         celltrain mmu incast switch.toml --senders 64 --bytes 1MB --port Ethernet8 --json
     """
-    from celltrain.mmu.configuration import load
+    from celltrain.mmu.configuration import load_with_chip
     from celltrain.mmu.incast import answered, in_bytes
     from celltrain.mmu.network import Question
 
-    loaded = load(configuration, cable=cable)
+    loaded, chip = load_with_chip(configuration, generation=generation, cable=cable)
     question = Question(
         senders=senders,
         size=in_bytes("--bytes", size),
@@ -166,12 +165,11 @@ def incast(
         mtu=in_bytes("--mtu", mtu),
         window=window,
     )
-    chip = loaded.generation(generation)
     with shell.waiting("simulating the incast") as tell:
-        found = answered(loaded, chip, question, progress=tell)
+        found = answered(loaded, chip, question, generation=generation, cable=cable, progress=tell)
     facts = found.to_dict()
     headline, *details = found.lines()
-    output.show(facts, [Line(text=headline), found.grid()], lambda: [facts])
+    output.show(facts, [Line(text=headline), found.grid()], lambda: [found.to_row()])
     if output.form == "text":
         shell.say("\n".join(["", *details]))
     if out is not None:

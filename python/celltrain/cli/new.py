@@ -238,12 +238,13 @@ def _import_scenario(
     output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, lossless: bool, out: Path | None
 ) -> None:
     """Writes a scenario of the switch that a folder with files of SONiC describes."""
-    from celltrain.mmu.configuration import load
+    from celltrain.mmu.configuration import load_with_chip
     from celltrain.mmu.network import Question, written
     from celltrain.model.types import Scenario
 
-    loaded = load(folder, cable=cable)
-    made = written(loaded, loaded.generation(generation), Question(senders=None, is_lossless=lossless))
+    loaded, chip = load_with_chip(folder, generation=generation, cable=cable)
+    question = Question(senders=None, is_lossless=lossless)
+    made = written(loaded, chip, question, generation=generation, cable=cable)
     if out is not None:
         with shell.writing(out):
             out.write_text(made.text, encoding="utf-8")

@@ -161,9 +161,12 @@ def run(
         log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window)
     if pcap is not None:
         kind = pcap_kind or "ip"
-        # Packets are captured at hosts, so --port does not apply to them. The option is accepted because it also
-        # selects series.
-        at_ports = port if kind.endswith("cells") else None
+        # Packets are captured at hosts, so --port does not apply to them. It may still select series and events.
+        is_of_cells = kind.endswith("cells")
+        if not (is_of_cells or series or events):
+            where = "captures cells, but packets are captured at hosts"
+            _refuse({"--port": port}, f"{where}; choose packets with --flow or --vc, or add --pcap-kind cells")
+        at_ports = port if is_of_cells else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(
@@ -272,7 +275,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
     ports = _telling(answer)
     at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
-    yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
+    lasts = f"{1e6 * result.duration_s:.4g} us" if result.duration_s < SHORT else f"{result.duration_s:g} s"
+    yield Line(text=f"{lasts} simulated, seed {result.seed}, {answer['engine']} engine{part}")
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
     fairness, max_min = result.fairness, result.fairness_max_min
@@ -450,10 +454,22 @@ def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Grid:
     """Returns a table with a line for each shown row: its name and its printed measures."""
     printed = _printed(measures, rows)
-    grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))
+    short = {measure.name for measure in printed if _is_short(measure, rows)}
+    heads = (f"{one.heading.removesuffix(', s')}, us" if one.name in short else one.heading for one in printed)
+    grid = shell.grid(of, *heads, left=(of,))
     for row in shown:
-        grid.add_row(measures[0].of(row), *(_text(measure, row) for measure in printed))
+        grid.add_row(measures[0].of(row), *(_text(one, row, in_us=one.name in short) for one in printed))
     return grid
+
+
+#: Shorter times, in seconds, are printed in microseconds. A column has one unit.
+SHORT = 0.01
+
+
+def _is_short(measure: Measure, rows: list[dict[str, Any]]) -> bool:
+    """Returns whether a measure in seconds has values, all of them short."""
+    times = [time for row in rows if (time := measure.of(row)) is not None] if measure.unit == "s" else []
+    return bool(times) and max(times) < SHORT
 
 
 def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
@@ -470,8 +486,10 @@ def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Me
 FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
 
 
-def _text(measure: Measure, row: dict[str, Any]) -> str:
+def _text(measure: Measure, row: dict[str, Any], *, in_us: bool = False) -> str:
     value = measure.of(row)
+    if in_us and value is not None:
+        return format(1e6 * value, ".4g")
     if value is None:
         # A missing number of cells means no limit. Other missing values are omitted.
         return "infinite" if measure.unit == "cells" else ""

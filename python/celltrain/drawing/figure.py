@@ -344,6 +344,13 @@ def new_figure(**options: Any) -> Figure:
     return made
 
 
+#: Length of the arrow at a lower bound, in points (1/72 inch), and of its head as a share of the arrow.
+ARROW, HEAD = 18.0, 0.35
+#: Explanation of the arrows in subtitles and captions, and in legends.
+ARROWS = "arrows: lower bounds, because requests were open at the end"
+BOUND = "lower bound: requests still open"
+
+
 def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
     """Returns the lengths of error bars below and above means, clipped at the measure's limits.
 
@@ -359,19 +366,49 @@ def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[flo
 
 
 def lower_bounds(
-    axes: Axes, x: Any, y: Any, bounds: NDArray[np.bool_] | None, colour: str, *, along: Literal["x", "y"]
+    axes: Axes,
+    x: Any,
+    y: Any,
+    bounds: NDArray[np.bool_] | None,
+    colour: str,
+    *,
+    along: Literal["x", "y"],
+    length: float = ARROW,
+    clip: bool = False,
 ) -> None:
-    """Draws an arrow towards larger values at each point that is only a lower bound."""
-    for place in () if bounds is None else bounds.nonzero()[0]:
-        if x[place] == x[place] and y[place] == y[place]:
-            end = (ARROW, 0) if along == "x" else (0, ARROW)
-            style = {"arrowstyle": "<-", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", (x[place], y[place]), end, textcoords="offset points", arrowprops=style, zorder=4)
+    """Draws an arrow towards larger values at each point that is only a lower bound.
+
+    Args:
+        axes: The panel.
+        x: Positions of the points.
+        y: Positions of the points.
+        bounds: True for lower bounds; None if there are none.
+        colour: Colour of the arrows.
+        along: Axis of the measure.
+        length: Length of an arrow in points.
+        clip: If true, arrows outside the panel are not drawn.
+    """
+    if bounds is None or not bounds.any():
+        return
+    # Matplotlib scales an outline so that its largest coordinate is half of the marker's size.
+    style: dict[str, Any] = {"s": (2 * length) ** 2, "facecolors": "none", "linewidths": 1.4, "zorder": 4}
+    style |= {"marker": _arrow(0, along), "label": f"_{BOUND}"}
+    axes.scatter(x[bounds], y[bounds], edgecolors=colour, clip_on=clip, **style)
 
 
-#: Length of the arrow at a lower bound, in points (1/72 inch), and its explanation.
-ARROW = 18
-ARROWS = "arrows: lower bounds, because requests were open at the end"
+def bounds_entry(axes: Axes) -> None:
+    """Adds the arrows of `lower_bounds` to the legend of a panel."""
+    style: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.4}
+    axes.plot([], [], linestyle="none", marker=_arrow(-0.5, "x"), color=INK, label=BOUND, **style)
+
+
+def _arrow(start: float, along: Literal["x", "y"]) -> Any:
+    """Returns the outline of an arrow of length 1 that starts there."""
+    from matplotlib.path import Path as Outline
+
+    tip, neck = start + 1, start + 1 - HEAD
+    shape = [(start, 0), (tip, 0), (neck, HEAD / 2), (tip, 0), (neck, -HEAD / 2)]
+    return Outline([point if along == "x" else point[::-1] for point in shape], [1, 2, 1, 2, 2])
 
 
 def direction(label: str, larger: bool) -> str:

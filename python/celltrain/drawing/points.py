@@ -179,6 +179,8 @@ MOST_COLOURS = len(canvas.COLOURS)
 #: Maximum number of numbered points on a front, and of points with error bars in a panel.
 MOST_NUMBERED, MOST_BARS = 12, 40
 MOST_BINS = 30
+#: Length of the arrow at a lower bound between many points, in points (1/72 inch).
+SHORT = 13.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +191,8 @@ class Coordinate:
     mean: NDArray[np.float64]
     half: NDArray[np.float64]
     limits: tuple[float, float] = (-math.inf, math.inf)
+    bounds: NDArray[np.bool_] | None = None
+    """True for means that are only lower bounds, which get an arrow; None if there are none."""
 
     @property
     def bars(self) -> NDArray[np.float64]:
@@ -226,11 +230,22 @@ class Colouring:
         return not self.scale.sampled and len(self.names) <= MOST_COLOURS
 
 
+def _bounds(axes: Axes, x: Coordinate, y: Coordinate, at: NDArray[Any]) -> bool:
+    """Draws arrows at these points that are lower bounds in either measure. Returns whether there are any."""
+    known = ~np.isnan(x.mean[at] + y.mean[at])
+    none = np.zeros(len(known), np.bool_)
+    across, up = (none if one.bounds is None else one.bounds[at] & known for one in (x, y))
+    canvas.lower_bounds(axes, x.mean[at], y.mean[at], across, INK, along="x", length=SHORT)
+    canvas.lower_bounds(axes, x.mean[at], y.mean[at], up, INK, along="y", length=SHORT)
+    return bool(across.any() or up.any())
+
+
 def fronts(
     panels: Sequence[Front], x: Coordinate, y: Coordinate, colouring: Colouring | None, look: FigureStyle
 ) -> Figure:
     """Draws points by two measures, with rings and numbers on their Pareto fronts."""
     entries = 1 + (len(colouring.names) if colouring is not None and colouring.is_named else 0)
+    entries += any(one.bounds is not None and bool(one.bounds.any()) for one in (x, y))
     marks = "" if np.isnan(x.half).all() else f"grey {canvas.BARS}"
     if len(panels) > 1:
         figure, grid = panelled(len(panels), look, height=2.7, extra=0.3, marks=marks)
@@ -246,6 +261,8 @@ def fronts(
         axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
         ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
         axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
+        if _bounds(axes, x, y, panel.points):
+            canvas.bounds_entry(axes)
         axes.locator_params(axis="y", nbins=5)
         # A narrow panel has no room for five numbers with four digits.
         axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
@@ -319,6 +336,8 @@ def agreement(
                 style: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
                 axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
             axes.scatter(x.mean[at], y.mean[at], color=colour, s=16, label=name, rasterized=many)
+        if _bounds(axes, x, y, np.arange(len(x.mean))):
+            canvas.bounds_entry(axes)
         axes.set(xlabel=x.label, ylabel=y.label)
         axes.locator_params(nbins=4)
     canvas.legend_below(figure, grid, look)

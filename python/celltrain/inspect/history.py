@@ -285,6 +285,8 @@ class EventRuns:
     duration: Fraction
     written_duration: str
     network: Network
+    groups: tuple[str, ...]
+    """Names of the groups of requests."""
     pauses: bool
     """True if a memory of a switch pauses links."""
     progress: Callable[[float], object] | None
@@ -307,6 +309,7 @@ class EventRuns:
             duration=QUANTITIES["time"].read(settings["duration"]),
             written_duration=settings["duration"],
             network=Network.of_core(accepted),
+            groups=(*settings.get("requests", ()), *settings.get("incast", ())),
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
         )
@@ -335,6 +338,8 @@ class EventRuns:
 
     def check_flow(self, flow: str) -> str:
         """Returns the name of a connection; raises `ScenarioError` if it does not exist."""
+        if not self.flows:
+            raise self._without_flows()
         try:
             return one_of("flow", "a flow of this network", flow, self.flows)
         except InputError as error:
@@ -351,6 +356,13 @@ class EventRuns:
         if hidden:
             warn([f"left out: {self._without_numbers(hidden, end)}"])
         return [one for one in histories if one.flow not in hidden]
+
+    def _without_flows(self) -> ScenarioError:
+        problem = (
+            f"This network has no flows to explain, only requests ({', '.join(map(shown, self.groups))}). For a table of all requests: celltrain run "
+            "FILE --out DIR; for their events: celltrain run FILE --events DIR"
+        )
+        return ScenarioError(Fault.saying(problem, key="flow"))
 
     def _is_hidden(self, history: History) -> bool:
         return history.flow in self.stacks and not len(history.time)
@@ -396,7 +408,7 @@ class EventRuns:
         reference engine determines its outcome. Raises `ScenarioError` if all connections use QUIC.
         """
         if not flows:
-            raise ScenarioError(Fault.saying("This network has no flows to explain, only requests.", key="flow"))
+            raise self._without_flows()
         if all(self.stacks.get(flow) == _QUIC for flow in flows):
             raise self._refusal(flows, end)
         one = flows if len(flows) == 1 else None

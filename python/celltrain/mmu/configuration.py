@@ -155,8 +155,7 @@ class Loaded:
                 raise InputError([self.source.fault("generation", problem, self.switch.generation)]) from None
         found = of_switch(self.switch.name)
         if found is None:
-            problem = "lacks the switch's chip generation; add --generation NAME, or a line generation"
-            raise InputError.of_file(self.source.file, problem)
+            raise InputError([sonic.no_chip(self.source.file)])
         return found
 
 
@@ -171,10 +170,27 @@ def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> 
     Raises:
         InputError: If the configuration cannot be used; lists every fault.
     """
+    return _loaded(path, cable=cable, needs_chip=False)
+
+
+def load_with_chip(
+    path: str | os.PathLike[str] | Loaded, *, generation: str | Generation | None, cable: str | None
+) -> tuple[Loaded, Generation]:
+    """Reads a configuration, and returns it with the chip's generation; one `InputError` lists all missing options."""
+    loaded = _loaded(path, cable=cable, needs_chip=generation is None)
+    return loaded, loaded.generation(generation)
+
+
+def _loaded(path: str | os.PathLike[str] | Loaded, *, cable: str | None, needs_chip: bool) -> Loaded:
     if isinstance(path, Loaded):
         return path
     place = Path(path)
-    table, source = sonic.read_folder(place, cable) if place.is_dir() else read_toml(place, what="configuration")
+    if place.is_dir():
+        return of_table(*sonic.read_folder(place, cable, needs_chip=needs_chip))
+    table, source = read_toml(place, what="configuration")
+    if "topology" in table:
+        problem = f"is a scenario, not a buffer configuration: celltrain run {shown(place)}"
+        raise InputError.of_file(source.file, problem)
     return of_table(table, source)
 
 

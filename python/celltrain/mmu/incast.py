@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 from celltrain.errors import CelltrainWarning, InputError
 from celltrain.mmu.arithmetic import Limits
-from celltrain.mmu.configuration import Loaded, load
+from celltrain.mmu.configuration import Loaded, load_with_chip
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.network import BYTES, MTU, SENDERS, Question, Written, is_whole_pool, written
 from celltrain.model import shipped
@@ -27,6 +29,8 @@ from celltrain.running.results import run
 from celltrain.text import shown
 
 Outcome = Literal["dropped", "paused", "neither"]
+#: Prefixes of sizes by their lower case.
+_PREFIXES = {"": "", "k": "k", "m": "M"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,8 @@ class Peak:
     """The largest occupancy of a queue or group in the run."""
 
     place: str
+    side: Literal["egress", "ingress"]
+    """`egress` for a queue, `ingress` for a group."""
     cells: int
     threshold_cells: int | None
     """Its threshold if it and others of its kind are filled to the same level; None if its threshold is the whole pool
@@ -87,8 +93,10 @@ class Incast(Carded):
     timeouts: int
     completion_ms: tuple[float, ...]
     """For each sender that finished, the time until all of its data was acknowledged, in ascending order."""
+    sent_packets: int
+    """Packets of all senders, with those that were sent again."""
     link_ms: float
-    """Time that the receiver's link needs for all packets."""
+    """Time that the receiver's link needs for the packets of all data."""
     tcp: str
     fingerprint: str
     scenario: str
@@ -98,6 +106,43 @@ class Incast(Carded):
     def cells_per_packet(self) -> int:
         """Cells of a full packet."""
         return -(-self.question.mtu // self.generation.memory.cell_bytes)
+
+    @property
+    def data_packets(self) -> int:
+        """Packets that all data needs. The last one of each sender is filled up, so all have the same length."""
+        return self.question.segments * len(self.senders)
+
+    def _amount(self, cells: int | None, name: str = "", packets: int | None = None) -> dict[str, int | None]:
+        """Returns a number of cells, and their bytes and whole packets."""
+        stem = f"{name}_" if name else ""
+        if cells is None:
+            return dict.fromkeys((f"{stem}cells", f"{stem}bytes", f"{stem}packets"))
+        return {
+            f"{stem}cells": cells,
+            f"{stem}bytes": cells * self.generation.memory.cell_bytes,
+            f"{stem}packets": cells // self.cells_per_packet if packets is None else packets,
+        }
+
+    def _of_packets(self, packets: int) -> dict[str, int | None]:
+        return self._amount(packets * self.cells_per_packet, packets=packets)
+
+    def to_row(self) -> dict[str, Any]:
+        """Returns the answer as a row for `--csv`. It has the same columns for each outcome."""
+        facts = self.to_dict()
+        largest = {peak["side"]: peak for peak in facts.pop("largest")}
+        none = {**self._amount(None), **self._amount(None, "threshold"), "equal": None}
+        facts["senders"] = len(self.senders)
+        facts["first"] = self._of_first()
+        for name, side in (("queue", "egress"), ("group", "ingress")):
+            facts[f"largest_{name}"] = {key: largest.get(side, none)[key] for key in none}
+        del facts["dropped_cells_by_reason"]
+        return facts
+
+    def _of_first(self) -> dict[str, Any]:
+        """Returns the first event with its amounts. Without an event, every value is None."""
+        row = dict.fromkeys(field.name for field in fields(First)) if self.first is None else asdict(self.first)
+        amounts = {**self._amount(row["cells"]), **self._amount(row["threshold_cells"], "threshold")}
+        return {**row, **amounts, **self._amount(row["pool_cells"], "pool")}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain mmu incast --json`."""
@@ -113,20 +158,24 @@ class Incast(Carded):
             "bytes": self.question.size,
             "lossless": self.question.is_lossless,
             "priority": self.priority,
-            "initial_window": self.question.first_window,
+            "initial_window_segments": self.question.first_window,
             "outcome": self.outcome,
-            "first": None if self.first is None else asdict(self.first),
-            "largest": [asdict(peak) for peak in self.peaks],
-            "memory_cells": self.memory_cells,
-            "dropped_cells": self.dropped_cells,
-            "dropped_packets": self.dropped_packets,
-            "drops": dict(self.drops),
+            "data": self._of_packets(self.data_packets),
+            "sent": self._of_packets(self.sent_packets),
+            "first": None if self.first is None else self._of_first(),
+            "largest": [
+                {**asdict(peak), **self._amount(peak.cells), **self._amount(peak.threshold_cells, "threshold")}
+                for peak in self.peaks
+            ],
+            "memory": self._amount(self.memory_cells),
+            "dropped": self._amount(self.dropped_cells, packets=self.dropped_packets),
+            "dropped_cells_by_reason": dict(self.drops),
             "pauses": self.pauses,
             "paused_groups": self.paused_groups,
             "headroom_cells": self.headroom_cells,
             "configured_headroom_cells": self.configured_headroom_cells,
             "timeouts": self.timeouts,
-            "completed": len(done),
+            "completed_senders": len(done),
             "completion_ms": {
                 "first": done[0] if done else None,
                 "median": statistics.median(done) if done else None,
@@ -145,6 +194,9 @@ class Incast(Carded):
             held = cells // self.cells_per_packet if packets is None else packets
             grid.add_row(words, f"{cells:,}", f"{cells * self.generation.memory.cell_bytes:,}", f"{held:,}")
 
+        add("data of all senders", self.data_packets * self.cells_per_packet, self.data_packets)
+        if self.sent_packets > self.data_packets:
+            add("  sent, with repetitions", self.sent_packets * self.cells_per_packet, self.sent_packets)
         for peak in self.peaks:
             add(f"largest {peak.place}", peak.cells)
             if peak.threshold_cells is not None:
@@ -183,22 +235,34 @@ class Incast(Carded):
         lines = []
         if self.first is not None:
             word = "drop" if self.first.event == "dropped" else "pause"
-            at = f"cell {self.first.cells + (self.first.event == 'dropped'):,}"
             lines.append(
-                f"first {word}: after {_ms(self.first.time_ms)}, at {at} of the {self.first.place}: {self.first.reason}"
+                f"first {word}: after {_ms(self.first.time_ms)}, at the {self.first.place}: {self.first.reason}"
             )
+            if self.cells_per_packet > 1 and self.first.threshold_cells is not None:
+                lines.append(
+                    f"The first cell of a packet decides for all {self.cells_per_packet}: each arriving packet may exceed"
+                    f" a threshold, or lower it, by {self.cells_per_packet - 1} cells."
+                )
         done = self.completion_ms
         if done:
             last = _ms(done[-1]) if len(done) == len(self.senders) else "open"
             lines.append(
-                f"completed: first after {_ms(done[0])}, median {_ms(statistics.median(done))}, last {last}"
-                f" (the link alone: {_ms(self.link_ms)})"
+                f"completed, with the last acknowledgement: first after {_ms(done[0])},"
+                f" median {_ms(statistics.median(done))}, last {last}"
+            )
+            lines.append(
+                f"the link alone: {_ms(self.link_ms)} for {self.data_packets:,} packets of"
+                f" {self.cells_per_packet} cells; the last packet of each sender is filled up"
             )
         if len(done) < len(self.senders):
             lines.append(f"{len(self.senders) - len(done)} of {len(self.senders)} did not finish")
         if self.timeouts:
             lines.append(f"timeouts: {self.timeouts:,}")
-        lines.append(f"TCP: {self.tcp}; initial window: {self.question.first_window:,} segments")
+        window, segments = self.question.first_window, self.question.segments
+        words = ", all data at once" if window >= segments else f" of {segments:,}"
+        if window < segments and not self.question.is_lossless:
+            words += f"; --window {segments} sends all at once, as --lossless does"
+        lines.append(f"TCP: {self.tcp}; initial window: {window:,} segments{words}")
         return lines
 
     def _card(self) -> Card:
@@ -241,7 +305,7 @@ def incast(
     Raises:
         InputError: If the configuration cannot answer the question.
     """
-    loaded = load(configuration, cable=cable)
+    loaded, chip = load_with_chip(configuration, generation=generation, cable=cable)
     question = Question(
         senders=senders,
         size=in_bytes("--bytes", bytes),
@@ -251,7 +315,8 @@ def incast(
         mtu=in_bytes("--mtu", mtu),
         window=window,
     )
-    return answered(loaded, loaded.generation(generation), question, progress=progress)
+    named = None if isinstance(generation, Generation) else generation
+    return answered(loaded, chip, question, generation=named, cable=cable, progress=progress)
 
 
 def in_bytes(option: str, value: str | int) -> int:
@@ -261,17 +326,35 @@ def in_bytes(option: str, value: str | int) -> int:
     try:
         found = QUANTITIES["size"].read(value)
     except ValueError as error:
-        raise InputError.of_option(option, value, f"is not {error}") from None
+        raise InputError.of_option(option, value, f"is not {error}{_meant(value)}") from None
     if found.denominator != 1:
         raise InputError.of_option(option, value, "is not a whole number of bytes")
     return int(found)
 
 
+def _meant(value: str) -> str:
+    """Returns the size that a text without a known unit probably means, as the end of a message."""
+    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kKmMgG]?)(i?)[bB]?\s*", value)
+    if match is None:
+        return ""
+    number, prefix, binary = match[1], match[2].lower(), bool(match[3])
+    if not binary and prefix in _PREFIXES:
+        return f"; did you mean {number}{_PREFIXES[prefix]}B?"
+    size = Fraction(number) * (1024 if binary else 1000) ** " kmg".index(prefix or " ")
+    return f"; write {round(size)}B"
+
+
 def answered(
-    loaded: Loaded, chip: Generation, question: Question, *, progress: Callable[[float], object] | None = None
+    loaded: Loaded,
+    chip: Generation,
+    question: Question,
+    *,
+    generation: str | None = None,
+    cable: str | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Incast:
     """Runs the scenario of a question, and collects the answer."""
-    made = written(loaded, chip, question)
+    made = written(loaded, chip, question, generation=generation, cable=cable)
     # Early drops are decided by ports, whose events are those of frames.
     kinds = ["memories", "frames"] if made.receiver.wred else ["memories"]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -286,7 +369,7 @@ def answered(
     pauses = sum(queue["pauses"] for queue in groups)
     outcome: Outcome = "dropped" if dropped else "paused" if pauses else "neither"
     memory = next(one for one in answer["memories"] if _memory_of(made) == one["name"])
-    cell = chip.memory.cell_bytes
+    packet = -(-question.mtu // chip.memory.cell_bytes) * chip.memory.cell_bytes
     return Incast(
         switch=loaded.switch.name,
         generation=chip,
@@ -309,7 +392,8 @@ def answered(
         completion_ms=tuple(
             sorted(1000 * flow["completion_s"] for flow in answer["flows"] if flow["completion_s"] is not None)
         ),
-        link_ms=question.cells(cell) * len(made.senders) * cell * 8 / (made.receiver.speed * 1000),
+        sent_packets=sum(flow["segments_sent"] for flow in answer["flows"]),
+        link_ms=question.segments * packet * len(made.senders) * 8 / (made.receiver.speed * 1000),
         tcp=short_tcp(tcp_summary(scenario)),
         fingerprint=answer["fingerprint"],
         scenario=made.text,
@@ -377,7 +461,9 @@ def _peaks(made: Written, queues: Sequence[Mapping[str, Any]]) -> list[Peak]:
             threshold: int | None = limits.together(count) if equal > 1 else limits.share + limits.reserve
             if most["side"] == "egress" and made.question.is_lossless and is_whole_pool(limits):
                 threshold = None
-            found.append(Peak(place=place, cells=most["max_cells"], threshold_cells=threshold, equal=equal))
+            found.append(
+                Peak(place=place, side=most["side"], cells=most["max_cells"], threshold_cells=threshold, equal=equal)
+            )
     return found
 
 

@@ -5,14 +5,16 @@ Every value in the scenario has a comment that names the key of the configuratio
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from celltrain.errors import InputError
+from celltrain.errors import InputError, warn
 from celltrain.mmu.arithmetic import Division, Limits
 from celltrain.mmu.configuration import Loaded, Profile, names_of
 from celltrain.mmu.generations import Generation
@@ -27,7 +29,9 @@ MOST_BYTES = 1_000_000_000
 #: Smallest and largest packet in bytes, with the IP and TCP headers.
 LEAST_MTU, MOST_MTU, HEADERS = 128, 9216, 40
 #: Initial window of RFC 6928, and the largest one, in segments.
-WINDOW, MOST_WINDOW = 10, 1000
+WINDOW, MOST_WINDOW = 10, 2**30 - 1
+#: A receive window is advertised without its last 14 bits or fewer (RFC 7323).
+SCALED = 2**14
 #: Length of the cable of a port whose configuration has none, in metres.
 CABLE = 5
 #: Propagation delay of a metre of cable in nanoseconds.
@@ -62,16 +66,30 @@ class Question:
         """Number of segments that each sender sends."""
         return -(-self.size // (self.mtu - HEADERS))
 
-    def cells(self, cell: int) -> int:
-        """Returns the number of cells of this many bytes that each sender's packets take."""
-        last = self.size - (self.segments - 1) * (self.mtu - HEADERS) + HEADERS
-        return (self.segments - 1) * -(-self.mtu // cell) + -(-last // cell)
-
     @property
     def first_window(self) -> int:
         """The initial window in segments."""
         # Senders in lossless networks start at the rate of their link.
-        return self.window or (min(self.segments, MOST_WINDOW) if self.is_lossless else WINDOW)
+        return self.window or (self.segments if self.is_lossless else WINDOW)
+
+    def command(self, configuration: str, *, count: int, generation: str | None, cable: str | None) -> str:
+        """Returns the command that answers the question for this number of senders."""
+        options = {
+            "--senders": count,
+            "--bytes": f"{self.size}B",
+            "--lossless": True if self.is_lossless else None,
+            "--port": self.port,
+            "--priority": self.priority,
+            "--mtu": None if self.mtu == MTU else f"{self.mtu}B",
+            "--window": self.window,
+            "--generation": generation,
+            "--cable": cable,
+        }
+        words = ["celltrain", "mmu", "incast", configuration]
+        for option, value in options.items():
+            if value is not None:
+                words += [option] if value is True else [option, str(value)]
+        return shlex.join(words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +124,23 @@ class Written:
     """Number of ports with a host."""
 
 
-def written(loaded: Loaded, chip: Generation, question: Question) -> Written:
-    """Writes the scenario of a question; raises `InputError` if the configuration cannot answer it."""
+def written(
+    loaded: Loaded,
+    chip: Generation,
+    question: Question,
+    *,
+    generation: str | os.PathLike[str] | None = None,
+    cable: str | None = None,
+) -> Written:
+    """Writes the scenario of a question; raises `InputError` if the configuration cannot answer it.
+
+    Args:
+        loaded: The configuration.
+        chip: The generation of its chip.
+        question: The question.
+        generation: The option with which the generation was selected, for the command in the first line.
+        cable: The option for the cables, for the same command.
+    """
     _check(question)
     division = Division(loaded, chip)
     priority = _priority(loaded, question)
@@ -125,10 +158,24 @@ def written(loaded: Loaded, chip: Generation, question: Question) -> Written:
         )
         raise InputError.of_option("--senders", count, problem)
     senders = tuple(others[:count])
-    text = "".join(_lines(division, question, priority, receiver, senders, alike))
+    warn(_without_limits(loaded, question, priority, receiver))
+    named = None if generation is None else os.fspath(generation)
+    command = question.command(loaded.source.file, count=count, generation=named, cable=cable)
+    text = f"# The verdict: {shown(command)}\n"
+    text += "".join(_lines(division, question, priority, receiver, senders, alike))
     return Written(
         text=text, question=question, priority=priority, receiver=receiver, senders=senders, ports=len(alike)
     )
+
+
+def _without_limits(loaded: Loaded, question: Question, priority: int, receiver: Port) -> Iterator[str]:
+    """Yields a warning if the configuration has no queue, or no priority group, for the data."""
+    for what, limits, side in (("queue", receiver.queue, "egress"), ("group", receiver.group, "ingress")):
+        if limits is None:
+            yield (
+                f"{shown(loaded.source.file)} gives {shown(receiver.name)} no {what} {priority}: in the run, the {side}"
+                f" side refuses no {question.kind} packet; add the profile of the {what}"
+            )
 
 
 def _check(question: Question) -> None:
@@ -162,7 +209,7 @@ def _priority(loaded: Loaded, question: Question) -> int:
     if not found:
         other = "--lossless asks about its lossless ones" if every else "add groups or queues to its ports"
         if question.is_lossless:
-            other = "a lossless group needs a profile with xoff; without --lossless, the question is about lossy ones"
+            other = _why_lossy(loaded)
         raise InputError.of_file(loaded.source.file, f"has no {question.kind} priority at {where}; {other}")
     if question.priority is None:
         return min(found)
@@ -170,6 +217,17 @@ def _priority(loaded: Loaded, question: Question) -> int:
         problem = f"is not a {question.kind} priority of {where}; choose from {listed}"
         raise InputError.of_option("--priority", question.priority, problem)
     return question.priority
+
+
+def _why_lossy(loaded: Loaded) -> str:
+    """Returns the reason for which no port has a lossless group, and what to do."""
+    if not Path(loaded.source.file).is_dir():
+        return "a lossless group needs a profile with xoff; without --lossless, the question is about lossy ones"
+    if loaded.switch.port and all(ports.pause == () for ports in loaded.switch.port):
+        return "the ports pause no group; list its priority in pfc_enable of PORT_QOS_MAP"
+    rows = ", ".join(loaded.switch.headroom)
+    reason = f"has rows for {rows}" if rows else "is missing or has no rows"
+    return f"{LOOKUP} {reason}, and each lossless group needs a row with its port's speed and cable"
 
 
 def _pausing(loaded: Loaded, groups: dict[str, str]) -> set[int]:
@@ -247,9 +305,10 @@ def _lines(
     yield f"# Made by celltrain from {shown(source.file)}. Comments name the keys there that values come from.\n"
     yield "#\n# A packet is in the memory of its output port. Its data uses priority 0 here, the only one in the run.\n\n"
     yield f"name = {toml_value(f'{count} senders to {receiver.name}, {question.kind}')}\n"
-    # Ten times the time that the link needs, and a second for timeouts.
+    # The run ends when all have finished. The bound is ten times the link's time, and a second for timeouts.
     seconds = 1 + 10 * Fraction(8 * question.size * count, receiver.speed * 1_000_000)
-    yield _line("duration", f"{-(-seconds.numerator // seconds.denominator)}s")
+    yield _line("duration", f"{-(-seconds.numerator // seconds.denominator)}s", "at most")
+    yield _line("until", "finished")
     yield _line("framing", "packets")
     yield "\n[cell]\n"
     yield _line("size", f"{chip.memory.cell_bytes}B", f"{chip.name}: memory.cell_bytes")
@@ -280,7 +339,7 @@ def _tcp(question: Question, *, marks: bool) -> Iterator[str]:
     """Yields the TCP of the senders: DCTCP if the queue marks packets."""
     yield "\n[tcp.newreno]\n"
     yield _line("mss", f"{question.mtu - HEADERS}B", f"packets of {question.mtu} bytes")
-    yield _line("receive_window", f"{max(4_000_000, question.size + question.mtu)}B")
+    yield _line("receive_window", f"{max(4_000_000, question.size + question.mtu + SCALED)}B")
     words = "all data at once" if question.first_window >= question.segments else "then slow start"
     yield _line("initial_window", question.first_window, f"segments; {words}")
     yield _line("timer_granularity", "1ms")

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError, warn
 from celltrain.mmu.generations import of_switch
+from celltrain.mmu.headroom import metres_of
 from celltrain.mmu.reading import Place, Source, refuse
 from celltrain.model import files
 from celltrain.model.shipped import read_text
-from celltrain.text import among
+from celltrain.text import among, nearest, shown
 
 CONFIG, LOOKUP, PORTS = "config_db.json", "pg_profile_lookup.ini", "port_config.ini"
 #: Largest priority of a priority group, and largest number of a queue.
@@ -50,6 +51,8 @@ QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6"
 LOSSLESS_POOL = "ingress_lossless_pool"
 #: Cable length of a port without a cable.
 NO_CABLE = "0m"
+#: Similarity of names above which one is a slip of the other: `ingress_x` and `egress_x` are below it.
+SLIP = 0.95
 
 
 class Tables:
@@ -63,6 +66,7 @@ class Tables:
         self.lookup: dict[str, dict[str, Any]] = {}
         #: Ports for whose speed and cable there is no row of headroom, by speed and cable.
         self.lacking: dict[str, list[str]] = {}
+        self.warnings: list[str] = []
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read(self) -> None:
@@ -127,8 +131,8 @@ class Tables:
             self.faults.append(Fault.of_file(file, "is not an object of tables such as BUFFER_POOL"))
             return
         for table, entries in root.items():
+            self._files[table, ""] = (file, text)
             if table.startswith("BUFFER") and table not in (*KEYS, *OTHER_TABLES):
-                self._files[table, ""] = (file, text)
                 self.fault(f"is not a table of SONiC; {among(table, KEYS)}", "{...}", table)
             if not isinstance(entries, dict):
                 continue
@@ -175,13 +179,17 @@ class Tables:
                     self.faults.append(fault)
 
 
-def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any], Source]:
+def read_folder(folder: Path, cable: str | None = None, *, needs_chip: bool = False) -> tuple[dict[str, Any], Source]:
     """Reads the files of a folder as the tables of a configuration; raises `InputError`.
 
     Args:
         folder: The folder.
         cable: Length of the cables of ports without one in the table CABLE_LENGTH.
+        needs_chip: True if a folder that does not name its chip is refused, together with its other faults.
     """
+    if cable is not None and metres_of(cable) is None:
+        unit = f"; write {cable}m" if cable.strip().isdecimal() else ""
+        raise InputError.of_option("--cable", cable, f"is not a length such as 5m or 2km{unit}")
     read = Tables(folder)
     read.read()
     table: dict[str, Any] = {
@@ -208,9 +216,19 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
         read.faults.append(Fault.of_file(str(folder), problem))
     _add_wred(read, table)
     _add_ports(read, table, cable)
+    if not table["port"] and not read.faults:
+        problem = f"has no ports: add {PORTS}, or {CONFIG} with the table PORT"
+        read.faults.append(Fault.of_file(str(folder), problem))
+    if needs_chip and "generation" not in table:
+        read.faults.append(no_chip(str(folder)))
     refuse(read.faults)
-    warn(_without_headroom(read))
+    warn([*read.warnings, *_without_headroom(read)])
     return table, Source(file=str(folder), places=read.places)
+
+
+def no_chip(file: str) -> Fault:
+    """Returns the fault of a configuration that does not name its chip."""
+    return Fault.of_file(file, "lacks the switch's chip generation; add --generation NAME, or a line generation")
 
 
 def numbers(text: str, most: int) -> range | None:
@@ -301,8 +319,11 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
         read.faults.append(Fault.of_file(str(read.folder), f"has more than {MOST_PORTS} ports, which no switch has"))
         return
     for kind, of_sonic, defaults in (("groups", "BUFFER_PG", LOSSY_GROUPS), ("queues", "BUFFER_QUEUE", QUEUES)):
-        for name in ports if of_sonic not in read.tables else ():
+        if of_sonic in read.tables or not ports:
+            continue
+        for name in ports:
             settings[name][kind] = {key: profile for key, profile in defaults.items() if profile in table["profile"]}
+        _check_defaults(read, table, settings, (kind, of_sonic), defaults)
     for name, one in settings.items():
         _add_lossless(read, table, name, one, is_port=name in ports)
     classes: dict[str, list[str]] = {}
@@ -314,6 +335,31 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
             if name == members[0]:
                 read.places[f"port.{index}.{kind}.{priorities}"] = read.place(*keys)
         read.places[f"port.{index}"] = read.place("PORT", members[0])
+
+
+def _check_defaults(
+    read: Tables,
+    table: dict[str, Any],
+    settings: Mapping[str, Any],
+    tables: tuple[str, str],
+    defaults: Mapping[str, str],
+) -> None:
+    """Reports default profiles that the files do not define: a fault if one is misspelt, otherwise a warning."""
+    kind, of_sonic = tables
+    named = {profile for one in settings.values() for of in ("groups", "queues") for profile in one[of].values()}
+    unused = [name for name in table["profile"] if name not in {*named, *LOSSY_GROUPS.values(), *QUEUES.values()}]
+    for profile in sorted({*defaults.values()} - table["profile"].keys()):
+        listed = " and ".join(key for key, name in defaults.items() if name == profile)
+        users = f"{kind if '-' in listed else kind.removesuffix('s')} {listed}"
+        if slip := nearest(profile, unused, SLIP):
+            place = read.place("BUFFER_PROFILE", slip)
+            problem = f"is a profile that no group or queue uses; did you mean {profile}, of {users}?"
+            read.faults.append(Fault.of(problem, file=place.file, line=place.line, key=place.key))
+            continue
+        place = read.place("BUFFER_PROFILE")
+        others = f"; nothing uses {', '.join(unused)}" if unused else ""
+        problem = f"has no {profile}, so {users} cannot drop; add it, or {of_sonic}{others}"
+        read.warnings.append(Fault.of(problem, file=place.file, line=place.line, key=place.key).message)
 
 
 def _add_wred(read: Tables, table: dict[str, Any]) -> None:
@@ -380,11 +426,10 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
     if not pause or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
         return
     if found not in read.lookup:
-        # Without a cable, or with a cable of 0 m, a port has no lossless groups.
-        if read.lookup and one.get("cable", NO_CABLE) != NO_CABLE:
-            read.lacking.setdefault(found if "speed" in one else f"a port without speed, {one['cable']}", []).append(
-                port
-            )
+        # With a cable of 0 m, a port has no lossless groups.
+        if one.get("cable") != NO_CABLE and (not read.lookup or "cable" in one):
+            row = found if "speed" in one else f"a port without speed, {one.get('cable')}"
+            read.lacking.setdefault(row if read.lookup else "", []).append(port)
         return
     name = f"pg_lossless_{found}_profile"
     if name not in table["profile"]:
@@ -398,8 +443,17 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
 def _without_headroom(read: Tables) -> Iterator[str]:
     """Yields a warning for each speed and cable length that needs lossless groups but has no row of headroom."""
     for found, names in read.lacking.items():
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"{LOOKUP} has no row for {found}: no lossless groups for {names[0]}{others}; add one if they need them"
+        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+        if not read.lookup:
+            lacks = (
+                f"{shown(read.folder / LOOKUP)} {'has no rows' if (read.folder / LOOKUP).exists() else 'is missing'}"
+            )
+            yield f"{lacks}: no lossless groups for {who}, whose reserves would lower other thresholds; add the file"
+            continue
+        speed = found.rpartition("_")[0]
+        cables = [row.rpartition("_")[2] for row in read.lookup if row.rpartition("_")[0] == speed]
+        known = f" (its cables at {speed} Mb/s: {', '.join(cables)})" if cables else ""
+        yield f"{LOOKUP} has no row for {found}{known}: no lossless groups for {who}; add one if they need them"
 
 
 def _ranges(priorities: list[int]) -> Iterator[str]:

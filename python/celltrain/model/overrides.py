@@ -258,10 +258,11 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
             if path in parsed:
                 once = "write all its values in one option" if option == "--vary" else "give it once"
                 raise ValueError(f"sets {path}, which another setting also sets: {once}")
-            parsed[path] = [Setting(label, value, written) for label, value in _labelled(path, values)]
-            labels = [one.label for one in parsed[path]]
+            found = _labelled(path, values)
+            labels = told_apart([label for label, _ in found], [value for _, value in found], values)
+            parsed[path] = [Setting(label, value, written) for label, (_, value) in zip(labels, found, strict=True)]
             if again := next((label for label in labels if labels.count(label) > 1), None):
-                raise ValueError(f"has {again} twice")
+                raise ValueError(f"has {again} twice; delete one")
         except InputError as error:
             faults += error.faults
         except (UnknownKeyError, ValueError) as error:
@@ -283,6 +284,35 @@ def _labelled(path: str, texts: Sequence[str]) -> list[tuple[str, Any]]:
         if is_quantity and len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
             raise ValueError(f"has quotes; write it without quotes: {path}={text[1:-1]}")
     return [(text, text if is_quantity else grammar.value(text)) for text in texts]
+
+
+def told_apart(labels: Sequence[str], values: Sequence[Any], given: Sequence[Any]) -> list[str]:
+    """Adds the kind, or the text that the user gave, to labels that different tables share.
+
+    >>> told_apart(["Mine", "Mine", "epd"], [{"formula": {}}, {"python": {}}, {"epd": {}}], ["@a.toml", "a:Mine", "epd"])
+    ['Mine (formula)', 'Mine (Python)', 'epd']
+    >>> told_apart(["Mine", "Mine"], [{"formula": {"admit": "X < 1"}}, {"formula": {}}], ["@a.toml", "@b.toml"])
+    ['Mine (@a.toml)', 'Mine (@b.toml)']
+
+    Labels of equal tables remain equal.
+    """
+    told = list(labels)
+    for label in {label for label in labels if labels.count(label) > 1}:
+        places = [place for place, one in enumerate(labels) if one == label]
+        tables = [values[place] for place in places]
+        if not all(isinstance(table, Mapping) and len(table) == 1 for table in tables):
+            continue
+        kinds = [KINDS.get(next(iter(table)), "built-in") for table in tables]
+        texts = [str(given[place]) if isinstance(given[place], str) else "" for place in places]
+        marks = kinds if len(set(kinds)) == len(kinds) else texts
+        for place, table, mark in zip(places, tables, marks, strict=True):
+            if mark and tables.count(table) == 1:
+                told[place] = f"{label} ({mark})"
+    return told
+
+
+#: Kinds of policies whose users choose the name, by key.
+KINDS = {"formula": "formula", "python": "Python"}
 
 
 def fault_of(option: str, text: str, problem: str) -> Fault:

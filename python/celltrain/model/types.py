@@ -629,7 +629,7 @@ class TcpOptions(Model):
         examples=["512B"],
     )
     initial_window: int = Field(
-        default=1, le=1000, ge=1, description="cwnd of a connection that has sent nothing, in segments."
+        default=1, le=1073741823, ge=1, description="cwnd of a connection that has sent nothing, in segments."
     )
     limited_transmit: LimitedTransmit = Field(
         default="off",

@@ -483,6 +483,7 @@ class _Expansion:
             **overrides
         }
         self.configurations: dict[str, Configuration] = {}
+        self.by_keys: dict[str, tuple[int, Configuration]] = {}
         self.bases: dict[str, dict[str, Any]] = {}
 
     def invalid(self, error: ValidationError) -> PaperError:
@@ -577,15 +578,12 @@ class _Expansion:
         unit_of_last_digit = 10.0**-quantity.decimals
         covering = [rule for rule in entry.rules if matches({**keys, "quantity": name}, rule.where)]
         rule = covering[-1] if covering else _Rule()
-        scenario = self.scenario(keys)
-        text = json.dumps(scenario, sort_keys=True)
-        network = str(keys["network"]) if "network" in keys else None
-        self.configurations.setdefault(text, Configuration(network=network, scenario=scenario, text=text))
+        place, configuration = self.configuration(keys)
         return Number(
             table=entry.number,
             row=row,
             keys=keys,
-            network=self.configurations[text].network,
+            network=configuration.network,
             quantity=quantity,
             result=str(substitute(quantity.result, self.names(keys))),
             published=published,
@@ -597,9 +595,21 @@ class _Expansion:
             point=rule.point,
             scored=rule.scored and published is not None,
             note=rule.note,
-            configuration=list(self.configurations).index(text),
+            configuration=place,
             most_seeds=entry.most_seeds,
         )
+
+    def configuration(self, keys: Row) -> tuple[int, Configuration]:
+        """Returns the configuration that these keys describe, and its position. Adds a new one."""
+        # Every quantity of a row has the same keys.
+        name = repr(keys)
+        if name not in self.by_keys:
+            scenario = self.scenario(keys)
+            text = json.dumps(scenario, sort_keys=True)
+            network = str(keys["network"]) if "network" in keys else None
+            self.configurations.setdefault(text, Configuration(network=network, scenario=scenario, text=text))
+            self.by_keys[name] = (list(self.configurations).index(text), self.configurations[text])
+        return self.by_keys[name]
 
     def effects(self, keys: Row) -> list[Effect]:
         """Returns the effects of each key in turn."""

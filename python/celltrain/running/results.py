@@ -171,6 +171,7 @@ def run(
         advice = "check that the policy admits frames and that the run is longer than a round trip"
         warn([f"this run delivered no data, so its fairness is undefined: {advice}"])
     warn(lower_bounds(answer))
+    warn(lossless_losses(answer, settings))
     return RunResult._of(answer, series, None if events is None else events.folder, *records)
 
 
@@ -191,6 +192,24 @@ def lower_bounds(answer: Mapping[str, Any]) -> list[str]:
                 f"end ({classes}); run longer, or let measure.to end earlier"
             )
     return found
+
+
+def lossless_losses(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """Returns a warning if lossless groups refused packets although they had paused their links."""
+    tables = (one for one in settings.get("switch", {}).values() if isinstance(one, Mapping))
+    if not any(one.get("memory", {}).get("pauses") == "links" for one in tables):
+        return []
+    lost = [one for one in answer["queues"] if one["max_headroom_cells"] > 0 and one["refused_cells"] > 0]
+    if not lost:
+        return []
+    most = max(lost, key=lambda one: one["refused_cells"])
+    groups = "a lossless group" if len(lost) == 1 else f"{len(lost)} lossless groups"
+    which = "" if len(lost) == 1 else "most often "
+    return [
+        f"queues: {groups} refused packets although the link was paused, {which}{shown(most['name'])} "
+        f"({most['refused_cells']:,} times, with {most['max_headroom_cells']:,} cells of headroom in use): the headroom is too "
+        f"small for the delay of the link, the packets under way and the response time; make headroom larger"
+    ]
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:

@@ -13,12 +13,14 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The VC that carried the frame.
+    /// The time of arrival.
     pub time: Time,
-    /// The tag that the caller gave to the injected frame.
+    /// The VC that carried the frame.
     pub vc: VcIndex,
     /// The tag with which the frame was injected.
     pub tag: u64,
+    /// True if a port marked the frame, which is ECN-capable.
+    pub marked: bool,
 }
 
 /// The connection of a request that has opened and whose ends are outside the simulation.
@@ -85,6 +87,8 @@ pub(crate) struct InjectedFrame {
     pub(crate) cells: u32,
     /// Length of the packet.
     pub(crate) bytes: u64,
+    /// True if the packet is ECN-capable.
+    pub(crate) capable: bool,
     /// The tag that identifies the frame when it arrives.
     pub(crate) tag: u64,
 }
@@ -100,7 +104,7 @@ pub(super) struct Outside {
 
 impl Outside {
     pub(super) fn receive(&mut self, delivered: Delivered, cells: u32) {
-        let Delivered { time, vc, tag } = delivered;
+        let Delivered { time, vc, tag, .. } = delivered;
         self.fingerprint.fold_all([time.0, u64::from(vc.number()), u64::from(cells), tag]);
         self.delivered.push(delivered);
     }
@@ -109,9 +113,10 @@ impl Outside {
 impl EndSystems {
     /// Injects a frame. Its host sends it like its own frames.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
-        let InjectedFrame { vc, cells, bytes, tag } = frame;
+        let InjectedFrame { vc, cells, bytes, capable, tag } = frame;
         self.outside.get_or_insert_default();
-        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag, bytes }), None);
+        let frame = Frame::new(cells, Body::Outside { tag, bytes, capable });
+        let departure = self.vcs.put(vc, frame, None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
     }
 

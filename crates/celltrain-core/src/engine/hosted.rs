@@ -103,7 +103,25 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// # Errors
     /// The same as for [`Simulation::inject`].
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
-        let frame = self.simulation.frame(host, vc, bytes, tag)?;
+        self.put(host, vc, (bytes, false), tag)
+    }
+
+    /// Passes a frame with an ECN-capable packet to the port of `host` at the present instant. Ports may mark it.
+    ///
+    /// # Errors
+    /// The same as for [`Simulation::inject`].
+    pub fn inject_capable(
+        &mut self,
+        host: NodeIndex,
+        vc: VcIndex,
+        bytes: u64,
+        tag: u64,
+    ) -> Result<(), SimulationError> {
+        self.put(host, vc, (bytes, true), tag)
+    }
+
+    fn put(&mut self, host: NodeIndex, vc: VcIndex, packet: (u64, bool), tag: u64) -> Result<(), SimulationError> {
+        let frame = self.simulation.frame(host, vc, packet, tag)?;
         Ok(self.simulation.put(frame, self.token)?)
     }
 

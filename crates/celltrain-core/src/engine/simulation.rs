@@ -176,18 +176,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// Passes a frame with a packet of `bytes` to the port of `host` now, on a VC that starts there. The tag identifies
-    /// the frame when it arrives.
+    /// the frame when it arrives. The packet is not ECN-capable.
     ///
     /// # Errors
     /// Returns an error if there is no such VC, it starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
-        let frame = self.frame(host, vc, bytes, tag)?;
+        let frame = self.frame(host, vc, (bytes, false), tag)?;
         let (now, token) = (self.now, &CancellationToken::never());
         self.reach(Advance::to(now), &Progress::default(), token)?;
         Ok(self.put(frame, token)?)
     }
 
-    /// Returns the frame of an injected packet.
+    /// Returns the frame of an injected packet of `bytes`, which is ECN-capable if `capable` is true.
     ///
     /// # Errors
     /// The same as for [`Simulation::inject`].
@@ -195,7 +195,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         &self,
         host: NodeIndex,
         vc: VcIndex,
-        bytes: u64,
+        (bytes, capable): (u64, bool),
         tag: u64,
     ) -> Result<InjectedFrame, SimulationError> {
         let network = self.network;
@@ -214,7 +214,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if bytes > most {
             return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
         }
-        Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), bytes, tag })
+        Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), bytes, capable, tag })
     }
 
     /// Passes a frame to its host's port now.

@@ -72,6 +72,7 @@ pub fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     let active = per_vc.iter().filter(|&&cells| cells > 0).count();
     View {
         occupancy: per_vc.iter().sum(),
+        counted: per_vc.iter().sum(),
         capacity,
         active_vcs: u32::try_from(active).unwrap(),
         per_vc: TiSlice::from_ref(per_vc),

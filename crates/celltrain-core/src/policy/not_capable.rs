@@ -1,14 +1,14 @@
 //! Drops packets that a congested port cannot mark.
 //!
-//! Source: RFC 3168, section 5. Differences from the source: a whole frame is dropped when its first cell arrives,
-//! depending on the number of cells at the port. The average of [`marking`](crate::marking) and its counts of queues
-//! and memories are not used.
+//! Source: RFC 3168, section 5. Differences from the source: a whole frame is dropped when its first cell arrives. The
+//! average of [`marking`](crate::marking) is not used.
 
 use std::any::Any;
 
 use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
 use crate::coverage::reached;
 use crate::index::Label;
+use crate::marking::Counted;
 use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 
@@ -22,14 +22,16 @@ pub(crate) struct NotCapable {
     pub(crate) k_max: f64,
     /// Probability of a drop just below `k_max`.
     pub(crate) p_max: f64,
+    /// Selects which waiting cells the port compares with the limits.
+    of: Counted,
     /// True if the last frame was dropped because it could not be marked.
     pub(crate) dropped: bool,
 }
 
 impl NotCapable {
     /// Creates the policy of a port that marks packets between `k_min` and `k_max` with a probability up to `p_max`.
-    pub(crate) fn new(policy: Box<dyn BufferPolicy>, [k_min, k_max]: [f64; 2], p_max: f64) -> Self {
-        Self { policy, k_min, k_max, p_max, dropped: false }
+    pub(crate) fn new(policy: Box<dyn BufferPolicy>, [k_min, k_max]: [f64; 2], p_max: f64, of: Counted) -> Self {
+        Self { policy, k_min, k_max, p_max, of, dropped: false }
     }
 
     fn drops(&self, waiting: f64, rng: &mut Stream) -> bool {
@@ -45,7 +47,7 @@ impl BufferPolicy for NotCapable {
 
     //= rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        self.dropped = !buffer.capable && self.drops(buffer.occupancy.into(), rng);
+        self.dropped = !buffer.capable && self.drops(buffer.counted.into(), rng);
         reached!(DroppedInsteadOfMarked if self.dropped);
         !self.dropped && self.policy.admit_frame(buffer, vc, rng)
     }
@@ -55,6 +57,10 @@ impl BufferPolicy for NotCapable {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
+        if self.of != Counted::Port {
+            // Engines compare the answer with the cells of the port.
+            return None;
+        }
         self.policy.admits_up_to().and_then(|most| whole_cells(self.k_min).map(|k_min| most.min(k_min)))
     }
 
@@ -90,13 +96,29 @@ mod tests {
     #[test]
     fn above_the_marking_threshold_only_packets_that_are_ecn_capable_enter_the_queue() {
         let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
-        let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0);
+        let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, Counted::Port);
         assert_eq!(policy.admits_up_to(), Some(20));
         for (waiting, capable, enters) in [(20, false, true), (21, false, false), (21, true, true), (100, true, true)] {
             let per_vc = [waiting];
             let view = View { capable, ..view(100, &per_vc) };
             let admitted = policy.admit_frame(&view, Label::new(0), &mut Stream::new(1, "bench"));
             assert_eq!(admitted, enters, "{waiting} cells, {capable}");
+        }
+    }
+
+    //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+    #[test]
+    fn a_port_drops_by_the_same_count_of_cells_by_which_it_marks() {
+        for of in [Counted::Queue, Counted::Memory] {
+            let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
+            let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);
+            assert_eq!(policy.admits_up_to(), None, "the port must ask even if it is empty");
+            for (at_port, counted, enters) in [(0, 21, false), (100, 20, true)] {
+                let per_vc = [at_port];
+                let view = View { capable: false, counted, ..view(100, &per_vc) };
+                let admitted = policy.admit_frame(&view, Label::new(0), &mut Stream::new(1, "bench"));
+                assert_eq!(admitted, enters, "{at_port} cells at the port, {counted} counted");
+            }
         }
     }
 }

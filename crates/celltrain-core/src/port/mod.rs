@@ -121,6 +121,8 @@ pub enum PortEvent<'a> {
 pub(crate) struct Buffer {
     /// X.
     pub(crate) occupancy: u32,
+    /// Number of cells that a port which marks packets compares with its limits.
+    pub(crate) counted: u32,
     /// K.
     pub(crate) capacity: u32,
     /// `N_a`.
@@ -260,14 +262,15 @@ impl Port {
 
     /// Returns the buffer that the policy sees if the port shares no memory.
     pub(crate) fn buffer(&self) -> Buffer {
-        Buffer { occupancy: self.occupancy, capacity: self.capacity, active_vcs: self.active_vcs() }
+        let Self { occupancy, capacity, .. } = *self;
+        Buffer { occupancy, counted: occupancy, capacity, active_vcs: self.active_vcs() }
     }
 
     /// Lets the policy decide about the frame that starts with `cell`. Returns whether it may enter.
     pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
-        let Buffer { occupancy, capacity, active_vcs } = buffer;
+        let Buffer { occupancy, counted, capacity, active_vcs } = buffer;
         let (tagged, capable) = (cell.tagged(), cell.capable());
-        let view = View { occupancy, capacity, active_vcs, per_vc: &self.per_vc, tagged, capable, now };
+        let view = View { occupancy, counted, capacity, active_vcs, per_vc: &self.per_vc, tagged, capable, now };
         let admitted = self.admission.judge_frame(&view, cell.label());
         emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
         admitted

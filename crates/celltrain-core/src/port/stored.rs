@@ -95,7 +95,8 @@ impl Port {
     /// Returns the buffer that the policy sees for a packet of which `rest` cells follow the first one.
     pub(crate) fn buffer_with(&self, rest: u32) -> Buffer {
         let own = self.buffer();
-        Buffer { occupancy: own.occupancy.saturating_add(self.places()).saturating_add(rest), ..own }
+        let occupancy = own.occupancy.saturating_add(self.places()).saturating_add(rest);
+        Buffer { occupancy, counted: occupancy, ..own }
     }
 
     /// Asks the policy about a packet. It sees the packet's other `rest` cells as if they waited.

@@ -76,6 +76,11 @@ impl Marks {
         self.to_mark == ToMark::ReduceOrRest
     }
 
+    /// Returns whether a mark reduces the window by the share of marked segments.
+    pub(super) fn takes_share(self) -> bool {
+        self.to_mark == ToMark::Share
+    }
+
     /// Records whether the acknowledgement to be processed next reports a mark (ECE).
     pub(super) fn on_echo(&mut self, echoed: bool) {
         self.echoed = echoed;

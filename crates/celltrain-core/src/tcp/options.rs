@@ -113,7 +113,7 @@ pub struct TcpOptions {
     /// including cell headers. Default: not paced.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
-    #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
+    #[schemars(range(min = 1, max = 1_073_741_823), extend("x-expect" = "a number of segments (1 or more)"))]
     pub initial_window: u32,
     /// Reaction to marked packets (explicit congestion notification).
     pub ecn: Ecn,
@@ -752,7 +752,8 @@ impl TcpOptions {
 
 /// The doubling in BSD's `tcp_backoff` table ends at 64.
 pub(super) const MAX_DOUBLINGS: u32 = 6;
-const MAX_INITIAL_WINDOW: u32 = 1000;
+/// RFC 7323 (2.3): a window is below 2^30 bytes, and a segment has at least one.
+const MAX_INITIAL_WINDOW: u32 = (1 << 30) - 1;
 /// The largest IPv4 datagram, 65535 bytes, less both headers.
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.

@@ -68,6 +68,8 @@ pub struct Sender {
     slack: u32,
     /// Value of `snd_max` when congestion last reduced the windows.
     reduced_at: Option<u64>,
+    /// True if this reduction was by a share of marks, after which a loss in the same window still reduces the windows.
+    reduced_by_share: bool,
     /// Value of `snd_nxt` when the window was last full: acknowledgements of data before this offset may increase cwnd.
     filled_to: u64,
     pace: Option<Pace>,
@@ -222,6 +224,7 @@ impl Sender {
             //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
             slack: u32::from(options.behaviour().timer_expiry == TimerExpiry::AfterRto),
             reduced_at: None,
+            reduced_by_share: false,
             filled_to: 0,
             pace: None,
             sampling: options.rtt_sampling,
@@ -683,10 +686,12 @@ impl Sender {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), reduced, board }
     }
 
-    /// Returns whether congestion detected now concerns data for which the windows are already reduced. It then does
-    /// not lower ssthresh.
+    /// Returns whether a loss detected now concerns data for which the windows are already reduced. It then does not
+    /// lower ssthresh.
+    //= rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
     fn is_reduced(&self) -> bool {
         self.behaviour.repeated_congestion == RepeatedCongestion::OncePerWindow
+            && !self.reduced_by_share
             && self.reduced_at.is_some_and(|at| self.snd_una < at)
     }
 
@@ -780,8 +785,10 @@ impl Sender {
             if is_least && marks.rests() && !self.windows.closed() {
                 self.pending = Pending::Rest;
             }
+            let is_share = marks.takes_share();
             self.windows.on_mark(self.outstanding() + acked as f64 / f64::from(self.mss));
             self.note_reduction();
+            self.reduced_by_share = is_share;
         } else {
             reached!(MarkIgnoredInWindow if is_echoed);
         }
@@ -792,6 +799,7 @@ impl Sender {
     /// ssthresh again.
     fn note_reduction(&mut self) {
         self.reduced_at = Some(self.snd_max);
+        self.reduced_by_share = false;
         if let Some(marks) = &mut self.marks {
             marks.on_reduction();
         }

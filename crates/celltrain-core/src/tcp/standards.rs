@@ -6,7 +6,10 @@ use std::collections::{BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::congestion::formula::table::Table;
-use super::{Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart};
+use super::{
+    Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart,
+    UnusedWindow,
+};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
 
@@ -87,11 +90,17 @@ struct Observed {
     back: VecDeque<(u64, Ack, SackBlocks, bool)>,
     written: u64,
     max_flight: f64,
+    /// End of the data that had been sent when the window was last full.
+    filled_to: u64,
     initial_window: f64,
     congestion: Congestion,
     ssthresh: f64,
     /// End of the data that had been sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
+    /// True if a mark lowered ssthresh last, and not a loss.
+    lowered_by_mark: bool,
+    /// Fast retransmits and timeouts so far.
+    losses: u64,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
@@ -102,6 +111,8 @@ struct Observed {
     rests_until: u64,
     /// True if the run checks the standards.
     is_checked: bool,
+    /// True if the run has neither losses nor marks.
+    is_lossless: bool,
     /// Segments sent, with their times.
     sent: Vec<(u64, Segment)>,
     /// Ticks that are not counted yet, while the sender's clock sleeps.
@@ -120,15 +131,19 @@ impl Observed {
             back: VecDeque::new(),
             written: start * MSS,
             max_flight: 0.0,
+            filled_to: 0,
             initial_window: config.options().initial_window.into(),
             congestion: config.options().congestion,
             lowered_at: None,
+            lowered_by_mark: false,
+            losses: 0,
             timer: (0, 0, 0),
             timeouts: 0,
             resent: BTreeSet::new(),
             timed_out_to: 0,
             rests_until: 0,
             is_checked: true,
+            is_lossless: false,
             sent: Vec::new(),
             asleep: None,
         }
@@ -167,12 +182,17 @@ impl Observed {
                 self.forward.push_back(item);
             }
         }
+        let outstanding = (self.sender.sent() - self.sender.acknowledged()) / MSS;
+        if (outstanding + 1) as f64 > self.sender.window() {
+            self.filled_to = self.sender.sent();
+        }
         self.check(false)
     }
 
     //= test rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     //= test rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
     //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
+    //= test rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
     //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     fn check(&mut self, ticked: bool) -> Result<(), TestCaseError> {
@@ -182,6 +202,8 @@ impl Observed {
         let (una, max) = (self.sender.acknowledged(), self.sender.sent());
         let ssthresh = self.sender.ssthresh();
         let timeouts = self.sender.counters().timeouts;
+        let losses = self.sender.counters().fast_retransmits + timeouts;
+        let by_loss = losses > std::mem::replace(&mut self.losses, losses);
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
             // A formula's flight and cwnd may be as large as before.
@@ -195,8 +217,10 @@ impl Observed {
         }
         if ssthresh.to_bits() != self.ssthresh.to_bits() {
             let again = self.lowered_at.is_some_and(|end| una < end);
-            prop_assert!(!again || is_lost_again, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
-            self.lowered_at = Some(max);
+            let is_loss_after_mark = self.congestion == Congestion::Dctcp && by_loss && self.lowered_by_mark;
+            let is_allowed = !again || is_lost_again || is_loss_after_mark;
+            prop_assert!(is_allowed, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
+            (self.lowered_at, self.lowered_by_mark) = (Some(max), !by_loss);
         }
         self.ssthresh = ssthresh;
         self.max_flight = self.max_flight.max((max - una) as f64 / MSS as f64);
@@ -222,6 +246,18 @@ impl Observed {
         Ok(())
     }
 
+    /// Checks that the acknowledgement of data up to `una` has increased cwnd only if this data filled the window. Holds
+    /// without losses and marks.
+    fn check_growth(&mut self, (una, cwnd): (u64, f64)) -> Result<(), TestCaseError> {
+        let is_used = una < self.filled_to;
+        prop_assert!(
+            is_used || self.sender.cwnd() <= cwnd,
+            "cwnd grows from {cwnd} to {}, but the window was not full since byte {una}",
+            self.sender.cwnd()
+        );
+        Ok(())
+    }
+
     /// Runs for a time.
     fn run(&mut self, end: u64, fate: &mut impl FnMut() -> (bool, bool)) -> Result<(), TestCaseError> {
         self.send(fate)?;
@@ -240,9 +276,12 @@ impl Observed {
             while self.back.front().is_some_and(|first| first.0 <= self.now) {
                 let (_, ack, blocks, echo) = self.back.pop_front().expect("the queue is not empty");
                 self.wake();
-                let cwnd = self.sender.cwnd();
+                let (una, cwnd) = (self.sender.acknowledged(), self.sender.cwnd());
                 self.sender.on_echo(echo);
                 self.sender.on_ack(ack, &blocks, Time(self.now));
+                if self.is_lossless {
+                    self.check_growth((una, cwnd))?;
+                }
                 if self.sender.acknowledged() == self.sender.sent() && self.sender.timers()[0] > 0 {
                     prop_assert!(echo && cwnd < 2.0, "a sender with a cwnd of {cwnd} pauses without a congestion mark");
                     self.rests_until = self.now + u64::from(self.sender.rto()) * TICK;
@@ -303,6 +342,58 @@ proptest! {
                 observed.sender.write(0);
                 prop_assert_eq!(observed.sender.cwnd(), rests, "{}", name);
             }
+        }
+    }
+}
+
+/// Sends bursts of these numbers of segments without losses or marks. Returns an error if cwnd grows although the
+/// acknowledged data did not fill the window.
+fn send_bursts(config: &TcpConfig, bursts: &[u64]) -> Result<(), TestCaseError> {
+    let mut observed = Observed::new(config, 0);
+    observed.is_lossless = true;
+    for &burst in bursts {
+        observed.write(burst);
+        observed.run(observed.now + 700, &mut || (false, false))?;
+    }
+    observed.run(observed.now + 4_000, &mut || (false, false))?;
+    prop_assert_eq!(observed.receiver.delivered(), observed.written);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(25) })]
+
+    //= test rfc7661#3 "the window counts as used only if it limited what was sent"
+    //= test rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
+    #[test]
+    fn with_every_variant_and_control_cwnd_grows_only_on_acknowledgements_of_data_that_filled_the_window(
+        situation in situations(),
+        bursts in prop::collection::vec(1u64..40, 1..12),
+    ) {
+        for &name in TcpConfig::NAMES {
+            let config = TcpConfig::named(name, situation.options()).expect("the schema lists this name");
+            send_bursts(&config, &bursts)?;
+        }
+    }
+}
+
+/// A planted fault: the law of growth must find it with every variant and every control.
+#[test]
+fn the_law_of_growth_finds_a_cwnd_that_grows_while_the_application_limits_the_sender() {
+    for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {
+        for &name in TcpConfig::NAMES {
+            let found = [UnusedWindow::Hold, UnusedWindow::Grow].map(|unused_window| {
+                let options = TcpOptions {
+                    initial_window: 10,
+                    congestion,
+                    formula: (congestion == Congestion::Formula).then(|| Box::new(formula())),
+                    ecn: if congestion == Congestion::Dctcp { Ecn::On } else { Ecn::Off },
+                    unused_window: Some(unused_window),
+                    ..TcpOptions::default()
+                };
+                send_bursts(&TcpConfig::named(name, options).expect("the schema lists this name"), &[5, 5, 5]).is_err()
+            });
+            assert_eq!(found, [false, true], "{name}, {congestion:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use celltrain_core::engine::Engine;
 use celltrain_core::index::FlowIndex;
+use celltrain_core::marking::MarkingConfig;
 use celltrain_core::policy::{PolicyConfig, tail_drop};
 use celltrain_core::probe::Nothing;
 
@@ -167,4 +168,35 @@ fn settings_of_quic_change_the_packets_that_quic_sends() {
         slow_start > usual + 0.01 && window > usual + 0.03 && cubic <= usual,
         "{usual} {slow_start} {window} {cubic}"
     );
+}
+
+/// Returns the bytes that two connections receive in a second, their lost packets, and the largest queue in cells.
+fn two_connections(engine: Engine, marking: Option<MarkingConfig>) -> ([u64; 2], [u64; 2], u32) {
+    let trial = Trial::new(2).round_trip(Duration::from_millis(2)).buffer(2000).mss(1460);
+    let mut network = trial.duration(Duration::from_secs(1)).network();
+    network.links[network.bottleneck].marking = marking;
+    let hosted = [0, 1].map(|number| {
+        let flow = FlowIndex::new(number);
+        let stacks = Endpoint::pair(&network, flow)
+            .map(|end| Box::new(Quic::new(&Config::default(), end, Application::Bulk)) as Box<dyn Stack>);
+        HostedFlow { flow, stacks }
+    });
+    let hosts = Hosts::new(&network, hosted.into());
+    let result = engine.run_hosted(&network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| {}));
+    let result = result.expect("the stacks make no mistakes");
+    let flows = [0, 1].map(|number| &result.flows[FlowIndex::new(number)]);
+    let port = &result.ports[network.bottleneck];
+    (flows.map(|flow| flow.delivered_bytes), flows.map(|flow| flow.retransmitted_segments), port.max_queue_cells)
+}
+
+//= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+#[test]
+fn quic_reacts_to_marks_of_its_ecn_capable_packets_before_any_is_lost() {
+    let marking = Some(MarkingConfig::step(200.into()));
+    let marked = two_connections(Engine::Fast, marking.clone());
+    assert_eq!(marked, two_connections(Engine::Reference, marking));
+    let (_, lost, most) = two_connections(Engine::Fast, None);
+    assert!(lost.iter().sum::<u64>() > 0 && most > 1600, "{lost:?}, {most} cells");
+    assert_eq!(marked.1, [0, 0]);
+    assert!(marked.2 < most && marked.0.iter().sum::<u64>() > 10_000_000, "{marked:?}");
 }

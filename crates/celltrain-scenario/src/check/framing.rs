@@ -1,10 +1,14 @@
 //! Checks of packets that delimit themselves. Rules of AAL5 do not apply to such packets.
 
-use celltrain_core::aal5::{Aal5Options, Framing};
+use celltrain_core::aal5::{Aal5Options, CellFormat, Framing};
+use celltrain_core::network::Network;
 use celltrain_core::policy::{Overflow, PolicyConfig};
 use celltrain_core::switching::PacketAdmission;
+use celltrain_core::units::Bytes;
+use celltrain_core::wire::Wire;
 
 use crate::build::ResolvedScenario;
+use crate::fault::Warning;
 use crate::scenario::{PortConfig, Scenario};
 use crate::scope::Scope;
 
@@ -85,6 +89,31 @@ pub(super) fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let problem = format!("is not possible with merging VCs such as {}, which need AAL5", merge.name);
         refuse_key(scenario, root, &problem);
     }
+}
+
+/// Warns of cells that are longer than every packet, on links that carry whole cells: each packet then takes the time of a
+/// cell.
+pub(super) fn large_cells(network: &Network, warnings: &mut Vec<Warning>) {
+    let aal5 = &network.aal5;
+    let is_delimited = aal5.framing == Framing::Packets && aal5.cell != CellFormat::ATM;
+    let carries_cells = network.links.iter().any(|link| link.wire == Wire::Cells);
+    if !is_delimited || !carries_cells {
+        return;
+    }
+    let of_flows = network.flows.iter().map(|flow| match flow.traffic.packets().filter(|_| !flow.outside) {
+        Some(pattern) => aal5.packet_sdu(pattern.packet.bytes),
+        None => aal5.segment_sdu(flow.tcp.options().mss.bytes),
+    });
+    let of_requests = network.requests.groups.iter().map(|group| aal5.segment_sdu(group.tcp.options().mss.bytes));
+    let Some(longest) = of_flows.chain(of_requests).max().filter(|&longest| longest < aal5.cell.payload) else {
+        return;
+    };
+    let [size, longest] = [aal5.cell.size, longest].map(|bytes| Bytes { bytes });
+    let message = format!(
+        "cell.size = \"{size}\" is longer than every packet (at most {longest}), and links carry whole cells, so each packet \
+         takes the time of {size}; choose at most {longest}, or set wire = \"ethernet\" in [link.\"*\"]"
+    );
+    warnings.push(Warning { key: "cell.size".into(), message });
 }
 
 /// Refuses the key that makes packets delimit themselves.

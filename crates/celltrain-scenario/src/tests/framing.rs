@@ -256,8 +256,42 @@ fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
     let late = "delay = [{ vc = \"tcp1\", packets = [1], by = \"1ms\" }]\n";
     let named = text.replace("[link.\"*\"]\n", &format!("[link.\"sw->b\"]\n{late}"));
     ethernet(&named, "wire = \"ethernet\" cannot be combined with delay");
+    let headers = text.replace("size = \"250B\"", "size = \"250B\", payload = \"240B\"");
+    ethernet(&headers, "a cell has 250B, but only 240B of a packet; set cell.payload = \"250B\"");
+    ethernet(
+        &text.replace("\"250B\"", "\"53B\""),
+        "a cell has 53B, but only 48B of a packet; set cell.payload = \"53B\"",
+    );
     let lost = text.replace("wire", "lose = [{ vc = \"tcp1\", packets = [1] }]\nwire");
     ethernet(&lost, "lose needs the name of one link instead of a pattern");
     ethernet(&text.replace("link.\"*\"", "link.\"x*\""), "is not a link");
     ethernet(&text.replace("\"ethernet\"", "\"ethernot\""), "wire");
+}
+
+#[test]
+fn cells_longer_than_every_packet_on_links_of_cells_give_a_warning() {
+    let incast = |cell: &str, rest: &str| {
+        let text = format!(
+            "duration = \"5ms\"\ncell.size = \"{cell}\"\ntopology.star = {{ hosts = 5, link_rate = \"10Gbps\", link_delay = \"2us\" }}\n\
+             tcp.newreno.mss = \"1460B\"\nport.default = {{ buffer = 100, policy.tail_drop = {{}} }}\n{rest}"
+        );
+        let reading = read(&text);
+        assert_eq!(reading.faults, []);
+        reading
+            .warnings
+            .iter()
+            .filter(|warning| warning.key == "cell.size")
+            .map(|found| found.message.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        incast("9kB", ""),
+        [
+            "cell.size = \"9kB\" is longer than every packet (at most 1.5kB), and links carry whole cells, so each packet takes the \
+          time of 9kB; choose at most 1.5kB, or set wire = \"ethernet\" in [link.\"*\"]"
+        ]
+    );
+    assert_eq!(incast("9kB", "link.\"*\".wire = \"ethernet\"\n"), [""; 0]);
+    assert_eq!(incast("1500B", ""), [""; 0]);
+    assert_eq!(incast("53B", ""), [""; 0]);
 }

@@ -188,3 +188,24 @@ fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
     assert_eq!(warnings("stack.smoltcp = {}\ntcp.reno = {}"), ["tcp.reno has no effect: stack.smoltcp replaces it"]);
     assert_eq!(warnings("stack.smoltcp = {}\ntcp.vanilla.tick_phase = 'random'").len(), 1);
 }
+
+//= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+#[test]
+fn a_port_that_only_drops_packets_of_a_stack_without_ecn_causes_a_warning_and_quic_causes_none() {
+    let marks = "[port.default.marking]\nk_min = 100\n";
+    let warnings = |text: &str| -> Vec<String> {
+        let text = format!(
+            "duration = '1s'\n{text}[topology.n_source]\nsources = 3\nlink_delay = '5us'\n[port.default]\nbuffer = \
+             2000\npolicy.epd = {{}}\n{marks}"
+        );
+        let reading = read(&text);
+        assert_eq!(reading.faults, []);
+        let about = |warning: &crate::fault::Warning| warning.key.ends_with("marking");
+        reading.warnings.into_iter().filter(about).map(|warning| warning.message).collect()
+    };
+    let expected = "port.default.marking drops packets above k_min instead of marking them, because stack.smoltcp does \
+                    not use ECN; leave port.default.marking out";
+    assert_eq!(warnings("[stack.smoltcp]\n"), [expected]);
+    assert_eq!(warnings("[stack.quic]\n"), [""; 0]);
+    assert_eq!(warnings("[stack.smoltcp]\n[flow.tcp2.stack.quic]\n"), [""; 0]);
+}

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use celltrain_core::coverage;
 use proptest::prelude::*;
 
-use super::trials::{Drawn, FOLDER, TRIALS, Trial};
+use super::packets;
+use super::trials::{Drawn, FOLDER, TRIALS, Trial, drawn};
 
 /// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines
 /// differ on any network, or if some situation is never reached. With `CELLTRAIN_BLESS=1`, writes the archive.
@@ -26,7 +27,9 @@ fn campaign() {
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = run(&archive().chain(plan(count, seed)).collect::<Vec<_>>());
     std::panic::set_hook(hook);
-    let reached = outcome.unwrap_or_else(|difference| panic!("{difference}"));
+    let Outcome { reached, kinds } = outcome.unwrap_or_else(|difference| panic!("{difference}"));
+    println!("networks  framing");
+    kinds.iter().for_each(|(kind, networks)| println!("{networks:>8}  {kind}"));
     println!("{:>9} {:>12}  situation", "networks", "times");
     for (name, times) in coverage::counts() {
         println!("{:>9} {times:>12}  {name}", reached.get(name).map_or(0, |reached| reached.networks));
@@ -131,23 +134,35 @@ impl Reached {
     }
 }
 
-/// Runs all networks on all processors. Returns the networks that reach each situation.
-fn run(cases: &[Case]) -> Result<BTreeMap<&'static str, Reached>, String> {
+/// What a campaign found.
+#[derive(Default)]
+struct Outcome {
+    /// The networks that reach each situation.
+    reached: BTreeMap<&'static str, Reached>,
+    /// Number of networks of each kind of framing.
+    kinds: BTreeMap<&'static str, u64>,
+}
+
+/// Runs all networks on all processors.
+fn run(cases: &[Case]) -> Result<Outcome, String> {
     let (next, found) = (Mutex::new(cases.iter()), AtomicBool::new(false));
     let worker = || {
         let networks: BTreeMap<&str, BoxedStrategy<Drawn>> =
             TRIALS.iter().map(|trial| (trial.name, trial.networks())).collect();
-        let mut all: BTreeMap<&'static str, Reached> = BTreeMap::new();
+        let mut all = Outcome::default();
         while !found.load(Ordering::Relaxed) {
             let Some(&case) = next.lock().unwrap().next() else { break };
             let (trial, seed) = case;
+            for kind in packets::kinds(&drawn(&networks[trial.name], seed).network()) {
+                *all.kinds.entry(kind).or_default() += 1;
+            }
             coverage::take_reached_here();
             let start = Instant::now();
             let differs = !trial.agrees(&networks[trial.name], seed);
             let took = start.elapsed();
             let reached: BTreeSet<_> = coverage::take_reached_here().into_iter().collect();
             for name in &reached {
-                all.entry(name).or_default().add([Example { case, took, reached: reached.clone() }], 1);
+                all.reached.entry(name).or_default().add([Example { case, took, reached: reached.clone() }], 1);
             }
             if differs && !found.swap(true, Ordering::Relaxed) {
                 return (all, trial.run(&networks[trial.name], seed));
@@ -160,11 +175,14 @@ fn run(cases: &[Case]) -> Result<BTreeMap<&'static str, Reached>, String> {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().map(|worker| worker.join().expect("worker threads do not panic")).collect::<Vec<_>>()
     });
-    let mut sum: BTreeMap<&'static str, Reached> = BTreeMap::new();
-    for (reached, outcome) in workers {
+    let mut sum = Outcome::default();
+    for (Outcome { reached, kinds }, outcome) in workers {
         outcome?;
         for (name, Reached { networks, fastest }) in reached {
-            sum.entry(name).or_default().add(fastest, networks);
+            sum.reached.entry(name).or_default().add(fastest, networks);
+        }
+        for (kind, networks) in kinds {
+            *sum.kinds.entry(kind).or_default() += networks;
         }
     }
     Ok(sum)

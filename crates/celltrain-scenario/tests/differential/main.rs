@@ -143,6 +143,20 @@ fn random_networks_include_all_kinds_of_packet_delays() {
     are_drawn(late::KINDS, &trials, |network| late::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
 }
 
+#[test]
+fn random_networks_include_all_kinds_of_framing() {
+    let trials = [
+        "both_engines_agree_where_packets_delimit_themselves",
+        "a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell_in_a_memory",
+        "both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports",
+        "both_engines_agree_where_packets_wait_in_memories_and_requests_open",
+    ];
+    are_drawn(packets::KINDS, &trials, |network| {
+        let kinds = packets::kinds(network).into_iter().filter(|kind| packets::KINDS.contains(kind));
+        kinds.map(|kind| (kind, 1)).collect()
+    });
+}
+
 /// Checks that each kind occurs in a twentieth of 100 networks of trials, or of 200 in the nightly job.
 fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&'static str, u64)>) {
     let mut drawn: BTreeMap<&str, u64> = kinds.iter().map(|&kind| (kind, 0)).collect();

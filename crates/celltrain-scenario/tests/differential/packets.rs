@@ -1,24 +1,89 @@
 //! Drawn networks whose packets delimit themselves.
 
-use celltrain_core::aal5::Framing;
+use celltrain_core::aal5::{CellFormat, Framing};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::Engine;
+use celltrain_core::memory::Pauses;
 use celltrain_core::network::{Link, Network, NodeKind};
-use celltrain_core::policy::Overflow;
+use celltrain_core::policy::{Overflow, PolicyConfig, tail_drop};
 use celltrain_core::rng::Stream;
 use celltrain_core::switching::{PacketAdmission, Switching};
 use celltrain_core::wire::Wire;
-use celltrain_scenario::{build, read_toml};
+use celltrain_scenario::topology::Topology;
+use celltrain_scenario::{Scenario, build, read_toml};
+use proptest::prelude::*;
 
 use super::compare::compare;
-use super::{losses, marks, memories, requests};
+use super::{draw, losses, marks, memories, requests};
 
-/// Makes the packets of a network delimit themselves, unless the network needs AAL5. Returns whether they now do.
+/// Kinds of networks, by their framing.
+pub(crate) const KINDS: &[&str] = &[
+    "AAL5", "packets", "admission at the start", "admission if it fits", "admission at the end", "cut-through",
+    "larger cells", "Ethernet on all links", "Ethernet on some links", "Ethernet at a memory",
+    "Ethernet that loses cells", "delays measured on Ethernet",
+];
+
+/// Returns the kinds of a network, and whether its links pause, for which both engines are the reference engine.
+pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
+    if network.aal5.framing == Framing::Aal5 {
+        return vec!["AAL5"];
+    }
+    let is_ethernet = |link: &Link| link.wire == Wire::Ethernet;
+    let (frames, all) = (network.links.iter().filter(|link| is_ethernet(link)).count(), network.links.len());
+    let mut ports = network.memories.iter().flat_map(|memory| &memory.ports);
+    let kinds = [
+        (true, "packets"),
+        (network.switching.cut_through, "cut-through"),
+        (network.aal5.cell != CellFormat::ATM, "larger cells"),
+        (frames > 0 && frames == all, "Ethernet on all links"),
+        (frames > 0 && frames < all, "Ethernet on some links"),
+        (ports.any(|&port| is_ethernet(&network.links[port])), "Ethernet at a memory"),
+        (network.links.iter().any(|link| is_ethernet(link) && !link.losses.is_empty()), "Ethernet that loses cells"),
+        (frames > 0 && network.delays != DelayChoice::None, "delays measured on Ethernet"),
+        (network.memories.iter().any(|memory| memory.pauses == Pauses::Links), "links that pause"),
+    ];
+    let admission = match network.switching.admission {
+        PacketAdmission::Start => "admission at the start",
+        PacketAdmission::Fits => "admission if it fits",
+        PacketAdmission::End => "admission at the end",
+    };
+    let admission = (!network.switching.cut_through, admission);
+    kinds.into_iter().chain([admission]).filter_map(|(has, kind)| has.then_some(kind)).collect()
+}
+
+/// Draws networks that seldom need AAL5.
+pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
+    draw::any_network().prop_map(without_services_of_atm).boxed()
+}
+
+/// Draws networks with crowded ports that seldom need AAL5.
+pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
+    draw::crowded().prop_map(without_services_of_atm).boxed()
+}
+
+/// Removes contracts, controlled rates and merging VCs from a scenario.
+fn without_services_of_atm(mut scenario: Scenario) -> Scenario {
+    for vc in scenario.vc.values_mut() {
+        (vc.abr, vc.gfr) = (None, None);
+    }
+    if let Topology::Network(network) = &mut scenario.topology {
+        network.flows.iter_mut().for_each(|flow| flow.vc = None);
+    }
+    scenario
+}
+
+/// Makes the packets of a network delimit themselves, unless the network needs AAL5. Ports that push out cells from the front
+/// refuse arriving cells instead. Returns whether packets now delimit themselves.
 pub(crate) fn delimit(network: &mut Network) -> bool {
+    let pushes_out = |link: &&mut Link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
+    network
+        .links
+        .iter_mut()
+        .filter(pushes_out)
+        .for_each(|link| link.policy = PolicyConfig::TailDrop(tail_drop::Config {}));
     let needs_aal5 = !network.merges.is_empty()
         || network.vcs.iter().any(|vc| vc.abr.is_some() || vc.contract.is_some())
-        || network.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice)
-        || network.links.iter().any(|link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront);
+        || network.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice);
     if !needs_aal5 {
         network.aal5.framing = Framing::Packets;
     }
@@ -39,16 +104,34 @@ pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Makes packets delimit themselves if possible, and links lose cells. Some networks carry Ethernet frames.
+/// Makes packets delimit themselves if possible, and links lose cells.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
-    let delimits = delimit(network);
+    delimit(network);
     switch(network, rng);
     losses::add(network, rng);
-    // Without a draw from the stream, the other networks stay the same.
-    if delimits && network.seed % 16 == 3 {
-        for link in network.links.iter_mut().filter(|link| link.late.is_empty()) {
-            link.wire = Wire::Ethernet;
-        }
+    carry_frames(network);
+}
+
+/// Selects the size of cells if packets delimit themselves, and makes every link, or every other link, of half of the networks
+/// carry Ethernet frames, with measured delays in half of these. The network's seed selects all this: without a draw from the stream, the rest stays the same.
+fn carry_frames(network: &mut Network) {
+    if network.aal5.framing != Framing::Packets {
+        return;
+    }
+    network.aal5.cell = match network.seed / 4 % 3 {
+        0 => CellFormat::ATM,
+        1 => CellFormat::of_memory(64),
+        _ => CellFormat::of_memory(250),
+    };
+    if network.seed % 4 > 1 {
+        return;
+    }
+    if network.seed / 12 % 2 == 0 {
+        network.delays = DelayChoice::All;
+    }
+    let every = if network.seed % 4 == 0 { 1 } else { 2 };
+    for link in network.links.iter_mut().step_by(every).filter(|link| link.late.is_empty()) {
+        link.wire = Wire::Ethernet;
     }
 }
 
@@ -66,6 +149,7 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
     delimit(network);
     switch(network, rng);
     network.delays = [DelayChoice::None, DelayChoice::All][rng.below(2) as usize];
+    carry_frames(network);
 }
 
 /// Cells inside packets only change counts here, except with `"fits"`.

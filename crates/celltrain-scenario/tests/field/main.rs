@@ -162,6 +162,18 @@ fn packets_without_ecn_are_dropped_above_the_threshold_that_marks_packets_with_e
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
 }
 
+//= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+#[test]
+fn packets_without_tcp_are_dropped_above_the_marking_threshold() {
+    let (others, after) = include_str!("dctcp-coexistence.toml").split_once("[flow.tcp2.tcp.sack]").unwrap();
+    let (_, after) = after.split_once("[cell]").unwrap();
+    let traffic = "[flow.tcp2.traffic.constant_rate]\nrate = \"800Mbps\"\npacket = \"1460B\"\n[cell]";
+    let (_, result, _) = run(&format!("{others}{traffic}{after}"));
+    let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    assert!(result.cells.discarded > 0 && goodput[0] > 300.0, "{goodput:?}");
+    assert!(goodput[1] < 700.0, "{goodput:?}");
+}
+
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 #[test]
 fn acknowledgements_of_dctcp_are_dropped_in_a_queue_above_k_unless_the_papers_rules_make_them_ecn_capable() {

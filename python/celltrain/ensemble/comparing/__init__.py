@@ -41,7 +41,7 @@ from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel
 from celltrain.model.network import tcp_summary
-from celltrain.model.overrides import is_tcp, plain, resolved
+from celltrain.model.overrides import is_tcp, plain, resolved, told_apart
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
 from celltrain.running import Rows, RunRecord, Worker, worker_of
@@ -376,6 +376,7 @@ def _axis(name: str, given: Any) -> Any:
     if not any(isinstance(value, Mapping) for value in values):
         return values
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
+    labels = told_apart(labels, values, listed)
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError.of_option("vary", again, f"appears twice among the values of {name}; delete one")
     # Keep the text of a TCP as it is, because its table depends on the scenario.

@@ -274,6 +274,7 @@ class Moved:
         second: Means in the second store.
         differences: Second mean minus the first.
         paired: True if the point's difference is paired by seed; otherwise the interval is Welch's.
+        bounds: By store: True for means that are only lower bounds.
     """
 
     measure: Measured
@@ -281,6 +282,7 @@ class Moved:
     second: Means
     differences: Intervals
     paired: NDArray[np.bool_]
+    bounds: NDArray[np.bool_]
 
     @property
     def interval(self) -> NDArray[np.str_]:
@@ -355,12 +357,13 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
     measures = [measure.name for measure in second.measures]
     order = [measures.index(measure.name) for measure in first.measures]
     point, values = _aligned([(first, both, list(range(len(order)))), (second, other, order)])
+    bounds = np.stack([first.bounds[both], second.bounds[other][:, order]]) > 0
     return Comparison(
         first=names[0],
         second=names[1],
         data=first,
         points=both,
-        measures=tuple(_moved(one, point, values[..., i], len(both)) for i, one in enumerate(first.measures)),
+        measures=tuple(_moved(one, point, values[..., i], bounds[..., i]) for i, one in enumerate(first.measures)),
         only_first=tuple(first.named(place) for place, key in enumerate(keys) if key not in places),
         only_second=tuple(second.named(place) for place, key in enumerate(others) if key not in known),
     )
@@ -390,15 +393,18 @@ def _aligned(
     return runs // max(len(different), 1), made
 
 
-def _moved(measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Moved:
-    """Returns the change of a measure, from its values by store and run."""
+def _moved(
+    measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], bounds: NDArray[np.bool_]
+) -> Moved:
+    """Returns the change of a measure, from its values by store and run, and lower bounds by store and point."""
+    count = bounds.shape[1]
     first, second, by_pair = (statistics.means(point, own, count) for own in (*values, values[1] - values[0]))
     # A point is paired if both stores have results for exactly the same seeds at this point.
     paired = (by_pair.n == first.n) & (by_pair.n == second.n) & (by_pair.n > 0)
     welch = statistics.welch(first, second)
     mean, half = (np.where(paired, getattr(by_pair, end), getattr(welch, end)) for end in ("mean", "half"))
     differences = Intervals(mean=mean, half=half)
-    return Moved(measure=measure, first=first, second=second, differences=differences, paired=paired)
+    return Moved(measure=measure, first=first, second=second, differences=differences, paired=paired, bounds=bounds)
 
 
 def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[Fault]:

@@ -87,7 +87,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     caption = (
         "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
         f"other{' of its configuration' if by is not None else ''} beats in both measures.{of_each}{some}"
-        f"{'' if np.isnan(x.half).all() else f' Grey bars: the 95 % intervals of {whose}.'}"
+        f"{'' if np.isnan(x.half).all() else f' Grey bars: the 95 % intervals of {whose}.'}{_arrows(x.bounds, y.bounds)}"
     )
     across, up = (words.called(data.measures[i], unit=False) for i in trade.measures)
     return Drawing(name="front", title=f"{up} against {across}", caption=caption, figure=figure, look=look)
@@ -142,8 +142,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     what = "The mean over the seeds" if against is None else "The mean difference between runs with the same seed"
     title = f"{words.called(about, unit=False)}{title} over {layout.over.worded}"
-    arrows = f" {ARROWS[0].upper()}{ARROWS[1:]}." if is_bound.any() else ""
-    caption = f"{what}, with its 95 % interval.{rest}{arrows}"
+    caption = f"{what}, with its 95 % interval.{rest}{_arrows(is_bound)}"
     return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
@@ -224,12 +223,16 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
     for moved in compared.measures:
         label, limits = words.called(moved.measure), bounds(moved.measure.name)
         one, other = (
-            Coordinate(label=f"{label}\n{store}", mean=of.mean, half=of.half, limits=limits)
-            for store, of in ((compared.first, moved.first), (compared.second, moved.second))
+            Coordinate(label=f"{label}\n{store}", mean=of.mean, half=of.half, limits=limits, bounds=lower)
+            for store, of, lower in (
+                (compared.first, moved.first, moved.bounds[0]),
+                (compared.second, moved.second, moved.bounds[1]),
+            )
         )
         pairs.append((one, other, moved.differences.beyond))
     figure = points.agreement(pairs, look, ("within the spread", "beyond it"))
-    caption = "On the line, both stores agree. Bars: the 95 % intervals of the means."
+    arrows = _arrows(*(moved.bounds for moved in compared.measures))
+    caption = f"On the line, both stores agree. Bars: the 95 % intervals of the means.{arrows}"
     return Drawing(
         name="comparison", title="All points that both stores contain", caption=caption, figure=figure, look=look
     )
@@ -268,8 +271,15 @@ def _scale(axis: Axis) -> Scale:
 
 
 def _coordinate(data: Data, measure: int) -> Coordinate:
-    about, means = data.measures[measure], data.means[measure]
-    return Coordinate(label=words.called(about), mean=means.mean, half=means.half, limits=bounds(about.name))
+    about, means, lower = data.measures[measure], data.means[measure], data.bounds[:, measure] > 0
+    return Coordinate(
+        label=words.called(about), mean=means.mean, half=means.half, limits=bounds(about.name), bounds=lower
+    )
+
+
+def _arrows(*bounds: NDArray[np.bool_] | None) -> str:
+    """Explains the arrows of a figure at the end of its caption, if any of its means is a lower bound."""
+    return f" {ARROWS[0].upper()}{ARROWS[1:]}." if any(one is not None and one.any() for one in bounds) else ""
 
 
 def _averaged_over(data: Data, used: Sequence[Axis | None]) -> str:

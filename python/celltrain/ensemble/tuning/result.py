@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MARGIN = 0.12
 #: Markers for references, because a style may have too few colours.
 MARKS = "D^vsPX"
+#: Length of the arrow at a trial that is a lower bound, in points (1/72 inch).
+SHORT = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +67,19 @@ class Tried:
         parameters: Values by name.
         means: Means of the objectives; None if the trial failed.
         error: The reason why the trial failed, or None.
+        censored: For each objective, whether its mean is a lower bound, because some of the values are.
     """
 
     generation: int
     parameters: dict[str, float]
     means: tuple[float, float] | None
     error: str | None
+    censored: tuple[bool, bool] = (False, False)
+
+    def text(self, objective: int) -> str:
+        """Formats the mean of an objective."""
+        text = words.figure((self.means or (math.nan, math.nan))[objective])
+        return words.at_least(text) if self.censored[objective] else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +148,11 @@ class Searched:
         """True if an estimate is only a lower bound."""
         every = [*(one.estimates or () for one in self.confirmed), *(one.estimates for one in self.left)]
         return any(estimate.censored for estimates in every for estimate in estimates)
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if an estimate or the mean of a trial is only a lower bound."""
+        return self.is_bound or any(any(trial.censored) for trial in self.trials)
 
     def of_bounds(self, gain: Left, objective: int, difference: str) -> str:
         """Marks the formatted difference of a setting and a reference if one of them is a lower bound."""
@@ -296,7 +310,7 @@ class Tuned(Carded, Answer):
 
 def _of_estimate(table: dict[str, Any]) -> dict[str, Any]:
     """Removes `censored` where it is false, as answers name only lower bounds."""
-    return {key: value for key, value in table.items() if key != "censored" or value}
+    return {key: value for key, value in table.items() if key != "censored" or value not in (False, [False, False])}
 
 
 def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
@@ -318,25 +332,32 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
         f"run again with {fresh} fresh seeds, with 95 % intervals; the line joins the settings that no other beats. "
         "Trials far below are outside the panels."
     )
+    if any(one.has_bounds for one in searches):
+        caption += f" {canvas.ARROWS[0].upper()}{canvas.ARROWS[1:]}."
     name = " and ".join(one["measure"] for one in about)
     return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
 def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
-    tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
+    done = [trial for trial in searched.trials if trial.means is not None]
+    tried = np.array([trial.means for trial in done]).reshape(-1, 2)
     style: dict[str, Any] = {"s": 12, "color": canvas.PALE, "linewidths": 0, "zorder": 1}
     axes.scatter(*tried.T, label="trials", rasterized=len(tried) > canvas.MOST_MARKS, **style)
+    lower = np.array([trial.censored for trial in done], np.bool_).reshape(-1, 2)
+    _arrows(axes, tried, lower, canvas.PALE, length=SHORT, clip=True)
     known = [one for one in searched.confirmed if one.estimates is not None]
     mean = np.array([[one.mean for one in each.estimates or ()] for each in known]).reshape(-1, 2)
     half = np.array([[one.half for one in each.estimates or ()] for each in known]).reshape(-1, 2)
     barred = [canvas.bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)]
     ends = np.stack(barred, axis=-1)
+    bounded = np.array([[one.censored for one in each.estimates or ()] for each in known], np.bool_).reshape(-1, 2)
 
     def draw(wanted: Sequence[bool], **style: Any) -> None:
         own = np.flatnonzero(wanted)
         if len(own):
             x, y = mean[own].T
             axes.errorbar(x, y, xerr=ends[:, own, 0], yerr=ends[:, own, 1], elinewidth=0.8, linewidth=0, **style)
+            _arrows(axes, mean[own], bounded[own], style["color"])
 
     chosen = [one.chosen for one in known]
     draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
@@ -348,9 +369,18 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     for place, label in enumerate(references):
         mark = {"color": colour_of(1 + place % 6), "fmt": MARKS[place % len(MARKS)], "markersize": 6}
         draw([one.label == label for one in known], zorder=4, label=canvas.legible(label), **mark)
+    if lower.any() or bounded.any():
+        canvas.bounds_entry(axes)
     _zoom(axes, np.concatenate([mean - ends[0], mean + ends[1]]), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)
+
+
+def _arrows(axes: Axes, means: NDArray[np.float64], bounds: NDArray[np.bool_], colour: str, **style: Any) -> None:
+    """Draws arrows at means that are lower bounds, along the axis of each objective."""
+    x, y = means.T
+    canvas.lower_bounds(axes, x, y, bounds[:, 0], colour, along="x", **style)
+    canvas.lower_bounds(axes, x, y, bounds[:, 1], colour, along="y", **style)
 
 
 def _zoom(axes: Axes, confirmed: NDArray[np.float64], tried: NDArray[np.float64]) -> None:

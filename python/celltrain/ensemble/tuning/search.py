@@ -133,12 +133,16 @@ class Runs:
         found = estimated(self.values(setting, seeds))
         if found is None:
             return None
+        first, second = (
+            replace(one, censored=censored) for one, censored in zip(found, self.bounds(setting, seeds), strict=True)
+        )
+        return first, second
+
+    def bounds(self, setting: Setting, seeds: Seeds) -> tuple[bool, bool]:
+        """Returns for each objective whether some of the values are lower bounds."""
         own = self._bounds.get(self.text(setting)[0], {})
         bounded = set().union(*(own.get(seed, set()) for seed in _numbers(seeds)))
-        first, second = (
-            replace(one, censored=about.measure in bounded)
-            for one, about in zip(found, self._plan.objectives, strict=True)
-        )
+        first, second = (about.measure in bounded for about in self._plan.objectives)
         return first, second
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
@@ -382,6 +386,7 @@ class Search:
                 parameters=plan.named(trial.numbers),
                 means=trial.values,
                 error=None if trial.values is not None else runs.error((configuration, trial.numbers)),
+                censored=runs.bounds((configuration, trial.numbers), plan.search),
             )
             for trial in self._histories[configuration]
         ]

@@ -118,8 +118,8 @@ impl<'a> Engine<'a> {
     ) -> Result<(), Interrupted> {
         let vc = frame.vc;
         self.fabric.end_systems.inject(frame, now, &mut self.departures);
-        if let Some(exit) = self.exits[vc] {
-            self.nics[exit.nic].begin_phase(now, Phase::Timers);
+        if let Role::Host(nic) = self.fabric.plan.roles[self.network.vcs[vc].path[0]] {
+            self.nics[nic].begin_phase_in_any(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
         // If the host takes time to process the frame, a tick must be scheduled.
@@ -172,7 +172,7 @@ impl<'a> Engine<'a> {
             update_waiting(
                 &self.fabric.plan,
                 &mut self.ports,
-                HeldBack { link, run, first_start: start, period: Span(1) },
+                HeldBack { link, run, first_start: start, period: Span(1), lead: Span(0) },
                 before,
             );
         }
@@ -198,7 +198,7 @@ impl<'a> Engine<'a> {
 
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
-        let HeldBack { link, mut run, first_start, period } = held;
+        let HeldBack { link, mut run, first_start, period, .. } = held;
         // Cells behind the losses of a link have already been policed.
         let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
         if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
@@ -208,6 +208,10 @@ impl<'a> Engine<'a> {
         let (mut downstream, ..) = self.downstream();
         let Fabric { late, plan, .. } = &mut *downstream.fabric;
         late.forget(&held, plan, before);
+        if downstream.fabric.is_on_ethernet(link) {
+            downstream.go_on_ethernet(link, run, first_start);
+            return;
+        }
         if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {
             downstream.join(onward);
         }

@@ -62,10 +62,12 @@ impl ContendedPort {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
                 if port.fifo.stores() {
                     port.work_whole(until, batch, downstream);
+                } else if downstream.fabric.delays.is_some() {
+                    port.work_measuring(until, batch, downstream);
                 } else if port.fifo.delimits() {
-                    port.work::<true>(until, batch, downstream);
+                    port.work::<true, false>(until, batch, downstream);
                 } else {
-                    port.work::<false>(until, batch, downstream);
+                    port.work::<false, false>(until, batch, downstream);
                 }
                 (until, port.fifo.free_at, port.ingress.next_to_matter, None)
             }
@@ -228,9 +230,10 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, `MEASURES` whether delays are
+    /// measured.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool>(
+    pub(super) fn work<const DELIMITS: bool, const MEASURES: bool>(
         &mut self,
         until: Time,
         batch: &mut Batch,
@@ -243,10 +246,23 @@ impl StreamPort {
                 fifo.delimit(cell);
             }
             if let Some(start) = fifo.enter(now, cell) {
+                if MEASURES && cell.last_cell() {
+                    egress.to_hosts.record_entry(cell, now, start, downstream.fabric);
+                }
                 egress.send(cell, start, downstream);
             }
         });
         fifo.forget(until);
+    }
+
+    /// Settles everything before `until`, and records the delays of packets.
+    #[inline(never)]
+    fn work_measuring(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+        if self.fifo.delimits() {
+            self.work::<true, true>(until, batch, downstream);
+        } else {
+            self.work::<false, true>(until, batch, downstream);
+        }
     }
 
     /// Settles everything before `until`, at a port that stores packets whole.

@@ -1,13 +1,17 @@
-//! Delays of packets at ports. A packet is recorded once per stage, for all ports of the stage.
+//! Delays of packets at ports. A packet is recorded once per stage, for all ports of the stage: when its last cell leaves
+//! the port, or when that cell enters a first-in first-out port of single cells, where its start is already known.
+
+use std::collections::BTreeMap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::arrivals::Arrivals;
 use super::late::HeldBack;
-use super::plan::{Passed, Plan, Role, Stage, StageEnd, StageIndex};
+use super::plan::{Passed, Plan, PortIndex, Role, Stage, StageEnd, StageIndex};
 use crate::cell::{FrameNumber, Run};
 use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
-use crate::index::{Label, LinkIndex};
-use crate::network::{Network, Next, Routing};
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::{Network, Next, Routing, Vc};
 use crate::rate_control::RateControl;
 use crate::units::{Clock, Span, Time};
 
@@ -32,6 +36,10 @@ pub(super) struct StageDelays {
 struct VcInStage {
     /// The transparent ports of the stage.
     passes: Vec<Passed>,
+    /// The packets at [`Place::Port`].
+    arrivals: Arrivals,
+    /// The packets at other places. At a host, only those whose cells are held back; at a first-in first-out port, only
+    /// those that may start after the horizon.
     waiting: Waiting,
     place: Place,
     /// The latest packet at a shaped port, not counted yet because the port may take back its last cell.
@@ -62,19 +70,26 @@ enum Place {
     Host,
     /// A shaped port, which may take back the last cell of a packet.
     Shaped,
+    /// A port at which the packets of the VC arrive and leave in the order of their numbers.
     Port,
+    /// A port at which packets with other numbers can overtake: VCs have merged, or links delay packets.
+    Mixed,
+    /// A first-in first-out port that counts its packets when they enter: [`StageDelays::on_entry`].
+    Fifo,
     /// The end of a link with losses, where no cells wait.
     BehindLosses,
 }
 
 impl StageDelays {
-    /// Creates the state at the start of a run, if the delays at ports are measured.
+    /// Creates the state at the start of a run, if the delays at ports are measured. `counts_entries` returns whether a
+    /// contended port reports its packets when they enter.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
         plan: &Plan,
         rate_control: &RateControl,
         clock: Clock,
+        counts_entries: impl Fn(PortIndex) -> bool,
     ) -> Option<Self> {
         if !network.delays.at_ports() {
             return None;
@@ -90,12 +105,21 @@ impl StageDelays {
             PortQueues::find(network, routing, rate_control).into_iter().map(numbered).collect();
         let stages =
             plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
+        let delays_packets = network.links.iter().any(|link| !link.late.is_empty());
+        let has_merged = |vc: VcIndex, link: LinkIndex| {
+            let Vc { merge, path, .. } = &network.vcs[vc];
+            let at = merge.map(|merge| network.merges[merge].at);
+            at.is_some_and(|at| path.iter().take_while(|&&before| before != at).chain([&at]).all(|&own| own != link))
+        };
         let stage = |(start, label): (LinkIndex, Label)| {
             let first = plan.link_of(start);
+            let vc = routing.vcs[first][label];
             let place = match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
                 Some(Role::Shaped(_)) => Place::Shaped,
+                Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
+                Some(_) if delays_packets || has_merged(vc, first) => Place::Mixed,
                 Some(_) => Place::Port,
             };
             let Stage { lead, end, .. } = plan.stages[start][label];
@@ -103,20 +127,25 @@ impl StageDelays {
             let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
             let next = match (end, routing.next[link][at]) {
                 (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
-                    plan.stages[link][label].number
+                    let counts_entry = matches!(plan.roles[link], Role::Contended(port) if counts_entries(port));
+                    if counts_entry { NOWHERE } else { plan.stages[link][label].number }
                 }
                 (StageEnd::Shaped { .. }, Next::Port { link, label }) => plan.stages[link][label].number,
                 _ => NOWHERE,
             };
             let to_last = last.map_or(0, |last| last.lead.0);
             let passing = match place {
-                Place::Host | Place::Port => window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead),
+                Place::Host | Place::Port | Place::Mixed | Place::Fifo => {
+                    window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
+                }
                 Place::Shaped | Place::BehindLosses => Window::EMPTY,
             };
             let (queues, tracker) = &queues[first];
             let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
+            let bits = if network.vcs[vc].merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
             VcInStage {
                 passes: plan.passed[start][label].clone(),
+                arrivals: Arrivals::new(u32::MAX >> (u32::BITS - bits)),
                 waiting,
                 place,
                 latest: None,
@@ -140,6 +169,49 @@ impl StageDelays {
         self.stages[stage].waiting.arrive(frame, self.now);
     }
 
+    /// Records a packet whose last cell enters the first-in first-out port where a stage begins, and will start at
+    /// `start`. If the start is after `latest_start`, the cell may be too late for the horizon, and counts when
+    /// [`StageDelays::on_run`] or [`StageDelays::times`] finds it.
+    #[inline(never)]
+    pub(super) fn on_entry(
+        &mut self,
+        number: StageIndex,
+        frame: FrameNumber,
+        now: Time,
+        start: Time,
+        latest_start: Time,
+    ) {
+        let stage = &mut self.stages[number];
+        if start > latest_start {
+            return stage.waiting.arrive(frame, now);
+        }
+        let arrival = start + stage.lead;
+        if !stage.passing.contains(arrival) {
+            return self.on_other_entry(number, frame, now, start);
+        }
+        let total = arrival - now;
+        if total != stage.total {
+            return self.on_other_total(number, frame, arrival, total);
+        }
+        stage.times += 1;
+        let next = stage.next;
+        if let Some(next) = self.stages.get_mut(next) {
+            next.arrive(frame, arrival);
+        }
+    }
+
+    /// Records a packet that does not start in the window, or does not pass all transparent ports in the window.
+    #[cold]
+    fn on_other_entry(&mut self, number: StageIndex, frame: FrameNumber, now: Time, start: Time) {
+        let stage = &mut self.stages[number];
+        self.trackers[stage.tracker].count_if(self.window.contains(start), start - now);
+        pass(&mut self.passages, self.window, stage, start, Time::NEVER);
+        let (next, arrival) = (stage.next, start + stage.lead);
+        if let Some(next) = self.stages.get_mut(next) {
+            next.arrive(frame, arrival);
+        }
+    }
+
     /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
     /// Other cases than the most frequent are tail calls, so that the function need not save registers. It runs for each
@@ -150,64 +222,76 @@ impl StageDelays {
         if !stage.passing.contains(arrival) {
             return self.on_other_run(number, frame, arrival);
         }
-        let total = if stage.place == Place::Host {
-            if self.now == Time::NEVER {
-                return self.on_other_run(number, frame, arrival);
-            }
-            arrival - self.now
-        } else {
-            let Some(since) = stage.waiting.first(frame) else {
-                return self.on_run_after_lost(number, frame, arrival);
-            };
-            stage.waiting.remove_first();
-            arrival - since
+        let since = match stage.place {
+            Place::Port => stage.arrivals.take(frame),
+            // If this is `NEVER`, the total exceeds the arrival time, so it differs from every other total.
+            Place::Host => self.now,
+            // The packet counted when it entered.
+            Place::Fifo if stage.waiting.is_empty() => return,
+            _ => return self.on_run_of_waiting(number, frame, arrival),
         };
+        let total = Span(arrival.0.wrapping_sub(since.0));
         if total != stage.total {
             return self.on_other_total(number, frame, arrival, total);
         }
         stage.times += 1;
         let next = stage.next;
         if let Some(next) = self.stages.get_mut(next) {
-            next.waiting.arrive(frame, arrival);
+            next.arrive(frame, arrival);
         }
     }
 
-    /// Records a packet in the window behind packets that its port has lost.
-    #[cold]
-    fn on_run_after_lost(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
-        let total = arrival - self.stages[number].waiting.depart(frame);
-        self.on_other_total(number, frame, arrival, total);
+    /// Records a packet in the window whose arrival is in [`VcInStage::waiting`], unless it counted when it entered.
+    #[inline(never)]
+    fn on_run_of_waiting(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
+        let stage = &mut self.stages[number];
+        if stage.place != Place::Fifo || stage.waiting.first(frame).is_some() {
+            let total = arrival - stage.waiting.depart(frame);
+            self.on_other_total(number, frame, arrival, total);
+        }
     }
 
     #[inline(never)]
     fn on_other_total(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time, total: Span) {
         let stage = &mut self.stages[number];
         if total != stage.total {
+            if total.0 > arrival.0 {
+                // Held-back packets are released.
+                return self.on_other_run(number, frame, arrival);
+            }
             stage.count(&mut self.trackers);
             stage.total = total;
         }
         stage.times += 1;
         let next = stage.next;
         if let Some(next) = self.stages.get_mut(next) {
-            next.waiting.arrive(frame, arrival);
+            next.arrive(frame, arrival);
         }
     }
 
     #[cold]
     fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
+        let start = Time(arrival.0 - self.stages[number].lead.0);
+        self.on_ethernet_frame(number, frame, start, arrival);
+    }
+
+    /// Records a packet on a link where last cells take other times. Its last cell starts at `start`, and reaches the end of
+    /// the stage at `arrival`, by the horizon.
+    pub(super) fn on_ethernet_frame(&mut self, number: StageIndex, frame: FrameNumber, start: Time, arrival: Time) {
         let stage = &mut self.stages[number];
-        let (next, start) = (stage.next, Time(arrival.0 - stage.lead.0));
+        let next = stage.next;
         let mut starts = Some((frame, start));
         match stage.place {
             Place::Host if self.now != Time::NEVER => stage.waiting.arrive(frame, self.now),
             Place::Shaped => starts = stage.latest.replace((frame, start)),
-            Place::Host | Place::Port | Place::BehindLosses => {}
+            Place::Fifo if stage.waiting.first(frame).is_none() => return,
+            Place::Host | Place::Port | Place::Mixed | Place::Fifo | Place::BehindLosses => {}
         }
         if let Some((frame, start)) = starts {
-            self.on_start(number, frame, start, Time::NEVER);
+            self.on_start(number, frame, start);
         }
         if let Some(next) = self.stages.get_mut(next) {
-            next.waiting.arrive(frame, arrival);
+            next.arrive(frame, arrival);
         }
     }
 
@@ -217,7 +301,7 @@ impl StageDelays {
         if latest.take_if(|&mut (_, start)| start >= now).is_some()
             && let Some(next) = self.stages.get_mut(next)
         {
-            next.waiting.take_back();
+            next.take_back();
         }
     }
 
@@ -229,54 +313,101 @@ impl StageDelays {
         }
     }
 
-    /// Counts the starts of a packet's last cell up to `until`: at its port, and at the transparent ports of the stage.
-    fn on_start(&mut self, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
+    /// Counts the starts of a packet's last cell: at its port, and at the transparent ports of the stage.
+    fn on_start(&mut self, number: StageIndex, frame: FrameNumber, start: Time) {
         let stage = &mut self.stages[number];
-        if stage.place != Place::BehindLosses && start <= until {
-            let delay = start - stage.waiting.depart(frame);
+        if stage.place != Place::BehindLosses {
+            let delay = start - stage.depart(frame);
             self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
-        pass(&mut self.passages, self.window, stage, start, until);
+        pass(&mut self.passages, self.window, stage, start, Time::NEVER);
     }
 
     /// Returns the distributions up to the horizon. They include the packets that have not reached the end of their
     /// stage by then.
     pub(super) fn times(&self, plan: &Plan, held: &[HeldBack], horizon: Time) -> TiVec<LinkIndex, PortDelayTimes> {
-        let mut all = self.clone();
-        for stage in self.stages.keys() {
-            if let Some((frame, start)) = all.stages[stage].latest {
-                all.on_start(stage, frame, start, horizon);
-            }
-        }
-        for held in held.iter().filter(|held| held.run.last.last_cell()) {
-            let start = held.first_start + held.period * u64::from(held.run.cells - 1);
+        let held = held.iter().filter(|held| held.run.last.last_cell()).map(|held| {
             let stage = plan.stages[held.link][held.run.last.label()].number;
-            all.on_start(stage, held.run.last.frame, start, horizon);
+            (stage, held.run.last.frame, held.first_start + held.period * u64::from(held.run.cells - 1))
+        });
+        let latest = self.stages.iter_enumerated().filter_map(|(number, stage)| {
+            let (frame, start) = stage.latest?;
+            Some((number, frame, start))
+        });
+        // Counts that are not in the trackers yet.
+        let mut others = vec![DelayTracker::default(); self.trackers.len()];
+        let mut passages = self.passages.clone();
+        let mut waiting = BTreeMap::new();
+        for (number, frame, start) in latest.chain(held) {
+            let stage = &self.stages[number];
+            if stage.place != Place::BehindLosses && start <= horizon {
+                let arrival = match stage.place {
+                    Place::Port => stage.arrivals.of(frame),
+                    _ => waiting.entry(number).or_insert_with(|| stage.waiting.clone()).depart(frame),
+                };
+                others[stage.tracker].count_if(self.window.contains(start), start - arrival);
+            }
+            pass(&mut passages, self.window, stage, start, horizon);
         }
-        for stage in &mut all.stages {
-            stage.count(&mut all.trackers);
+        for stage in &self.stages {
+            others[stage.tracker].count_equal(stage.delay(), stage.times);
             for passed in &stage.passes {
-                all.passages[passed.link][passed.label] += stage.passed;
+                passages[passed.link][passed.label] += stage.passed + stage.times;
             }
         }
-        for ((queues, first), passages) in all.queues.iter().zip(&all.passages) {
+        let port = |((queues, first), passages): (&(PortQueues, usize), &TiVec<Label, u64>)| {
             for (label, &packets) in passages.iter_enumerated() {
-                all.trackers[first + queues.part(label)].count_equal(Span(0), packets);
+                others[first + queues.part(label)].count_equal(Span(0), packets);
             }
-        }
-        let port = |(queues, first): (PortQueues, usize)| {
-            let parts = &all.trackers[first..first + queues.parts];
-            PortDelayTimes::new(parts.iter().map(|tracker| tracker.times(self.clock)).collect(), queues)
+            let parts = *first..first + queues.parts;
+            let times = parts.map(|part| self.trackers[part].times_with(&others[part], self.clock));
+            PortDelayTimes::new(times.collect(), queues.clone())
         };
-        all.queues.into_iter().map(port).collect()
+        self.queues.iter().zip(&passages).map(port).collect()
     }
 }
 
 impl VcInStage {
+    /// Records the arrival of a packet's last cell at the beginning of the stage.
+    #[inline]
+    fn arrive(&mut self, frame: FrameNumber, now: Time) {
+        if !self.arrivals.arrive(frame, now) {
+            self.arrive_elsewhere(frame, now);
+        }
+    }
+
+    /// Records an arrival for which [`VcInStage::arrivals`] has no room or is not used.
+    #[inline(never)]
+    fn arrive_elsewhere(&mut self, frame: FrameNumber, now: Time) {
+        if self.place == Place::Port {
+            self.arrivals.make_room(frame, now);
+        } else {
+            self.waiting.arrive(frame, now);
+        }
+    }
+
+    /// Undoes the latest arrival.
+    fn take_back(&mut self) {
+        // A packet that arrives again takes the same place in the other list.
+        if self.place != Place::Port {
+            self.waiting.take_back();
+        }
+    }
+
+    /// Removes a waiting packet. Returns the arrival time of its last cell.
+    fn depart(&mut self, frame: FrameNumber) -> Time {
+        if self.place == Place::Port { self.arrivals.take(frame) } else { self.waiting.depart(frame) }
+    }
+
+    /// Returns the delay of the latest packets at the port.
+    fn delay(&self) -> Span {
+        Span(self.total.0 - self.lead.0)
+    }
+
     /// Counts the latest packets with equal delays.
     fn count(&mut self, trackers: &mut [DelayTracker]) {
         self.passed += self.times;
-        trackers[self.tracker].count_equal(Span(self.total.0 - self.lead.0), std::mem::take(&mut self.times));
+        trackers[self.tracker].count_equal(self.delay(), std::mem::take(&mut self.times));
     }
 }
 

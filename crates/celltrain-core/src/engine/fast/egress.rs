@@ -10,7 +10,7 @@ use super::fabric::{Fabric, Onward};
 use super::fifo::Fifo;
 use super::links::{Ingress, Links, StreamIndex};
 use super::output::{Depart, Timing};
-use super::plan::AtOnceIndex;
+use super::plan::{AtOnceIndex, Stage, StageIndex};
 use super::train::Train;
 use crate::cell::{Cell, CellBits, Run};
 use crate::index::{Label, LinkIndex};
@@ -74,13 +74,17 @@ pub(super) struct ToHosts {
     /// Latest start at which a cell arrives by the horizon on every path.
     latest_start: Time,
     frames: PartialFrames,
+    /// Number of the stage of the port's first VC. The numbers of the others follow in the order of labels.
+    first_stage: StageIndex,
 }
 
 impl ToHosts {
-    /// Creates this part of a port that `vcs` VCs cross.
-    pub(super) fn new(link: LinkIndex, timing: &Timing, vcs: usize) -> Self {
+    /// Creates this part of a port with the VCs that start these stages.
+    pub(super) fn new(link: LinkIndex, timing: &Timing, stages: &TiSlice<Label, Stage>) -> Self {
         let &Timing { cell_time, longest_lead, latest_start, .. } = timing;
-        Self { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) }
+        let first_stage = stages.first().map_or(StageIndex::default(), |stage| stage.number);
+        let frames = PartialFrames::new(stages.len());
+        Self { link, cell_time, longest_lead, latest_start, frames, first_stage }
     }
 
     pub(super) fn set_horizon(&mut self, horizon: Time) {
@@ -120,6 +124,15 @@ impl ToHosts {
         depart(Run { cells: before + 1, ..run }, start, period);
     }
 
+    /// Records the last cell of a packet that enters the port at `now`, if delays are measured.
+    #[inline]
+    pub(super) fn record_entry(&self, cell: Cell, now: Time, start: Time, fabric: &mut Fabric) {
+        if let Some(delays) = &mut fabric.delays {
+            let stage = StageIndex::new(self.first_stage.number() + cell.label().number());
+            delays.on_entry(stage, cell.frame, now, start, self.latest_start);
+        }
+    }
+
     /// Reports all collected cells, at the end of the run.
     pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric) {
         self.frames.report_all(to_host(fabric, self.link));
@@ -147,9 +160,12 @@ impl AtOncePort {
     #[inline]
     pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
         let Some(start) = self.fifo.enter(now, cell) else { return };
-        self.to_hosts.send(cell, start, fabric);
         if cell.last_cell() {
+            self.to_hosts.record_entry(cell, now, start, fabric);
+            self.to_hosts.send_what_matters(cell, start, fabric);
             self.fifo.forget(now + Span(1));
+        } else {
+            self.to_hosts.send(cell, start, fabric);
         }
     }
 }

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use super::contended_port::{ContendedPort, QueuePort, Worked};
 use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
+use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
@@ -69,11 +70,14 @@ impl<'a> Engine<'a> {
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let builder = PortBuilder::new(network, mode, traced, partition, token)?;
-        let PortSet { ports, links, at_once, .. } = builder.ports()?;
+        let PortSet { ports, links, at_once, plans } = builder.ports()?;
         let edge = Edge::new(network, builder.clock);
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
-        let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let nic = |&link: &LinkIndex| {
+            let nic = Nic::new(times[link].cell_time, routing.vcs[link].len());
+            if network.is_on_ethernet(link) { nic.on_ethernet(routing.vcs[link].len()) } else { nic }
+        };
         let losses = network.losses(&routing, clock);
         let lines = network.delay_lines(&routing, clock);
         let mut starts: Vec<_> = network
@@ -83,6 +87,8 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
+        let counts_entries = |port: PortIndex| plans[port].0.counts_entries(network.stores(plan.contended[port]));
+        let delays = StageDelays::new(network, &routing, &plan, &rate_control, clock, counts_entries).map(Box::new);
         let mut engine = Self {
             network,
             clock,
@@ -97,8 +103,9 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             fabric: Fabric {
-                delays: StageDelays::new(network, &routing, &plan, &rate_control, clock).map(Box::new),
+                delays,
                 edge,
+                ethernet: EthernetLinks::new(network, &routing, clock),
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
                 lines: lines.into_iter().map(|line| line.map(Line::new)).collect(),
@@ -183,6 +190,10 @@ impl<'a> Engine<'a> {
             let Departure { vc, link, last, cells } = self.departures[i];
             let label = last.label();
             let Some(exit) = self.exits[vc] else {
+                if self.fabric.is_on_ethernet(link) {
+                    self.depart_on_ethernet(self.departures[i], now, phase);
+                    continue;
+                }
                 if let Some(delays) = &mut self.fabric.delays {
                     delays.on_packet(self.fabric.plan.stages[link][label].number, last.frame);
                 }
@@ -198,6 +209,15 @@ impl<'a> Engine<'a> {
             self.go(link, run, first_start, exit.cell_time);
         }
         self.departures.clear();
+    }
+
+    /// Passes a frame to a host's port whose link carries Ethernet frames, and sends its cells.
+    #[cold]
+    fn depart_on_ethernet(&mut self, Departure { link, last, cells, .. }: Departure, now: Time, phase: Phase) {
+        let Role::Host(nic) = self.fabric.plan.roles[link] else { unreachable!("shaped ports need AAL5") };
+        let last_cell = self.fabric.sending_time(link, last);
+        let first_start = self.nics[nic].join_on_ethernet((now, phase), last.label(), cells, last_cell);
+        self.downstream().0.go_on_ethernet(link, Run { last, cells }, first_start);
     }
 
     /// Polices the cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag

@@ -25,7 +25,7 @@ pub struct PortExplanation {
     pub feeds: Vec<String>,
 }
 
-const BY_REFERENCE: &str = "a memory pauses links, a link carries Ethernet frames, or a switch has too many inputs; this needs the reference engine";
+const BY_REFERENCE: &str = "a memory pauses links, or a switch has too many inputs; this needs the reference engine";
 
 /// For each link of a network, explains which implementation its port has if no probe looks at queues.
 pub(in crate::engine) fn explain(

@@ -6,6 +6,7 @@ use typed_index_collections::TiVec;
 use std::collections::BTreeMap;
 
 use super::delays::StageDelays;
+use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Leaf, Rank};
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
@@ -29,6 +30,7 @@ pub(super) struct Fabric {
     pub(super) late: Late,
     pub(super) rate_control: RateControl,
     pub(super) edge: Edge,
+    pub(super) ethernet: EthernetLinks,
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
     /// The VCs on each link with losses, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
@@ -95,7 +97,7 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
-            run = self.hold_back(HeldBack { link, run, first_start, period })?;
+            run = self.hold_back(HeldBack { link, run, first_start, period, lead: stage.lead })?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
@@ -137,7 +139,7 @@ impl Fabric {
 
     /// Holds back the cells that reach the end of their stage after the horizon. Returns the others.
     #[cold]
-    fn hold_back(&mut self, held: HeldBack) -> Option<Run> {
+    pub(super) fn hold_back(&mut self, held: HeldBack) -> Option<Run> {
         if let Some(delays) = &mut self.delays {
             delays.on_held_back(self.plan.stages[held.link][held.run.last.label()].number, held.run);
         }

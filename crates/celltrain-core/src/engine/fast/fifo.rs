@@ -249,6 +249,7 @@ impl Fifo {
         }
         let view = View {
             occupancy: ready + self.held,
+            counted: ready + self.held,
             capacity: self.capacity,
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,

@@ -33,6 +33,8 @@ pub(super) struct HeldBack {
     pub(super) run: Run,
     pub(super) first_start: Time,
     pub(super) period: Span,
+    /// Time from the start of a cell to its arrival at the end of the stage.
+    pub(super) lead: Span,
 }
 
 /// The departure of an RM cell that leaves its VC within this stage.
@@ -60,7 +62,7 @@ impl Late {
     /// Returns the other cells. They do not end a frame, so the arrival of the last of them has no effect.
     #[cold]
     pub(super) fn hold_back(&mut self, whole: HeldBack, plan: &Plan, horizon: Time) -> Option<Run> {
-        let HeldBack { link, run, first_start, period } = whole;
+        let HeldBack { link, run, first_start, period, .. } = whole;
         let missed = self.change(&whole, plan, horizon, |late, cells| *late += cells);
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
@@ -81,10 +83,9 @@ impl Late {
     /// Adds or subtracts late cells of a run: cells that arrive after the horizon at each transparent port and at the
     /// end of their stage. Returns how many cells do not reach that end in time.
     fn change(&mut self, held: &HeldBack, plan: &Plan, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
-        let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
-        let (passed, stage) = (&plan.passed[link][last.label()], &plan.stages[link][last.label()]);
+        let &HeldBack { link, run: Run { last, cells }, first_start, period, lead } = held;
         let mut missed = 0;
-        let leads = passed.iter().map(|passed| passed.lead).chain([stage.lead]);
+        let leads = plan.passed[link][last.label()].iter().map(|passed| passed.lead).chain([lead]);
         for (late, lead) in self.counts[link][last.label()].iter_mut().zip(leads) {
             let first = first_start + lead;
             let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };

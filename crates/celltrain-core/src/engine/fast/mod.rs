@@ -13,10 +13,12 @@
 )]
 
 mod advance;
+mod arrivals;
 mod contended_port;
 mod delays;
 mod egress;
 mod engine;
+mod ethernet;
 mod event_list;
 mod explain;
 mod fabric;

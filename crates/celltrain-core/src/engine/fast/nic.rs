@@ -4,6 +4,8 @@
 //! frame is queued. The queue length is exactly the reference engine's: the number of cells that have not started.
 //! Within an instant, end systems act first, then ports send, then timers expire.
 
+mod ethernet;
+
 use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -12,6 +14,7 @@ use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::units::{Span, Time};
+use ethernet::OnEthernet;
 
 /// A host's own port. The record fits one cache line, because many frames leave through ports that have long been idle.
 #[repr(align(64))]
@@ -34,6 +37,8 @@ struct ByVc {
     offered: TiVec<Label, u64>,
     /// Frames that may still have waiting cells, in order of departure.
     frames: VecDeque<Queued>,
+    /// The times of the frames, if the link carries Ethernet frames.
+    on_ethernet: Option<OnEthernet>,
 }
 
 /// Message of an assertion: the number of cells fits in 32 bits.
@@ -66,7 +71,7 @@ impl Nic {
             waiting: 0,
             tracker: QueueTracker::default(),
             offered: 0,
-            by_vc: (vcs != 1).then(|| Box::new(ByVc { offered: ti_vec![0; vcs], frames: VecDeque::new() })),
+            by_vc: (vcs != 1).then(|| Box::new(ByVc::new(vcs))),
         }
     }
 
@@ -100,7 +105,7 @@ impl Nic {
         let (offered, waiting): (TiVec<Label, u64>, TiVec<Label, u32>) = if let Some(by_vc) = &self.by_vc {
             (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
         } else {
-            let waiting = self.waiting_at(now, Phase::Timers);
+            let waiting = self.waiting_in(now, Phase::Timers);
             (ti_vec![self.offered], ti_vec![waiting])
         };
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
@@ -132,16 +137,20 @@ impl Nic {
 
     /// Returns the minimum and maximum number of cells waiting since the latest sample, up to and including `now`.
     pub(super) fn range(&self, now: Time) -> QueueRange {
-        self.tracker.range(self.waiting_at(now, Phase::Timers))
+        self.tracker.range(self.waiting_in(now, Phase::Timers))
     }
 
     /// Starts a new range of queue lengths for a sample at `now`, after all events of this instant.
     pub(super) fn start_range(&mut self, now: Time) {
-        self.tracker.start_range(self.waiting_at(now, Phase::Timers));
+        self.tracker.start_range(self.waiting_in(now, Phase::Timers));
     }
 }
 
 impl ByVc {
+    fn new(vcs: usize) -> Self {
+        Self { offered: ti_vec![0; vcs], frames: VecDeque::new(), on_ethernet: None }
+    }
+
     fn join(&mut self, now: Time, frame: Queued, cell_time: Span) {
         self.offered[frame.label] += u64::from(frame.cells);
         while self.frames.front().is_some_and(|frame| frame.last_start(cell_time) <= now) {

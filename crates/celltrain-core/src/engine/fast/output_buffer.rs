@@ -255,6 +255,7 @@ impl OutputBuffer {
         self.report_to_policy();
         let view = View {
             occupancy: self.occupancy,
+            counted: self.occupancy,
             capacity: self.capacity,
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
@@ -413,7 +414,7 @@ impl OutputBuffer {
     /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells had been
     /// offered one by one while `gone` cells departed. There must be room for each cell, and the queue length must stay
     /// within `range`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.admission.on_run(run);

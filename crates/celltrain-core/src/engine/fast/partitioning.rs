@@ -82,8 +82,10 @@ impl Partitioning {
         // Delay lines access the records of the end systems, and so do loss rules that select a packet by a byte.
         let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
         let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
-        // A policy that decides with a packet's length reads it from the record of the packet's sender.
-        let reads_lengths = network.links.keys().any(|link| network.stores(link) == Some(PacketAdmission::Fits));
+        // A policy that decides with a packet's length reads it from the record of the packet's sender, and so does a port
+        // that sends Ethernet frames.
+        let fits = |link| network.stores(link) == Some(PacketAdmission::Fits);
+        let reads_lengths = network.has_ethernet() || network.links.keys().any(fits);
         // The ends of a flow measure delays together.
         let needs_all = predicts || opens || hosts || follows || reads_lengths || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {

@@ -4,6 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::{ContendedPort, QueuePort, StreamPort};
 use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
+use super::ethernet::{last_cell_times, least_spacing};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream, StreamIndex};
@@ -30,6 +31,7 @@ use crate::rng;
 use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
+use crate::wire::Wire;
 
 /// Everything from which the contended ports of a run are built.
 pub(super) struct PortBuilder<'a> {
@@ -157,6 +159,7 @@ impl PortBuilder<'_> {
             // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
             may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
+            is_on_ethernet: self.network.is_on_ethernet(link),
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -205,8 +208,9 @@ impl PortBuilder<'_> {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
-        let to_hosts = || ToHosts::new(link, &timing, vcs);
-        let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
+        let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
+        let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
+        let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
         let place = MemoryPlace::default();
         let (ingress, port) = match plan {
             PortPlan::Trains => {
@@ -240,7 +244,8 @@ impl PortBuilder<'_> {
                 let marker = self.marker(link);
                 let policy = (policy, draws("policy"), framing);
                 let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
-                let port = port.storing(network.stores(link), &routing.vcs[link]);
+                let mut port = port.storing(network.stores(link), &routing.vcs[link]);
+                port.is_on_ethernet = network.is_on_ethernet(link);
                 let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
                 let config = MemoryConfig::of_port(link, capacity);
                 let rules = Rules::of(&config, timing.serve_first, false);
@@ -278,7 +283,7 @@ impl PortBuilder<'_> {
             let class = |label| classes.get(link, label);
             let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
-            let to_hosts = ToHosts::new(link, &timing, routing.vcs[link].len());
+            let to_hosts = ToHosts::new(link, &timing, &self.plan.stages[link]);
             let port = MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),
@@ -287,13 +292,15 @@ impl PortBuilder<'_> {
                 self.marker(link),
                 Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
             );
-            built.push(port.storing(network.stores(link), &routing.vcs[link]));
+            let mut port = port.storing(network.stores(link), &routing.vcs[link]);
+            port.is_on_ethernet = network.is_on_ethernet(link);
+            built.push(port);
         }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
         let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
         let serve_first = network.service_order == ServiceOrder::BeforeArrivals;
-        let rules = Rules::of(config, serve_first, network.stores(first).is_some());
+        let rules = Rules::of(config, serve_first, network.aal5.framing == Framing::Packets);
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
@@ -331,10 +338,16 @@ impl PortBuilder<'_> {
             .flatten()
             .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
         let leads = || stages.iter().map(|stage| stage.lead);
-        let longest_lead = leads().max().unwrap_or(cell_time);
+        let mut longest_lead = leads().max().unwrap_or(cell_time);
+        let mut least_lead = leads().chain(of_rms).min().unwrap_or(cell_time);
+        if network.is_on_ethernet(index) {
+            let (shortest, longest) = last_cell_times(network.links[index].rate, self.clock);
+            longest_lead = longest_lead.max(longest + times[index].delay);
+            least_lead = least_lead.min(shortest + times[index].delay);
+        }
         Timing {
             cell_time,
-            least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
+            least_lead,
             longest_lead,
             latest_start: Time(end.0.saturating_sub(longest_lead.0)),
             horizon: end,
@@ -378,7 +391,14 @@ impl PortBuilder<'_> {
             }
             Stream::new(port, !self.brings_cells(from), every_cell_matters)
         }));
-        let spacings = upstream.iter().map(|&from| self.times[from].cell_time);
+        let spacings = upstream.iter().map(|&from| {
+            let cell_time = self.times[from].cell_time;
+            let feeder = &self.network.links[from];
+            match feeder.wire {
+                Wire::Cells => cell_time,
+                Wire::Ethernet => least_spacing(cell_time, feeder.rate, self.clock),
+            }
+        });
         let least_spacing = spacings.min().unwrap_or(self.times[link].cell_time);
         (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, every_cell_matters))
     }
@@ -414,6 +434,7 @@ impl PortBuilder<'_> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
             match self.plan.roles[link] {
+                Role::Host(_) if self.network.is_on_ethernet(link) => None,
                 Role::Host(nic) => {
                     let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
                     Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })

@@ -48,6 +48,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) may_run_ahead: bool,
     /// How the port admits packets, if it stores them whole.
     pub(super) stores: Option<PacketAdmission>,
+    /// True if the port's link carries Ethernet frames.
+    pub(super) is_on_ethernet: bool,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -61,8 +63,15 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores } =
-            port;
+        let &PortProperties {
+            timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, ..
+        } = port;
+        if port.is_on_ethernet {
+            return (
+                Self::Memory,
+                "the link carries Ethernet frames, so the port is simulated like a memory of its own".into(),
+            );
+        }
         if let Some(admission) = stores {
             return match admission {
                 PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
@@ -100,6 +109,12 @@ impl PortPlan {
                 (cells, "another contended port feeds or follows the port, so single cells arrive or leave".into())
             }
         }
+    }
+
+    /// Returns whether the port reports the delay of a packet when the packet's last cell enters. `stores` says how it
+    /// admits packets, if it stores them whole.
+    pub(super) fn counts_entries(self, stores: Option<PacketAdmission>) -> bool {
+        matches!(self, Self::Stream | Self::AtOnce) && stores.is_none()
     }
 
     /// Returns the name of the implementation for users.

@@ -72,6 +72,22 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
+    /// Returns the time for which each link has sent Ethernet frames.
+    fn on_ethernet(&self) -> TiVec<LinkIndex, u64> {
+        let sent = |role: &Role| match *role {
+            Role::Host(number) => self.nics[number].sent_on_ethernet(self.fabric.horizon),
+            Role::Contended(number) => {
+                let (unit, place) = self.ports[number].unit(number);
+                match &self.ports[unit] {
+                    ContendedPort::Memory(ports) => ports.port(place).on_ethernet,
+                    _ => 0,
+                }
+            }
+            Role::Shaped(_) | Role::Transparent => 0,
+        };
+        self.fabric.plan.roles.iter().map(sent).collect()
+    }
+
     /// Counts the cells of a VC at the ports of a stage. Needs the number of cells that have begun the stage, and the
     /// number known to begin it later. Returns the number of cells on the links of the stage.
     fn follow(
@@ -139,6 +155,7 @@ impl Engine<'_> {
                 on_links[vc] += self.follow(self.fabric.plan.behind(number), label, [begun, known], &mut ends);
             }
         }
+        let on_ethernet = self.network.has_ethernet().then(|| self.on_ethernet());
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, ref fabric, .. } = self;
@@ -151,7 +168,7 @@ impl Engine<'_> {
             ports,
             memories,
             deadlock: None,
-            on_ethernet: None,
+            on_ethernet: on_ethernet.as_ref(),
             end_systems,
             on_links,
             losses,

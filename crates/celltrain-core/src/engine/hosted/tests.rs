@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Engine;
+use crate::marking::MarkingConfig;
 use crate::metrics::RunResult;
 use crate::network::MeasureWindow;
 use crate::network::tests::n_source_network;
@@ -221,4 +222,41 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
     // The same run, with an end that the engine knows from the start.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
+}
+
+//= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+#[test]
+fn injected_packets_above_the_marking_threshold_are_marked_if_they_are_ecn_capable_and_otherwise_dropped() {
+    let mut network = lan();
+    network.flows.iter_mut().for_each(|flow| flow.outside = true);
+    network.links[network.bottleneck].buffer = Some(2000);
+    network.links[network.bottleneck].marking = Some(MarkingConfig::step(60.into()));
+    let runs = Engine::ALL.map(|engine| {
+        let mut deliveries = Vec::new();
+        let result = engine.run_hosted::<_, SimulationError>(
+            &network,
+            &mut Nothing,
+            |_| true,
+            |simulation| {
+                for tag in 0..20 {
+                    simulation.inject_capable(SOURCES[0], DATA[0], 1000, tag)?;
+                    simulation.inject(SOURCES[1], DATA[1], 1000, tag)?;
+                }
+                while simulation.now() < simulation.end() {
+                    simulation.advance_to_delivery(simulation.end())?;
+                    deliveries.extend(simulation.take_deliveries());
+                }
+                Ok(())
+            },
+        );
+        (result.unwrap(), deliveries)
+    });
+    assert_eq!(runs[0], runs[1]);
+    let marks = |vc: VcIndex| -> Vec<bool> {
+        runs[0].1.iter().filter(|delivered| delivered.vc == vc).map(|delivered| delivered.marked).collect()
+    };
+    let [capable, others] = DATA.map(marks);
+    assert_eq!(capable.len(), 20);
+    assert!(capable.contains(&true) && capable.contains(&false), "{capable:?}");
+    assert!(others.len() < 20 && !others.contains(&true), "{others:?}");
 }

@@ -102,6 +102,8 @@ pub(super) struct SharedMemory<'a> {
     vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
     pub(super) memory: Memory,
     classes: CellClasses,
+    /// The cells that each port compares with its marking thresholds.
+    counted: TiVec<LinkIndex, Counted>,
     first_port: LinkIndex,
     pub(super) ties: TieBreaker,
     /// Frames that have lost a cell for lack of room, if some of their cells may still be waiting.
@@ -135,6 +137,11 @@ impl<'a> SharedMemory<'a> {
             vcs: routing.vcs.clone(),
             memory: network.memory(config, &times, network.clock()),
             classes: network.cell_classes(routing, config),
+            counted: network
+                .links
+                .iter()
+                .map(|link| link.marking.as_ref().map_or(Counted::Port, |own| own.of))
+                .collect(),
             first_port,
             ties: TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), stream),
             cut_frames: BTreeMap::new(),
@@ -167,7 +174,7 @@ impl<'a> SharedMemory<'a> {
         }
         let mut room = None;
         if ports[link].admission_mut().on_arrival(cell) {
-            let buffer = self.buffer(ports, link);
+            let buffer = self.buffer(ports, link, cell);
             let whole = self.config.frames == FrameAdmission::Whole || ports[link].admission_mut().delimits();
             let mut judged = None;
             ports[link].judge(cell, now, buffer, |event| match event {
@@ -405,11 +412,12 @@ impl<'a> SharedMemory<'a> {
         Some(self.event(queue, MemoryStep::Deadlocked, now))
     }
 
-    fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex) -> Buffer {
+    fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex, cell: Cell) -> Buffer {
+        let own = ports[link].buffer();
+        let own = Buffer { counted: self.counted(self.counted[link], link, cell, own.occupancy), ..own };
         match self.config.policies_see {
-            PolicyScope::Port => ports[link].buffer(),
+            PolicyScope::Port => own,
             PolicyScope::Memory => {
-                let own = ports[link].buffer();
                 let active_vcs = self.config.ports.iter().map(|&port| ports[port].active_vcs()).sum();
                 Buffer { occupancy: self.memory.seen_by_policies(), active_vcs, ..own }
             }

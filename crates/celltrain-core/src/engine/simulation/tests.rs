@@ -75,7 +75,7 @@ fn an_injected_frame_arrives_after_the_transmission_and_propagation_times_of_its
         simulation.advance(Time(arrival.0 - 1)).unwrap();
         assert_eq!(simulation.take_deliveries(), []);
         simulation.advance(arrival).unwrap();
-        assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
+        assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7, marked: false }]);
         assert_eq!(simulation.take_deliveries(), [], "each delivered frame is returned exactly once");
         let cells = simulation.snapshot().unwrap().cells;
         assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));

@@ -138,7 +138,7 @@ impl Switch {
         (ingress, inside): (&CellIngress, &mut [Inside]),
         downstream: &mut Downstream<'_>,
     ) {
-        self.begin_instant::<true>(now, among, downstream);
+        self.begin_instant::<true, true>(now, among, downstream);
         let inside = &mut inside[input as usize];
         if let Some(cell) = cell {
             self.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
@@ -151,7 +151,7 @@ impl Switch {
             self.end_inside(inside, stream, now);
         }
         if among.is_last {
-            self.end_instant::<true>(now, downstream);
+            self.end_instant::<true, true>(now, downstream);
         }
     }
 }

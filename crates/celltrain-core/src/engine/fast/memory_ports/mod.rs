@@ -32,26 +32,25 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
-use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. No link may be paused or carry Ethernet frames. A batch must have
-/// room for the cells of all inputs of each switch with a memory, or with an order of simultaneous cells that depends on
-/// earlier arrivals.
+/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
+/// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
+/// order of simultaneous cells that depends on earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    network.links.iter().all(|link| link.wire == Wire::Cells)
-        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link);
+    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories
             .iter()
             .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
-        && network.links.iter_enumerated().all(|(number, link)| network.stores(number).is_none() || has_room(link.from))
+        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from))
 }
 
 pub(super) struct MemoryPorts {
@@ -105,7 +104,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Returns the rules of a memory. `whole` is true if its ports store packets whole.
+    /// Returns the rules of a memory. `whole` is true if its packets delimit themselves.
     pub(super) fn of(config: &MemoryConfig, serve_first: bool, whole: bool) -> Self {
         Self {
             serve_first,
@@ -193,15 +192,15 @@ impl MemoryPorts {
             let Self { ingress, switch, .. } = &mut *self;
             ingress.take_batch(until, downstream.links, batch);
             ingress.hand_over(batch, |now, cell, among| {
-                switch.begin_instant::<false>(now, among, downstream);
+                switch.begin_instant::<DELIMITS, false>(now, among, downstream);
                 switch.arrive::<DELIMITS>(now, cell);
                 if among.is_last {
-                    switch.end_instant::<false>(now, downstream);
+                    switch.end_instant::<DELIMITS, false>(now, downstream);
                 }
             });
         }
         let switch = &mut self.switch;
-        switch.settle::<STORES>(until, downstream);
+        switch.settle::<DELIMITS, STORES>(until, downstream);
         if STORES {
             switch.update_sent();
         }
@@ -278,32 +277,37 @@ impl Switch {
 
     /// Settles everything before the first arrival of an instant.
     #[inline(always)]
-    fn begin_instant<const STORES: bool>(&mut self, now: Time, among: Among, downstream: &mut Downstream<'_>) {
+    fn begin_instant<const DELIMITS: bool, const STORES: bool>(
+        &mut self,
+        now: Time,
+        among: Among,
+        downstream: &mut Downstream<'_>,
+    ) {
         if among.is_first {
-            self.settle::<STORES>(now, downstream);
+            self.settle::<DELIMITS, STORES>(now, downstream);
             if self.rules.serve_first {
-                self.serve::<STORES>(now, downstream);
+                self.serve::<DELIMITS, STORES>(now, downstream);
             }
         }
     }
 
     /// Settles the instants without arrivals before `until`.
     #[inline]
-    fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+    fn settle<const DELIMITS: bool, const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
             let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
             if now >= until {
                 return;
             }
-            self.end_instant::<STORES>(now, downstream);
+            self.end_instant::<DELIMITS, STORES>(now, downstream);
         }
     }
 
     /// Serves the ports at the end of an instant, and lets the memory's policies act.
     #[inline]
-    fn end_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        self.serve::<STORES>(now, downstream);
+    fn end_instant<const DELIMITS: bool, const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.serve::<DELIMITS, STORES>(now, downstream);
         if self.memory.next_time().is_some_and(|time| time <= now) {
             while let Some(removal) = self.memory.on_time(now) {
                 if STORES {
@@ -318,7 +322,7 @@ impl Switch {
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.
     #[inline(never)]
-    fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+    fn serve<const DELIMITS: bool, const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         if STORES && self.to_start.is_empty() {
             while let Some(place) = self.calendar.due_at(now) {
                 if self.send_inside(place, now) {
@@ -338,7 +342,7 @@ impl Switch {
             if STORES {
                 self.send_next(self.to_start[i], now, downstream);
             } else {
-                self.start::<false>(self.to_start[i], now, downstream);
+                self.start::<DELIMITS, false>(self.to_start[i], now, downstream);
             }
         }
         self.to_start.clear();
@@ -346,7 +350,12 @@ impl Switch {
 
     /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
-    fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+    fn start<const DELIMITS: bool, const STORES: bool>(
+        &mut self,
+        place: MemoryPlace,
+        now: Time,
+        downstream: &mut Downstream<'_>,
+    ) {
         let port = &mut self.ports[place];
         let Some(mut cell) = (if STORES { port.take_stored() } else { port.take() }) else {
             port.is_busy = false;
@@ -367,8 +376,22 @@ impl Switch {
                 recorder.end_packet(class.egress, cell, false);
             }
         }
+        if DELIMITS && port.is_on_ethernet {
+            return self.start_on_ethernet(place, cell, now, downstream);
+        }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);
+    }
+
+    /// Sends a cell on a link with Ethernet frames.
+    #[inline(never)]
+    fn start_on_ethernet(&mut self, place: MemoryPlace, cell: Cell, now: Time, downstream: &mut Downstream<'_>) {
+        let port = &mut self.ports[place];
+        let link = port.link();
+        let time = downstream.fabric.sending_time(link, cell);
+        port.on_ethernet += time.0;
+        self.calendar.start_until(place, now + time);
+        downstream.send_on_ethernet(link, cell, now, time);
     }
 
     #[inline]
@@ -391,7 +414,7 @@ impl Switch {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
+        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC with cells in several pools may have more than X cells.
             !port.admission.may_refuse_frames()
@@ -399,7 +422,7 @@ impl Switch {
             port.occupancy < port.admission.asked_from()
         };
         let arrived = port.admission.on_cell(cell, admits_all);
-        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, place, cell));
+        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, place, cell, class));
         if !passes {
             self.arrive_unwelcome(now, place, cell, class);
             return;
@@ -444,12 +467,13 @@ impl Switch {
 
     /// Asks the policy of a port about a frame whose first cell arrives. Returns whether the frame may enter.
     #[inline(never)]
-    fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell) -> bool {
+    fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> bool {
         let sees_memory = self.rules.policies_see_memory;
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let view = View {
             occupancy: if sees_memory { self.memory.seen_by_policies() } else { port.occupancy },
+            counted: self.memory.counted(port.counted(), class, port.occupancy),
             capacity: port.capacity,
             active_vcs: of_all.unwrap_or(port.counts.active_vcs),
             per_vc: &port.counts.per_vc,

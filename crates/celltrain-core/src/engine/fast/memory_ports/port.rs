@@ -9,7 +9,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::marking::Marker;
+use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
 use crate::port::CellQueues;
@@ -30,6 +30,10 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) occupancy: u32,
     /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
+    /// True if the port's link carries Ethernet frames.
+    pub(in crate::engine::fast) is_on_ethernet: bool,
+    /// Time for which the port has sent Ethernet frames, in units of the clock.
+    pub(in crate::engine::fast) on_ethernet: u64,
     /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
     /// needed.
     pub(super) counts_vcs: bool,
@@ -64,6 +68,8 @@ impl MemoryPort {
         Self {
             occupancy: 0,
             is_busy: false,
+            is_on_ethernet: false,
+            on_ethernet: 0,
             counts_vcs: policy.reads_counts(),
             marker,
             waiting: match queues {
@@ -102,6 +108,11 @@ impl MemoryPort {
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
         self.egress.to_hosts.link
+    }
+
+    /// Returns which waiting cells the port compares with its marking thresholds.
+    pub(super) fn counted(&self) -> Counted {
+        self.marker.as_ref().map_or(Counted::Port, |marker| marker.of)
     }
 
     #[inline]

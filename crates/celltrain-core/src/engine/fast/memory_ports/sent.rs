@@ -17,18 +17,18 @@ impl Switch {
     pub(super) fn start_stored(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         self.end_sending(place);
         let port = &mut self.ports[place];
-        let marks_every_cell = port.stored_mut().marks_every_cell;
+        let is_single = port.is_on_ethernet || port.stored_mut().marks_every_cell;
         match &mut port.waiting {
             Waiting::Packets(runs) => match runs.front_mut() {
-                Some(run) if run.cells > 1 && !marks_every_cell => {
+                Some(run) if run.cells > 1 && !is_single => {
                     run.cells -= 1;
                     let cell = run.last.not_last();
                     self.start_inside(place, cell, now, downstream);
                 }
-                Some(_) => self.start::<true>(place, now, downstream),
+                Some(_) => self.start::<true, true>(place, now, downstream),
                 None => port.is_busy = false,
             },
-            Waiting::Scheduled(_) => self.start::<true>(place, now, downstream),
+            Waiting::Scheduled(_) => self.start::<true, true>(place, now, downstream),
             Waiting::Fifo(_) => unreachable!("the port stores packets"),
         }
     }
@@ -57,7 +57,8 @@ impl MemoryPort {
     pub(super) fn least_to_an_effect(&self) -> u32 {
         let (Waiting::Packets(runs), Some(stored)) = (&self.waiting, &self.stored) else { return 0 };
         let Some(Run { last, cells }) = runs.front() else { return 0 };
-        let is_certain = !stored.marks_every_cell && (!self.tracks_cuts || stored.is_leaving(*last));
+        let is_certain =
+            !self.is_on_ethernet && !stored.marks_every_cell && (!self.tracks_cuts || stored.is_leaving(*last));
         if is_certain && self.egress.hops[last.label()].to == HopEnd::Host { cells - 1 } else { 0 }
     }
 

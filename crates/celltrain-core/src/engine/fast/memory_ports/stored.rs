@@ -268,7 +268,7 @@ impl Switch {
             || !port.admission.may_refuse_frames();
         let arrived = port.admission.on_cell(cell, at_end || admits_all);
         let is_asked = arrived.starts() || (at_end && decides && arrived.passes() && !admits_all);
-        let passes = if is_asked { self.judge_packet(now, place, cell, cells - 1) } else { arrived.passes() };
+        let passes = if is_asked { self.judge_packet(now, place, (cell, class), cells - 1) } else { arrived.passes() };
         if !passes {
             return self.lose_packet(place, cell, class, false, now);
         }
@@ -301,15 +301,18 @@ impl Switch {
     }
 
     /// Asks the policy of a port about a packet, of which it sees `rest` cells as if they waited.
-    fn judge_packet(&mut self, now: Time, place: MemoryPlace, cell: Cell, rest: u32) -> bool {
+    fn judge_packet(&mut self, now: Time, place: MemoryPlace, (cell, class): (Cell, CellClass), rest: u32) -> bool {
         let sees_memory = self.rules.policies_see_memory;
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let places = port.stored_mut().all_places;
-        let found = if sees_memory { self.memory.seen_by_policies() } else { port.occupancy.saturating_add(places) };
+        let at_port = port.occupancy.saturating_add(places);
+        let found = if sees_memory { self.memory.seen_by_policies() } else { at_port };
+        let counted = self.memory.counted(port.counted(), class, at_port);
         port.counts.per_vc[cell.label()] += rest;
         let view = View {
             occupancy: found.saturating_add(rest),
+            counted: counted.saturating_add(rest),
             capacity: port.capacity,
             active_vcs: of_all.unwrap_or(port.counts.active_vcs),
             per_vc: &port.counts.per_vc,

@@ -52,7 +52,7 @@ impl SharedMemory<'_> {
                 _ => Asked::Cell,
             };
             let rest = if let Asked::Packet(cells) = asked { cells - 1 } else { 0 };
-            let buffer = self.buffer_with(ports, link, rest);
+            let buffer = self.buffer_with(ports, link, cell, rest);
             let mut judged = None;
             ports[link].judge_packet((cell, rest), now, buffer, |event| match event {
                 PortEvent::Judged { view, admitted: true, policy } => {
@@ -200,12 +200,14 @@ impl SharedMemory<'_> {
     }
 
     /// Returns the buffer that a port's policy sees for a packet of which `rest` cells follow the first one.
-    fn buffer_with(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex, rest: u32) -> Buffer {
+    fn buffer_with(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex, cell: Cell, rest: u32) -> Buffer {
+        let of = self.counted[link];
+        let counted = self.counted(of, link, cell, ports[link].buffer_with(0).occupancy).saturating_add(rest);
         match self.config.policies_see {
-            PolicyScope::Port => ports[link].buffer_with(rest),
+            PolicyScope::Port => Buffer { counted, ..ports[link].buffer_with(rest) },
             PolicyScope::Memory => {
-                let Buffer { occupancy, .. } = self.buffer(ports, link);
-                Buffer { occupancy: occupancy.saturating_add(rest), ..self.buffer(ports, link) }
+                let seen = self.buffer(ports, link, cell);
+                Buffer { occupancy: seen.occupancy.saturating_add(rest), counted, ..seen }
             }
         }
     }
