@@ -334,8 +334,9 @@ impl Memory {
         }
         pool.used += 1;
         pool.max_used = pool.max_used.max(pool.used);
-        pool.shared[place] += 1;
-        let held = pool.shared[place];
+        let shared = &mut pool.shared[place];
+        *shared += 1;
+        let held = *shared;
         self.used += 1;
         self.occupancy.rise(self.used, now);
         let counters = &mut self.queues[queue].counters;
@@ -351,8 +352,9 @@ impl Memory {
         self.occupancy.fall(self.used, now);
         self.used -= 1;
         let pool = &mut self.pools[pool];
-        debug_assert!(pool.shared[place] > 0, "a cell leaves a queue that holds at least one cell");
-        pool.shared[place] -= 1;
+        let shared = &mut pool.shared[place];
+        debug_assert!(*shared > 0, "a cell leaves a queue that holds at least one cell");
+        *shared -= 1;
         pool.used -= 1;
     }
 

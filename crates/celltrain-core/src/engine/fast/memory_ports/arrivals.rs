@@ -68,19 +68,15 @@ impl MemoryPorts {
             merging.tied.clear();
             switch.end_instant::<true, true>(now, downstream);
         }
-        for (input, inside) in merging.inside.iter_mut().enumerate() {
+        let mut to_matter = Time::NEVER;
+        for ((stream, next), inside) in downstream.links.row(ingress.row()).zip(&mut merging.inside) {
             if inside.is_any() {
-                let stream = ingress.first_stream.input(number(input));
-                switch.store_taken(inside, &mut downstream.links.streams[stream]);
+                switch.store_taken(inside, stream);
                 *inside = Inside::NONE;
             }
+            to_matter = to_matter.min(if ingress.every_cell_matters { *next } else { stream.next_to_matter(*next) });
         }
-        let every_cell_matters = ingress.every_cell_matters;
-        let to_matter = |(stream, next): (&mut Stream, &mut Time)| {
-            if every_cell_matters { *next } else { stream.next_to_matter(*next) }
-        };
-        let to_matter = downstream.links.row(ingress.row()).map(to_matter).min();
-        ingress.next_to_matter = to_matter.filter(|&time| time < Time::NEVER);
+        ingress.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
         ingress.reached = ingress.reached.max(until);
     }
 }

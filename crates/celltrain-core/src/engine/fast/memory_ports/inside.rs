@@ -93,6 +93,26 @@ pub(super) struct Sending {
     taken: u32,
 }
 
+impl Sending {
+    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
+    /// caller makes the port busy.
+    #[inline(always)]
+    pub(super) fn send_next(&mut self, memory: &mut Memory, port: &mut MemoryPort, now: Time) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        self.taken += 1;
+        match self.queue {
+            Some(queue) => memory.count_out(queue, now),
+            None => memory.leave(self.class, now),
+        }
+        port.occupancy -= 1;
+        port.tracker.fall(port.occupancy);
+        true
+    }
+}
+
 impl Switch {
     /// Returns the cells of the train that arrives next that are inside a packet: all but its last cell, if the port has
     /// admitted the first cell of the packet and has lost none.
@@ -111,7 +131,8 @@ impl Switch {
     /// Counts a cell inside a packet. Returns false if there is no room for it.
     #[inline(always)]
     pub(super) fn enter_inside(&mut self, inside: &mut Inside, now: Time) -> bool {
-        if !inside.queue.is_some_and(|queue| self.memory.count_rest(queue, now)) && !self.enter_rest(inside.class, now) {
+        let is_counted = inside.queue.is_some_and(|queue| self.memory.count_rest(queue, now));
+        if !is_counted && !self.enter_rest(inside.class, now) {
             return false;
         }
         let port = &mut self.ports[inside.place];
@@ -166,31 +187,11 @@ impl Switch {
     /// Makes a free port send its next cell, if a whole packet waits.
     #[inline(always)]
     pub(super) fn send_next(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
-        if self.send_inside(place, now) {
+        if self.sending[place].send_next(&mut self.memory, &mut self.ports[place], now) {
             self.calendar.start(place, now);
         } else {
             self.start_stored(place, now, downstream);
         }
-    }
-
-    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
-    /// caller makes the port busy.
-    #[inline(always)]
-    pub(super) fn send_inside(&mut self, place: MemoryPlace, now: Time) -> bool {
-        let sending = &mut self.sending[place];
-        if sending.left == 0 {
-            return false;
-        }
-        sending.left -= 1;
-        sending.taken += 1;
-        match sending.queue {
-            Some(queue) => self.memory.count_out(queue, now),
-            None => self.memory.leave(sending.class, now),
-        }
-        let port = &mut self.ports[place];
-        port.occupancy -= 1;
-        port.tracker.fall(port.occupancy);
-        true
     }
 
     /// Prepares for the departure of the cells inside the packet that a port sends. One of its cells starts now, and
