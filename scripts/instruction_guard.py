@@ -1,6 +1,6 @@
 """Compares the instruction counts of the fast engine with budgets. Unlike times, counts do not depend on the load.
 
-    python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
+    python scripts/instruction_guard.py            builds, runs nine short scenarios under valgrind, compares
     python scripts/instruction_guard.py --bless    saves the counts as this compiler's budgets
 
 The budgets are in crates/celltrain-bench/budgets.csv, keyed by compiler and machine, because counts depend on both. If

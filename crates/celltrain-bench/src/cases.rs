@@ -324,6 +324,10 @@ fn scaling() -> Vec<Case> {
 
 fn guard() -> Vec<Case> {
     let fba = NSource { sources: 15, buffer: "3000", policy: FBA, ..NSource::LAN };
+    let packets = || {
+        let toml = shared_memory(32, "10Gbps", MEMORY_POLICIES[0].0, "1ms");
+        toml.replace("policy.ppd = {}", "policy.tail_drop = {}").replacen('\n', "\nframing = \"packets\"\n", 1)
+    };
     vec![
         Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 1 s", || NSource::LAN.toml("1s")),
         Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 1 s", move || fba.toml("1s")),
@@ -333,6 +337,7 @@ fn guard() -> Vec<Case> {
         Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", || internetwork(10, "er", "200ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", || chain(4, "500ms")),
         Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", || Mesh::USUAL.toml("40ms")),
+        Case::guard("packets", "32 ports that share 8000 cells, packets, Dynamic Threshold, 1 ms", packets),
     ]
 }
 

@@ -188,6 +188,15 @@ enum Part {
     Headroom,
 }
 
+/// A queue of which a cell changes nothing but counts: the only queue of its cells, without a reserve and without pauses,
+/// and with a policy that does not follow cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountingQueue {
+    queue: QueueIndex,
+    pool: PoolIndex,
+    place: PoolQueue,
+}
+
 #[derive(Clone, Debug)]
 struct Queue {
     pool: PoolIndex,
@@ -310,6 +319,49 @@ impl Memory {
     /// Returns whether nothing but decisions depends on single cells: no policy follows them.
     pub(crate) fn follows_no_cells(&self) -> bool {
         !self.follows_arrivals && !self.pools.iter().any(|pool| pool.hooks.cells)
+    }
+
+    /// Returns the queue of the cells of a class, if these cells change nothing but counts.
+    pub(crate) fn counting_queue(&self, class: CellClass) -> Option<CountingQueue> {
+        let ((Some(queue), None) | (None, Some(queue))) = (class.ingress, class.egress) else { return None };
+        let Queue { pool, place, reserve, lossless, .. } = self.queues[queue];
+        let only_counts = reserve == 0 && lossless.is_none() && !self.pools[pool].hooks.cells;
+        only_counts.then_some(CountingQueue { queue, pool, place })
+    }
+
+    /// Counts an arriving cell of an admitted packet if the memory and the pool have room for it, as
+    /// [`Memory::try_enter_rest`] does. Returns whether they have.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn count_rest(&mut self, CountingQueue { queue, pool, place }: CountingQueue, now: Time) -> bool {
+        let pool = &mut self.pools[pool];
+        if pool.used >= pool.cells || self.used >= self.cells {
+            return false;
+        }
+        pool.used += 1;
+        pool.max_used = pool.max_used.max(pool.used);
+        let shared = &mut pool.shared[place];
+        *shared += 1;
+        let held = *shared;
+        self.used += 1;
+        self.occupancy.rise(self.used, now);
+        let counters = &mut self.queues[queue].counters;
+        counters.entered += 1;
+        counters.max_cells = counters.max_cells.max(held);
+        true
+    }
+
+    /// Frees the place of a cell that is sent, as [`Memory::leave`] does.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn count_out(&mut self, CountingQueue { pool, place, .. }: CountingQueue, now: Time) {
+        self.occupancy.fall(self.used, now);
+        self.used -= 1;
+        let pool = &mut self.pools[pool];
+        let shared = &mut pool.shared[place];
+        debug_assert!(*shared > 0, "a cell leaves a queue that holds at least one cell");
+        *shared -= 1;
+        pool.used -= 1;
     }
 
     /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
@@ -613,13 +665,6 @@ impl Memory {
     /// If a queue of the cell is empty.
     #[inline]
     pub fn leave(&mut self, class: CellClass, now: Time) {
-        self.leave_at_once(class, now);
-    }
-
-    /// Does the same as [`Memory::leave`], without a call.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
-    pub(crate) fn leave_at_once(&mut self, class: CellClass, now: Time) {
         self.occupancy.fall(self.used, now);
         self.used -= 1;
         if let Some(queue) = class.ingress {

@@ -32,7 +32,7 @@ pub mod static_thresholds;
 
 pub mod slotted;
 
-pub(crate) use accounting::Attempt;
+pub(crate) use accounting::{Attempt, CountingQueue};
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };

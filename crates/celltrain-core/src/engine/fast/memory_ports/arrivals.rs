@@ -8,7 +8,7 @@ use super::{MemoryPorts, Switch};
 use crate::cell::Cell;
 use crate::engine::fast::egress::Downstream;
 use crate::engine::fast::ingress::{Among, CellIngress};
-use crate::engine::fast::links::{Stream, Way};
+use crate::engine::fast::links::{Stream, StreamIndex, Way};
 use crate::engine::fast::train::{ArrivalOrder, InputArrival, Train, number};
 use crate::units::Time;
 
@@ -17,8 +17,10 @@ pub(super) struct Merging {
     order: ArrivalOrder,
     /// The inputs that are not in `order`, by the arrival of the next cell. The first arrival comes last.
     later: Vec<InputArrival>,
-    /// Simultaneous cells, each with its input.
-    tied: Vec<(u32, Option<Cell>)>,
+    /// The inputs of simultaneous cells.
+    tied: Vec<u32>,
+    /// The cell that has been taken from each input, unless it is inside a packet.
+    cells: Vec<Cell>,
     /// The packet that arrives on each input.
     inside: Vec<Inside>,
 }
@@ -27,7 +29,8 @@ impl Merging {
     pub(super) fn new(ingress: &CellIngress) -> Self {
         let inputs = ingress.at_node.len();
         let (later, tied) = Default::default();
-        Self { order: ArrivalOrder::new(inputs), later, tied, inside: vec![Inside::NONE; inputs] }
+        let (cells, inside) = (vec![Cell::NONE; inputs], vec![Inside::NONE; inputs]);
+        Self { order: ArrivalOrder::new(inputs), later, tied, cells, inside }
     }
 }
 
@@ -36,46 +39,44 @@ impl MemoryPorts {
     #[inline(never)]
     pub(super) fn take_arrivals(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         let Self { ingress, merging, switch, .. } = self;
-        let nexts = downstream.links.row(ingress.row()).map(|(_, next)| *next).enumerate();
-        let arrivals = nexts.filter(|&(_, next)| next < until);
-        merging.later.extend(arrivals.map(|(input, next)| InputArrival::new(next, number(input))));
+        for (input, (stream, next)) in downstream.links.row(ingress.row()).enumerate() {
+            if *next < until {
+                merging.later.push(InputArrival::new(*next, number(input)));
+                merging.inside[input] = switch.inside_of(stream.train());
+            }
+        }
         merging.later.sort_unstable_by(|a, b| b.cmp(a));
         let follows_bursts = ingress.ties.follows_bursts();
         while let Some((now, input)) = merging.first() {
-            let cell = merging.take_next(ingress, (now, input), until, downstream);
+            merging.take_next(ingress, (now, input), until, downstream);
+            merging.tied.push(input);
             let mut next = merging.first();
-            if next.is_none_or(|(time, _)| time > now) && !follows_bursts {
-                let among = Among { is_first: true, is_last: true };
-                switch.take(now, (input, cell), among, (ingress, &mut merging.inside), downstream);
-                continue;
-            }
-            merging.tied.push((input, cell));
             while let Some((_, input)) = next.filter(|&(time, _)| time == now) {
-                let cell = merging.take_next(ingress, (now, input), until, downstream);
-                merging.tied.push((input, cell));
+                merging.take_next(ingress, (now, input), until, downstream);
+                merging.tied.push(input);
                 next = merging.first();
             }
-            let at_node = &ingress.at_node;
-            ingress.ties.order(now, &mut merging.tied, |&(input, _)| at_node[input as usize]);
-            let last = merging.tied.len() - 1;
-            for (i, arriving) in merging.tied.drain(..).enumerate() {
-                let among = Among { is_first: i == 0, is_last: i == last };
-                switch.take(now, arriving, among, (ingress, &mut merging.inside), downstream);
+            if merging.tied.len() > 1 || follows_bursts {
+                let at_node = &ingress.at_node;
+                ingress.ties.order(now, &mut merging.tied, |&input| at_node[input as usize]);
             }
+            switch.begin_instant::<true>(now, Among { is_first: true, is_last: true }, downstream);
+            for &input in &merging.tied {
+                let (cell, inside) = (merging.cells[input as usize], &mut merging.inside[input as usize]);
+                switch.take(now, (cell, inside), ingress.first_stream.input(input), downstream);
+            }
+            merging.tied.clear();
+            switch.end_instant::<true>(now, downstream);
         }
-        for (input, inside) in merging.inside.iter_mut().enumerate() {
+        let mut to_matter = Time::NEVER;
+        for ((stream, next), inside) in downstream.links.row(ingress.row()).zip(&mut merging.inside) {
             if inside.is_any() {
-                let stream = ingress.first_stream.input(number(input));
-                switch.store_taken(inside, &mut downstream.links.streams[stream]);
+                switch.store_taken(inside, stream);
                 *inside = Inside::NONE;
             }
+            to_matter = to_matter.min(if ingress.every_cell_matters { *next } else { stream.next_to_matter(*next) });
         }
-        let every_cell_matters = ingress.every_cell_matters;
-        let to_matter = |(stream, next): (&mut Stream, &mut Time)| {
-            if every_cell_matters { *next } else { stream.next_to_matter(*next) }
-        };
-        let to_matter = downstream.links.row(ingress.row()).map(to_matter).min();
-        ingress.next_to_matter = to_matter.filter(|&time| time < Time::NEVER);
+        ingress.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
         ingress.reached = ingress.reached.max(until);
     }
 }
@@ -94,7 +95,7 @@ impl Merging {
         (self.order.len() > 0).then(|| (first.time(), first.input()))
     }
 
-    /// Takes the first arrival, whose input is the first one in `order`. Returns `None` for a cell inside a packet.
+    /// Takes the first arrival, whose input is the first one in `order`.
     #[inline(always)]
     fn take_next(
         &mut self,
@@ -102,18 +103,19 @@ impl Merging {
         (now, input): (Time, u32),
         until: Time,
         downstream: &mut Downstream<'_>,
-    ) -> Option<Cell> {
+    ) {
         let stream = ingress.first_stream.input(input);
-        let (cell, next) = if let Some(period) = self.inside[input as usize].period() {
+        let next = if let Some(period) = self.inside[input as usize].period() {
             let next = now + period;
             if next < until {
                 self.order.put_back_first(InputArrival::new(next, input));
-                return None;
+                return;
             }
-            (None, next)
+            next
         } else {
             let (cell, next) = downstream.links.streams[stream].take_first();
-            (Some(cell), next)
+            self.cells[input as usize] = cell;
+            next
         };
         self.order.pop_first();
         if next < until {
@@ -123,35 +125,28 @@ impl Merging {
         } else {
             downstream.links.set_next(stream, next);
         }
-        cell
     }
 }
 
 impl Switch {
-    /// Takes an arriving cell, with its input; `None` stands for a cell inside a packet.
+    /// Takes the cell that arrives next on an input, which is `cell` unless it is inside a packet.
     #[inline(always)]
     fn take(
         &mut self,
         now: Time,
-        (input, cell): (u32, Option<Cell>),
-        among: Among,
-        (ingress, inside): (&CellIngress, &mut [Inside]),
+        (cell, inside): (Cell, &mut Inside),
+        stream: StreamIndex,
         downstream: &mut Downstream<'_>,
     ) {
-        self.begin_instant::<true>(now, among, downstream);
-        let inside = &mut inside[input as usize];
-        if let Some(cell) = cell {
-            self.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
-            if self.is_plain && !cell.last_cell() {
-                let stream = ingress.first_stream.input(input);
-                *inside = self.begin_inside(cell, downstream.links.streams[stream].train());
+        if inside.goes_on() {
+            if !self.enter_inside(inside, now) || !inside.goes_on() {
+                self.end_inside(inside, &mut downstream.links.streams[stream], now);
             }
-        } else if !self.enter_inside(inside, now) || inside.period().is_none() {
-            let stream = &mut downstream.links.streams[ingress.first_stream.input(input)];
-            self.end_inside(inside, stream, now);
-        }
-        if among.is_last {
-            self.end_instant::<true>(now, downstream);
+        } else {
+            self.store(now, cell, |vc, frame| downstream.fabric.packet_cells(vc, frame));
+            if !cell.last_cell() {
+                *inside = self.inside_of(downstream.links.streams[stream].train());
+            }
         }
     }
 }

@@ -68,25 +68,24 @@ impl Calendar {
         Some(place)
     }
 
-    /// Returns the port that [`Calendar::take_at`] would remove.
-    #[inline]
-    pub(super) fn due_at(&self, now: Time) -> Option<MemoryPlace> {
-        let due = match &self.rates[..] {
-            [rate] => rate,
-            rates => rates.iter().min_by_key(|rate| rate.first())?,
-        };
-        let (time, place) = due.first();
-        (time == now).then_some(place)
-    }
-
-    /// Makes the port that [`Calendar::due_at`] returned busy again from `now` on.
-    #[inline]
-    pub(super) fn restart(&mut self, now: Time) {
-        let due = match &mut self.rates[..] {
-            [rate] => rate,
-            rates => rates.iter_mut().min_by_key(|rate| rate.first()).expect("a port is due"),
-        };
-        due.restart(now);
+    /// Makes the ports that become free at `now` busy again from `now` on, in order, as long as `goes_on` is true for them.
+    /// Removes the first other port, and returns it. No busy port may have become free earlier.
+    #[inline(always)]
+    pub(super) fn restart_while(
+        &mut self,
+        now: Time,
+        mut goes_on: impl FnMut(MemoryPlace) -> bool,
+    ) -> Option<MemoryPlace> {
+        if let [rate] = &mut self.rates[..] {
+            return rate.restart_while(now, goes_on);
+        }
+        while let Some(place) = self.take_at(now) {
+            if !goes_on(place) {
+                return Some(place);
+            }
+            self.start(place, now);
+        }
+        None
     }
 
     /// Makes an idle port busy from `now` on.
@@ -129,17 +128,32 @@ impl Rate {
         self.first = self.place(self.first + 1);
     }
 
-    /// Makes the first port busy again from `now` on.
-    #[inline]
-    fn restart(&mut self, now: Time) {
-        let (_, place) = self.first();
-        self.take_first();
-        let (free, last) = ((now + self.cell_time, place), self.place(self.end + self.ring.len() - 1));
-        if self.first != self.end && self.ring[last] < free {
-            self.ring[self.end] = free;
-            self.end = self.place(self.end + 1);
-        } else {
-            self.start(place, now);
+    /// Does what [`Calendar::restart_while`] does, if all ports have this rate.
+    #[inline(always)]
+    fn restart_while(&mut self, now: Time, mut goes_on: impl FnMut(MemoryPlace) -> bool) -> Option<MemoryPlace> {
+        loop {
+            let (ring, mut first, mut end) = (&mut self.ring[..], self.first, self.end);
+            let (mask, free) = (ring.len() - 1, now + self.cell_time);
+            let stopped = loop {
+                let (time, place) = ring[first & mask];
+                if time != now {
+                    break None;
+                }
+                let goes_on = goes_on(place);
+                ring[first & mask] = FREE;
+                first = (first + 1) & mask;
+                let is_last = first == end || ring[(end + mask) & mask] < (free, place);
+                if !goes_on || !is_last {
+                    break Some((place, goes_on));
+                }
+                ring[end & mask] = (free, place);
+                end = (end + 1) & mask;
+            };
+            (self.first, self.end) = (first, end);
+            match stopped {
+                Some((place, true)) => self.start(place, now),
+                stopped => return stopped.map(|(place, _)| place),
+            }
         }
     }
 
@@ -189,15 +203,16 @@ mod tests {
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
                 let due = |free_at: &[Option<Time>]| free_at.iter().position(|&free| free == Some(now));
-                while let Some(place) = calendar.due_at(now) {
-                    assert_eq!(Some(usize::from(place)), due(&free_at));
-                    if rng.below(2) == 0 {
-                        calendar.restart(now);
-                        free_at[usize::from(place)] = Some(now + cell_times[usize::from(place)]);
-                    } else {
-                        assert_eq!(calendar.take_at(now), Some(place));
-                        free_at[usize::from(place)] = None;
-                    }
+                loop {
+                    let removed = calendar.restart_while(now, |place| {
+                        let place = usize::from(place);
+                        assert_eq!(Some(place), due(&free_at));
+                        let goes_on = rng.below(2) == 0;
+                        free_at[place] = goes_on.then_some(now + cell_times[place]);
+                        goes_on
+                    });
+                    let Some(place) = removed else { break };
+                    assert_eq!(free_at[usize::from(place)], None);
                 }
                 assert_eq!(due(&free_at), None);
                 for _ in 0..2 {

@@ -8,14 +8,14 @@ use typed_index_collections::TiSlice;
 
 use super::waiting::Waiting;
 use super::{ArrivingVc, MemoryPort, Switch};
-use crate::cell::{Cell, Run};
+use crate::cell::Run;
 use crate::coverage::reached;
 use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::links::{Stream, Way};
 use crate::engine::fast::plan::MemoryPlace;
 use crate::engine::fast::train::Train;
 use crate::index::Label;
-use crate::memory::{Attempt, CellClass, Memory};
+use crate::memory::{Attempt, CellClass, CountingQueue, Memory};
 use crate::switching::PacketAdmission;
 use crate::units::{Span, Time};
 
@@ -44,6 +44,8 @@ pub(super) fn are_plain(
 pub(super) struct Inside {
     place: MemoryPlace,
     class: CellClass,
+    /// The queue of `class`, if the packet's cells only change its counts.
+    queue: Option<CountingQueue>,
     period: Span,
     /// Cells before the last one of the train.
     left: u32,
@@ -55,15 +57,22 @@ impl Inside {
     pub(super) const NONE: Self = Self {
         place: MemoryPlace::new(0),
         class: CellClass { egress: None, ingress: None },
+        queue: None,
         period: Span(0),
         left: 0,
         taken: 0,
     };
 
+    /// Returns whether the next cell is inside a packet.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        self.left > 0
+    }
+
     /// Returns the time from the next cell to the one after it, if the next cell is inside a packet.
     #[inline]
     pub(super) fn period(&self) -> Option<Span> {
-        (self.left > 0).then_some(self.period)
+        self.goes_on().then_some(self.period)
     }
 
     /// Returns whether a packet is arriving.
@@ -76,36 +85,55 @@ impl Inside {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sending {
     class: CellClass,
+    /// The queue of `class`, if the packet's cells only change its counts.
+    queue: Option<CountingQueue>,
     /// Cells before the last one of the run.
     left: u32,
     /// Cells that have left, but have not been taken from the run.
     taken: u32,
 }
 
-impl Switch {
-    /// Returns the cells inside the packet of `cell`, which has just arrived. `train` arrives next.
-    #[inline]
-    pub(super) fn begin_inside(&self, cell: Cell, train: Option<&Train>) -> Inside {
-        let ArrivingVc { place, label, class, .. } = self.vcs[cell.label()];
-        match train {
-            Some(&Train { cell: of_train, period, cells, .. })
-                if of_train.label() == cell.label()
-                    && of_train.frame == cell.frame
-                    && self.ports[place].admission.is_inside(cell.relabelled(label)) =>
-            {
-                Inside { place, class, period, left: cells - 1, taken: 0 }
-            }
-            _ => Inside::NONE,
+impl Sending {
+    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
+    /// caller makes the port busy.
+    #[inline(always)]
+    pub(super) fn send_next(&mut self, memory: &mut Memory, port: &mut MemoryPort, now: Time) -> bool {
+        if self.left == 0 {
+            return false;
         }
+        self.left -= 1;
+        self.taken += 1;
+        match self.queue {
+            Some(queue) => memory.count_out(queue, now),
+            None => memory.leave(self.class, now),
+        }
+        port.occupancy -= 1;
+        port.tracker.fall(port.occupancy);
+        true
+    }
+}
+
+impl Switch {
+    /// Returns the cells of the train that arrives next that are inside a packet: all but its last cell, if the port has
+    /// admitted the first cell of the packet and has lost none.
+    #[inline]
+    pub(super) fn inside_of(&self, train: Option<&Train>) -> Inside {
+        let Some(&Train { cell, period, cells, .. }) = train.filter(|train| train.cells > 1 && self.is_plain) else {
+            return Inside::NONE;
+        };
+        let ArrivingVc { place, label, class, .. } = self.vcs[cell.label()];
+        if cell.is_rm() || !self.ports[place].admission.is_inside(cell.relabelled(label)) {
+            return Inside::NONE;
+        }
+        Inside { place, class, queue: self.memory.counting_queue(class), period, left: cells - 1, taken: 0 }
     }
 
     /// Counts a cell inside a packet. Returns false if there is no room for it.
     #[inline(always)]
     pub(super) fn enter_inside(&mut self, inside: &mut Inside, now: Time) -> bool {
-        match self.memory.try_enter_rest(inside.class, now) {
-            Attempt::Entered => {}
-            Attempt::Refused(..) => return false,
-            Attempt::PushOut(_) => unreachable!("the memory removes no packets"),
+        let is_counted = inside.queue.is_some_and(|queue| self.memory.count_rest(queue, now));
+        if !is_counted && !self.enter_rest(inside.class, now) {
+            return false;
         }
         let port = &mut self.ports[inside.place];
         port.occupancy += 1;
@@ -113,6 +141,16 @@ impl Switch {
         inside.left -= 1;
         inside.taken += 1;
         true
+    }
+
+    /// Counts a cell inside a packet at queues that do more than count, or that are full.
+    #[inline(never)]
+    fn enter_rest(&mut self, class: CellClass, now: Time) -> bool {
+        match self.memory.try_enter_rest(class, now) {
+            Attempt::Entered => true,
+            Attempt::Refused(..) => false,
+            Attempt::PushOut(_) => unreachable!("the memory removes no packets"),
+        }
     }
 
     /// Stores the cells of a packet that have entered since the last call, and if more cells are left, loses the next
@@ -149,28 +187,11 @@ impl Switch {
     /// Makes a free port send its next cell, if a whole packet waits.
     #[inline(always)]
     pub(super) fn send_next(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
-        if self.send_inside(place, now) {
+        if self.sending[place].send_next(&mut self.memory, &mut self.ports[place], now) {
             self.calendar.start(place, now);
         } else {
             self.start_stored(place, now, downstream);
         }
-    }
-
-    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
-    /// caller makes the port busy.
-    #[inline(always)]
-    pub(super) fn send_inside(&mut self, place: MemoryPlace, now: Time) -> bool {
-        let sending = &mut self.sending[place];
-        if sending.left == 0 {
-            return false;
-        }
-        sending.left -= 1;
-        sending.taken += 1;
-        self.memory.leave_at_once(sending.class, now);
-        let port = &mut self.ports[place];
-        port.occupancy -= 1;
-        port.tracker.fall(port.occupancy);
-        true
     }
 
     /// Prepares for the departure of the cells inside the packet that a port sends. One of its cells starts now, and
@@ -183,7 +204,9 @@ impl Switch {
             && port.egress.hops[last.label()].to == HopEnd::Host
             && port.egress.to_hosts.collects(now + port.egress.to_hosts.cell_time * u64::from(cells - 1))
         {
-            self.sending[place] = Sending { class: port.class(last.label()), left: cells - 1, taken: 0 };
+            let class = port.class(last.label());
+            let queue = self.memory.counting_queue(class);
+            self.sending[place] = Sending { class, queue, left: cells - 1, taken: 0 };
         }
     }
 

@@ -320,15 +320,12 @@ impl Switch {
     #[inline(never)]
     fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         if STORES && self.to_start.is_empty() {
-            while let Some(place) = self.calendar.due_at(now) {
-                if self.send_inside(place, now) {
-                    self.calendar.restart(now);
-                } else {
-                    self.calendar.take_at(now);
-                    self.start_stored(place, now, downstream);
-                }
+            loop {
+                let Self { calendar, sending, memory, ports, .. } = &mut *self;
+                let sends_inside = |place: MemoryPlace| sending[place].send_next(memory, &mut ports[place], now);
+                let Some(place) = calendar.restart_while(now, sends_inside) else { return };
+                self.start_stored(place, now, downstream);
             }
-            return;
         }
         while let Some(place) = self.calendar.take_at(now) {
             self.to_start.push(place);

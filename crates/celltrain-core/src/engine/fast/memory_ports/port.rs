@@ -139,7 +139,7 @@ impl MemoryPort {
     }
 
     /// Takes the next cell to be sent, at a port that does not store packets.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.waiting {
             Waiting::Fifo(cells) => cells.pop_front()?,
