@@ -6,6 +6,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Flow, Graph, Link, Network, Node, NodeKind, Vc};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::switching::Switching;
 use celltrain_core::tie::TieOrder;
 use celltrain_core::units::{BitRate, Duration};
 
@@ -91,9 +92,10 @@ pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
 }
 
 /// A cell takes a microsecond on the second part of the link. This part is faster than the first, so no cell waits
-/// there.
+/// there. Switches do not store packets whole, because stored packets leave the added switch faster than they arrive.
 pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
+    network.switching = Switching { cut_through: true, ..Switching::default() };
     if case.below(3) == 0 {
         losses::add(&mut network, &mut case.draws);
     }
