@@ -1,5 +1,6 @@
 //! Laws about buffers, policies and memories.
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::memory::{
     FrameAdmission, MemoryConfig, MemoryPolicyConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side,
@@ -89,6 +90,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
     without_abr(&mut network);
     without_limits(&mut network);
     let (original, routing) = (case.run(&network), network.routing());
+    let delimits = network.aal5.framing == Framing::Packets;
     // A program can use only one mock of Python, the first.
     stand::class(0);
     for port in switch_ports(&network) {
@@ -97,8 +99,10 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
         let names = network.vc_names(&routing, port);
         let admits_all = |(policy, capacity): &(PolicyConfig, u32)| {
             let mut built = policy.build(Some(*capacity), &names);
-            let needs_fifo = built.follower().is_some() || built.overflow() == Overflow::PushOutFront;
-            built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo)
+            // Only AAL5 needs the last cells that drop from front keeps.
+            let pushes_out = built.overflow() == Overflow::PushOutFront;
+            let needs_fifo = built.follower().is_some() || pushes_out;
+            built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo) && !(delimits && pushes_out)
         };
         // The smallest buffer in which the queue never exceeds the threshold.
         let smallest = |kind: usize| {
