@@ -137,7 +137,7 @@ def celltrain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     """Runs the command line in this process."""
     from celltrain.cli import app, shell
 
-    # Whether a command writes lines of progress would depend on the speed of the machine.
+    # On a slow machine, long commands would write lines of progress.
     monkeypatch.setattr(shell, "LINE_SECONDS", 1e6)
 
     def run(*arguments: object) -> Answer:

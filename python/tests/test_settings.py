@@ -416,7 +416,7 @@ def test_a_comparison_accepts_policy_files_and_formulas_that_contain_commas(
     )
 
 
-def test_policies_that_share_a_name_are_told_apart_by_kind_or_by_file(
+def test_policies_that_share_a_name_are_labelled_with_their_kind_or_file(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")

@@ -237,7 +237,7 @@ def _pausing(loaded: Loaded, groups: dict[str, str]) -> set[int]:
 
 
 def _ports(division: Division, question: Question, priority: int) -> list[Port]:
-    """Returns the ports at which the priority is of the wanted kind; raises `InputError` if one has no speed."""
+    """Returns the ports at which the priority is lossless or lossy, as asked; raises `InputError` if one has no speed."""
     loaded, found, number = division.loaded, [], 0
     profiles = division.switch.profile
 

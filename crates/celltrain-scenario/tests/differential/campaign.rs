@@ -136,7 +136,7 @@ impl Reached {
     }
 }
 
-/// What a campaign found.
+/// The findings of a campaign.
 #[derive(Default)]
 struct Outcome {
     /// The networks that reach each situation.

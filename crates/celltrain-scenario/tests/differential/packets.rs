@@ -51,12 +51,12 @@ pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
     kinds.into_iter().chain([admission]).filter_map(|(has, kind)| has.then_some(kind)).collect()
 }
 
-/// Draws networks that seldom need AAL5.
+/// Draws networks that rarely need AAL5.
 pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
     draw::any_network().prop_map(without_services_of_atm).boxed()
 }
 
-/// Draws networks with crowded ports that seldom need AAL5.
+/// Draws networks with crowded ports that rarely need AAL5.
 pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     draw::crowded().prop_map(without_services_of_atm).boxed()
 }

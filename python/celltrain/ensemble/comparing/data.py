@@ -325,7 +325,7 @@ def idle_memories(
     """Yields a warning for each condition under which compared policies of memories decided nothing.
 
     Args:
-        names: What is compared.
+        names: The compared settings.
         cases: The conditions in words; an empty text if there is only one.
         policies: The policies of all memories of each scenario as text, by name and condition.
         decided: Cells that memories refused or pushed out and pauses, by name, condition and seed.

@@ -1,4 +1,4 @@
-//! Cells inside packets, at switches where nobody looks at single cells.
+//! Cells inside packets, at switches where no policy follows single cells.
 //!
 //! Between the first and the last cell of an admitted packet, an arriving cell needs only a place. Once a first-in
 //! first-out port sends a packet, nothing removes its other cells. So these cells change the counts of the memory and of
@@ -128,7 +128,7 @@ impl Switch {
         Inside { place, class, queue: self.memory.counting_queue(class), period, left: cells - 1, taken: 0 }
     }
 
-    /// Counts a cell inside a packet. Returns false if there is no room for it.
+    /// Counts a cell inside a packet. Returns false if the memory refuses it.
     #[inline(always)]
     pub(super) fn enter_inside(&mut self, inside: &mut Inside, now: Time) -> bool {
         let is_counted = inside.queue.is_some_and(|queue| self.memory.count_rest(queue, now));
@@ -154,7 +154,7 @@ impl Switch {
     }
 
     /// Stores the cells of a packet that have entered since the last call, and if more cells are left, loses the next
-    /// one, for which there is no room.
+    /// one, which the memory refuses.
     #[inline(never)]
     pub(super) fn end_inside(&mut self, inside: &mut Inside, stream: &mut Stream, now: Time) {
         self.store_taken(inside, stream);
