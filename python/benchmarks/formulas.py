@@ -78,10 +78,6 @@ def compared(times: int) -> None:
         "formula": ct.Formula(admit=FBA, constants={"R": "0.9 * K", "Z": 0.8}),
         "Python class": Fba(),
     }
-    try:
-        policies["numba"] = compiled()()
-    except ct.MissingExtraError as error:
-        print(error)
     print("| sources | policy | CPU seconds | of the native one |\n| ---: | --- | ---: | ---: |")
     for sources in (5, 15):
         least: dict[str, float] = {}
@@ -100,19 +96,6 @@ def compared(times: int) -> None:
         assert len(prints) == 1, "all formulas express the same policy"
         for name, taken in least.items():
             print(f"| {sources} | {name} | {taken:.3f} | {taken / least['native']:.2f} |", flush=True)
-
-
-def compiled() -> type[ct.PythonPolicy]:
-    """Returns Fair Buffer Allocation compiled by numba, for a buffer of 1000 cells."""
-
-    @ct.compiled
-    def admit(
-        x: float, k: float, y: float, n: float, v: float, c: float, now: float, tagged: float, draw: float
-    ) -> bool:
-        limit = 0.9 * k
-        return x <= limit or y * n / x <= 0.8 * (k - limit) / (x - limit)
-
-    return type("CompiledFba", (ct.PythonPolicy,), {"admit": admit})
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ from .model.policy_files import Policy as Policy
 from .model.python_memory import PythonMemoryPolicy as PythonMemoryPolicy
 from .model.python_policy import PolicyPort as PolicyPort
 from .model.python_policy import PythonPolicy as PythonPolicy
-from .model.python_policy import compiled as compiled
 from .model.python_stack import Stack as Stack
 from .model.python_stack import StackEnd as StackEnd
 from .model.scenario import check as check

@@ -192,7 +192,6 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
                 "file_bytes": None,
             },
         ),
-        "compiled": (ct.compiled, {"function": lambda X, K, Y, N, V, C, now, tagged, draw: X < K}),  # noqa: N803
         "report": (ct.report, {"store": store}),
         "Store.open": (ct.Store.open, {"path": store.path}),
         "Store.create": (ct.Store.create, {"path": "new", "plan": plan}),
@@ -322,7 +321,6 @@ NAMES = [
     "PolicyPort",
     "Stack",
     "StackEnd",
-    "compiled",
     "Compared.to_dict",
     "Compared.write",
     "Compared.plot",
@@ -376,8 +374,6 @@ def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, s
         pytest.importorskip(extra)
     if "tune" in name.lower():
         import_or_skip("optuna")
-    if name == "compiled":
-        pytest.importorskip("numba")
     function, right = calls(lan, store)[name]
     if name == "Store.series":
         with pytest.raises(ct.StoreError, match="the plan has no"):

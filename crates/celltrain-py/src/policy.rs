@@ -1,7 +1,6 @@
 //! Policies written as Python classes: calls from the core are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_policy` finds the class and creates its objects. A compiled function is called without the
-//! interpreter.
+//! `celltrain.model.python_policy` finds the class and creates its objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -44,21 +43,13 @@ impl Interpreter for Classes {
         let capacity = port_info.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = interpreter::attach(|py| {
             let port = (capacity, port_info.cells_per_second, PyTuple::new(py, vcs)?);
-            let made =
+            let admit =
                 py.import(MODULE)?.call_method1("made", (&config.class, settings(py, &config.settings)?, port))?;
-            let (admit, address): (Py<PyAny>, Option<usize>) = made.extract()?;
             let view = Py::new(py, View::new(capacity, port_info.cells_per_second, vcs.len()))?;
-            Ok::<_, PyErr>((admit, address, view))
+            Ok::<_, PyErr>((admit.unbind(), view))
         });
         match made {
-            Ok((admit, Some(address), _)) => Box::new(Compiled {
-                function: function(address),
-                units_per_second,
-                vcs: vcs.len() as f64,
-                cells_per_second: port_info.cells_per_second,
-                _holder: admit,
-            }),
-            Ok((admit, None, view)) => Box::new(Class {
+            Ok((admit, view)) => Box::new(Class {
                 name: config.class.clone(),
                 port: port_info.name.to_string(),
                 vcs: vcs.to_vec(),
@@ -259,44 +250,5 @@ impl View {
         self.tagged = buffer.tagged;
         self.per_vc.copy_from_slice(&buffer.per_vc.raw);
         self.stream = rng.clone();
-    }
-}
-
-/// A compiled function of X, K, Y, N, V, C, now, tagged (0 or 1), and a random number. It returns whether the frame may
-/// enter.
-type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
-
-/// Returns the function at an address from `celltrain.model.python_policy.made`.
-#[allow(unsafe_code, reason = "the section on compiled functions in docs/design/formulas.md explains this address")]
-fn function(address: usize) -> Function {
-    // SAFETY: the address belongs to a function that numba compiled with this signature, which only
-    // `python_policy.compiled` specifies. Every caller keeps a reference to numba's object, which owns the code.
-    unsafe { std::mem::transmute::<usize, Function>(address) }
-}
-
-/// A compiled function that serves one port.
-struct Compiled {
-    function: Function,
-    units_per_second: f64,
-    vcs: f64,
-    cells_per_second: f64,
-    /// Owner of the code.
-    _holder: Py<PyAny>,
-}
-
-impl Object for Compiled {
-    fn admit(&mut self, buffer: &policy::View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        let capacity = if buffer.capacity == u32::MAX { f64::INFINITY } else { f64::from(buffer.capacity) };
-        (self.function)(
-            f64::from(buffer.occupancy),
-            capacity,
-            f64::from(buffer.per_vc[vc]),
-            f64::from(buffer.active_vcs),
-            self.vcs,
-            self.cells_per_second,
-            buffer.now.0 as f64 / self.units_per_second,
-            f64::from(u8::from(buffer.tagged)),
-            rng.unit(),
-        ) != 0
     }
 }

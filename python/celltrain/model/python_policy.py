@@ -19,7 +19,6 @@ True
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -29,16 +28,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from celltrain.errors import Fault, InputError, ScenarioError, needed
+from celltrain.errors import Fault, ScenarioError
 from celltrain.text import among, described
 
 if TYPE_CHECKING:
     from celltrain._core import View
     from celltrain.model.types import Python
 
-#: Signature of a compiled function: X, K, Y, N, V, C, now, tagged (1 or 0) and a random number; returns whether to
-#: admit.
-SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 #: Values of `when_full`.
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
 _NO_ADMIT = "has no admit(self, view, vc); add it to decide whether a frame may enter"
@@ -116,12 +112,9 @@ class PythonPolicy(Named):
 
     def __init__(self, **settings: bool | int | float | str) -> None:
         known = settings_of(type(self), PythonPolicy)
-        is_compiled = isinstance(type(self).admit, Compiled)
         faults = []
         for name, value in settings.items():
             problem = _when_full_problem(value) if name == "when_full" else setting_problem(name, value, known)
-            if name in known and is_compiled:
-                problem = "cannot be used in a compiled admit, which has no settings; make it a constant of the module"
             if problem:
                 faults.append(Fault.of_option(name, described(value), problem))
         if faults:
@@ -148,44 +141,6 @@ class PythonPolicy(Named):
 
         settings = {name: value for name, value in self._settings().items() if name != "when_full"}
         return Python(class_=self._called, settings=settings, when_full=self.when_full)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """An `admit` compiled by numba; created by `compiled`."""
-
-    function: Any
-    """Numba's function object, which owns the machine code."""
-
-    @property
-    def address(self) -> int:
-        """Address of the code."""
-        return int(self.function.address)
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compiles the `admit` of a class with numba, so that a run does not call the interpreter.
-
-    Args:
-        function: Takes X, K, Y, N, V, C, now, tagged (1 or 0) and a number drawn from the port's own random stream, all
-            as floats, and returns whether the frame may enter. It can use constants of its module, but no objects. K is
-            infinite for an unlimited buffer.
-
-    Raises:
-        MissingExtraError: If numba is not installed (`pip install celltrain[numba]`).
-        InputError: If numba cannot compile it.
-    """
-    numba = needed("numba", "compiled policies need numba: pip install celltrain[numba]")
-    if not callable(function):
-        raise InputError.of_option("function", described(function), "is not a function")
-    try:
-        return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
-    except Exception as error:
-        # Show the name, because the address in a repr differs from run to run.
-        called = getattr(function, "__qualname__", type(function).__name__)
-        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        fault = Fault.of_option("function", called, "cannot be compiled by numba; fix what it reports")
-        raise InputError([dataclasses.replace(fault, excerpt=tuple(lines))]) from None
 
 
 def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
@@ -237,14 +192,11 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     return []
 
 
-def made(
-    called: str, settings: dict[str, Any], port: tuple[int | None, float, tuple[str, ...]]
-) -> tuple[Any, int | None]:
-    """Called by the core: returns the function that decides at a port, and its address if it is compiled."""
+def made(called: str, settings: dict[str, Any], port: tuple[int | None, float, tuple[str, ...]]) -> Callable[..., Any]:
+    """Called by the core: returns the function that decides at a port."""
     policy = class_of(called, PythonPolicy)(**settings)
     policy.start(PolicyPort(*port))
-    admit: Any = policy.admit
-    return (admit, admit.address) if isinstance(admit, Compiled) else (admit, None)
+    return policy.admit
 
 
 def traceback_of(error: BaseException) -> list[str]:
