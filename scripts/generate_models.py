@@ -139,9 +139,6 @@ class Writer:
             named = [f"    __pydantic_extra__: dict[str, {self.type_of(others)}]"]
             named = ['    model_config = ConfigDict(extra="allow")', *named]
         fields = named + [self.field(key, s, key in required) for key, s in properties.items()]
-        former = {s["x-former-name"]: self.python_name(key, s) for key, s in properties.items() if "x-former-name" in s}
-        if former:
-            fields.append(f"    _former_names: ClassVar[dict[str, str]] = {former!r}")
         self.written.append(name)
         # A scenario is shown as a card, by print and in notebooks. Its parts are printed as code.
         parent = "Experiment" if name == "Scenario" else "Model"

@@ -31,8 +31,6 @@ _attribute, _, _stubbed = lazy_loader.attach_stub(__name__, __file__)
 _SUBMODULES = ("abr", "errors", "mmu", "models", "policies", "tcp", "topologies")
 #: The classes that completion lists under `celltrain`. Other classes are listed in the submodules.
 _LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")
-#: Deprecated aliases.
-_ALIASES = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}
 
 __all__ = [name for name in _stubbed if name not in _SUBMODULES]
 
@@ -42,7 +40,6 @@ def __getattr__(name: str) -> object:
         from celltrain import _core
 
         return _core.build()["version"]
-    name = _ALIASES.get(name, name)
     if name not in _stubbed:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}{_advice(name)}")
     return _attribute(name)

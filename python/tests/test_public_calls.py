@@ -10,8 +10,6 @@ import json
 import pickle
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -649,14 +647,6 @@ def test_python_completion_lists_functions_and_results_and_submodules_list_scena
         assert {one.__name__ for one in keyed.variants.values()} <= listed
     assert ct.tcp.Sack is ct.Sack and ct.policies.Epd is ct.Epd
     assert "lan-epd" in ct.scenarios()
-
-
-@pytest.mark.parametrize(("module", "name"), [("store", "Store"), ("plan", "Plan")])
-def test_modules_of_earlier_versions_still_work_and_warn_once(module, name):
-    code = f"from celltrain.{module} import {name}; import celltrain as ct; assert {name} is ct.{name}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(f"celltrain.{module} is deprecated: use celltrain.{name}") == 1
 
 
 @pytest.mark.parametrize(

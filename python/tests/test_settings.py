@@ -362,7 +362,6 @@ def test_every_command_calls_the_option_for_a_folder_of_runs_store(
     assert Path("store/report/report.html").is_file()
     is_refused(celltrain("report"), ["--store names the store of a sweep"])
     is_refused(celltrain("report", "store", "--store", "store"), ["but the argument does so, too: give only one"])
-    is_refused(celltrain("tune", "tune-selective-drop", "--store", "a", "--out", "b"), ["--out is the former name"])
 
 
 @pytest.mark.slow

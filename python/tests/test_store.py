@@ -27,7 +27,6 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Database, Repeat
-from celltrain.ensemble.store.folder import checksum
 from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 from celltrain.running.statistics import half_width
@@ -160,7 +159,6 @@ def test_a_sweep_refuses_a_folder_that_is_not_a_store_and_a_store_that_already_e
     for name, words in (
         ("full", "contains other files: name a folder that is new or empty"),
         ("file", "is a file, not a folder"),
-        ("old", already),
         (made, already),
     ):
         with pytest.raises(ct.StoreError) as refusal:
@@ -169,7 +167,7 @@ def test_a_sweep_refuses_a_folder_that_is_not_a_store_and_a_store_that_already_e
     for name, words in (
         ("full", "is not a store: it has no store.sqlite"),
         ("nowhere", "is not there"),
-        ("old", "is a store of celltrain 0.2: convert it with celltrain store import"),
+        ("old", "is a store of celltrain 0.2: export it with that version (celltrain store export)"),
     ):
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
@@ -294,43 +292,6 @@ def test_all_points_of_a_store_may_have_the_same_scenario(store):
     # The plan has no point 9.
     [message] = messages(store)
     assert "refers, for point 9 and seed 3, to a run of another scenario or seed" in message
-
-
-@pytest.fixture
-def old(made, tmp_path):
-    """A store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
-    folder, store = tmp_path / "old", Store.open(made)
-    (folder / "parts").mkdir(parents=True)
-    manifest = {**store.manifest, "format": 1}
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
-    table = store.table()
-    # The parts overlap, as may happen after a kill.
-    for number, part in ((1, table.slice(0, 96)), (2, table.slice(88))):
-        pa.parquet.write_table(part, folder / "parts" / f"part-{number:06}.parquet")
-    with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
-        ledger.execute("CREATE TABLE runs (point, seed, run_key, part, failed, seconds, value)")
-        ledger.execute("CREATE TABLE repeats (point, seed, run_key)")
-    return folder
-
-
-def test_a_store_of_celltrain_0_2_is_imported(old, made, tmp_path, celltrain):
-    told = celltrain("store", "show", old)
-    assert (told.code, told.err.count("\n"), "celltrain store import" in told.err) == (2, 1, True)
-    assert celltrain("store", "import", old, "--store", tmp_path / "new", "--json").json["runs"] == 24
-    assert messages(tmp_path / "new") == []
-    assert rows(tmp_path / "new") == rows(made)
-    assert run_plan(plan(), tmp_path / "new", Local(2), resume=True).done == 24
-    again = celltrain("store", "import", old, "--store", tmp_path / "new")
-    assert (again.code, "is already a store" in again.err) == (2, True)
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "ledger.sqlite", "parts/part-000002.parquet"])
-def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltrain, name):
-    content = (old / name).read_bytes()
-    (old / name).write_bytes(content[: len(content) // 2])
-    told = celltrain("store", "import", old, "--store", tmp_path / "new")
-    assert (told.code, told.out, told.err.count("\n"), name in told.err) == (2, "", 1, True), told.err
-    assert not (tmp_path / "new" / "store.sqlite").exists()
 
 
 def test_a_plan_with_another_name_or_limit_still_counts_as_the_same_plan(store):

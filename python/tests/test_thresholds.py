@@ -268,21 +268,6 @@ def test_no_shipped_scenario_gets_a_warning_about_its_thresholds():
         assert not [warning for warning in read(entry.name).warnings if "of the buffer" in warning], entry.name
 
 
-def test_former_names_of_threshold_settings_still_work_and_are_deprecated():
-    with pytest.warns(DeprecationWarning, match="Epd: threshold_cells is deprecated; use threshold"):
-        epd = ct.Epd(threshold_cells=800)
-    assert epd == ct.Epd(threshold=800)
-    with pytest.warns(DeprecationWarning, match="threshold_cells"):
-        assert epd.threshold_cells == 800
-    with pytest.warns(DeprecationWarning, match="threshold_cells"):
-        assert epd.replace(threshold_cells="80%") == ct.Epd(threshold="80%")
-    with pytest.warns(DeprecationWarning, match="tagged_threshold_cells"):
-        both = ct.DoubleEpd(threshold=800, tagged_threshold_cells=400)
-    assert both.tagged_threshold == 400
-    with pytest.raises(ct.ScenarioError, match="threshold_cells = 800 is unknown"):
-        ct.Epd(threshold=800, threshold_cells=800)
-
-
 def test_the_scenario_schema_describes_the_grammar_of_thresholds():
     [threshold] = [json.loads(_core.schema())["$defs"]["Epd"]["properties"]["threshold"]]
     share, cells, text = threshold["anyOf"]

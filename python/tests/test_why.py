@@ -142,7 +142,7 @@ def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(
 
 
 def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its_delay() -> None:
-    tcp = ct.Newreno(mss="1000B", receive_window="32kB", timer_granularity="10ms")
+    tcp = ct.NewReno(mss="1000B", receive_window="32kB", timer_granularity="10ms")
     lan = ct.n_source(sources=1, link_delay="1ms", tcp=tcp, duration="50ms", buffer_cells=5000, policy=ct.TailDrop())
     delay = [{"flow": "tcp1", "packets": [40], "by": "5ms"}]
     answer = ct.why(lan.replace(link={"source1->sw1": {"delay": delay}}), at="40ms")

@@ -149,13 +149,6 @@ def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
     return [] if original.faults else list(thresholds([table(original.accepted()), changed], of_plan=False))
 
 
-def store(store: Path | None, out: Path | None) -> Path | None:
-    """Returns the folder given with `--store`, or with `--out`, the option's former name."""
-    if store is not None and out is not None:
-        raise InputError.saying("--out is the former name of --store: give one of them", key="--out")
-    return store or out
-
-
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """The format in which a command prints its answer."""

@@ -1,4 +1,4 @@
-"""`celltrain store` shows, verifies, exports and converts stores; `celltrain report` writes a page about a store."""
+"""`celltrain store` shows, verifies and exports stores; `celltrain report` writes a page about a store."""
 
 from __future__ import annotations
 
@@ -105,28 +105,6 @@ def export(
         (write_parquet if parquet else write_csv)(table, out)
     answer = {"store": shown(folder), "file": shown(out), "rows": len(table)}
     output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
-
-
-@shell.command
-def import_(
-    output: shell.Answer,
-    folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
-    store: Path,
-) -> None:
-    """Make a store from one of celltrain 0.2, which stays as it is.
-
-    Options:
-        store (DIR): The new store: a folder that is new or empty.
-
-    Examples:
-        celltrain store import out/old --store out/new
-        celltrain store import out/old --store out/new --json
-        celltrain store show out/new
-    """
-    from celltrain.ensemble.store.import_old import import_store
-
-    runs = import_store(folder, store).totals().runs
-    output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
 @shell.command
@@ -238,4 +216,4 @@ def _left_out(points: int, file: str) -> Iterator[Block]:
         yield Line(text=f"{words.counted(points - MOST_ROWS, 'more point')} in {file} next to the page.", is_note=True)
 
 
-COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}
+COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export}}

@@ -153,7 +153,6 @@ def tune(
     resume: bool = False,
     dry_run: bool = False,
     store: Path | None = None,
-    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
     style: options.Style = None,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on.
@@ -180,7 +179,7 @@ def tune(
         require_matplotlib()
         with FigureStyle.of("page", style).applied():
             environment("tune")
-    folder = shell.store(store, out) or Path("out") / plan.stem
+    folder = store or Path("out") / plan.stem
     latest: list[TuneProgress] = []
     with where as worker:
         if dry_run:

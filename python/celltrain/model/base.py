@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
@@ -36,32 +35,21 @@ class Model(BaseModel):
 
     #: Key of this table in a choice among tables, such as `epd` for a policy; empty if it is not part of a choice.
     choice_key: ClassVar[str] = ""
-    #: Deprecated names of fields, such as `threshold_cells`, with their current names.
-    _former_names: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
-    def _with_names_of_today(cls, settings: Any) -> Any:
-        return cls._renamed(settings) if isinstance(settings, dict) else settings
-
-    @classmethod
-    def _renamed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Renames deprecated settings. If both names of a setting are given, both stay, and validation refuses them."""
-        former = [name for name in settings if cls._former_names.get(name, name) not in settings]
-        for name in former:
-            cls._warn_of(name)
-        for name, value in settings.items():
-            # A list with one table may be written as the table. Given as a list, pydantic would read the table's
-            # settings.
-            field = cls.model_fields.get(name)
-            if isinstance(value, Model) and field is not None and get_origin(field.annotation) is tuple:
-                settings = settings | {name: (value,)}
-        return {cls._former_names[name] if name in former else name: value for name, value in settings.items()}
-
-    @classmethod
-    def _warn_of(cls, name: str) -> None:
-        message = f"{cls.__name__}: {name} is deprecated; use {cls._former_names[name]}"
-        warnings.warn(message, DeprecationWarning, stacklevel=5)
+    def _with_lists(cls, settings: Any) -> Any:
+        """Makes a table given for a list of tables a list of one; otherwise pydantic would read the table's settings."""
+        if not isinstance(settings, dict):
+            return settings
+        single = {
+            name: (value,)
+            for name, value in settings.items()
+            if isinstance(value, Model)
+            and (field := cls.model_fields.get(name)) is not None
+            and get_origin(field.annotation) is tuple
+        }
+        return settings | single
 
     if not TYPE_CHECKING:
 
@@ -72,12 +60,6 @@ class Model(BaseModel):
         # Marks this constructor as equivalent to that of BaseModel. Then pydantic validates inner tables without
         # calling it, so that one error lists every fault.
         __init__.__pydantic_base_init__ = True
-
-        def __getattr__(self, name: str) -> Any:
-            if name in type(self)._former_names:
-                self._warn_of(name)
-                return getattr(self, self._former_names[name])
-            return super().__getattr__(name)
 
         def __setattr__(self, name: str, value: object) -> None:
             raise AttributeError(
@@ -108,7 +90,6 @@ class Model(BaseModel):
         >>> Fba().replace(z=0.5)
         Fba(threshold=0.9, z=0.5)
         """
-        changes = self._renamed(changes)
         own = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**own | (self.__pydantic_extra__ or {}) | changes)
 

@@ -32,7 +32,6 @@ pub struct Config {
     /// R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a frame.
     /// Default: the whole buffer.
     #[serde(default)]
-    #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,
     /// Z: a VC may not start a frame if it has more waiting cells than `z` times its threshold.
     #[serde(default = "z")]

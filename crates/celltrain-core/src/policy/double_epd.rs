@@ -25,10 +25,8 @@ use crate::threshold::Threshold;
 #[schemars(rename = "DoubleEpd")]
 pub struct Config {
     /// HBO: the threshold above which no frame may start.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// LBO: the threshold above which no tagged frame may start.
-    #[schemars(extend("x-former-name" = "tagged_threshold_cells"))]
     pub tagged_threshold: Threshold,
 }
 

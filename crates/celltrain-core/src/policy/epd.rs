@@ -21,7 +21,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "Epd")]
 pub struct Config {
     /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer size minus 200 cells.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
 }
 

@@ -24,7 +24,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "PerVcAccounting")]
 pub struct Config {
     /// Th: the threshold up to which every frame may start.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: above the threshold, a VC may start a frame while it holds at most `k` times its share Q / `N_a` of the
     /// waiting cells.

@@ -20,7 +20,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "PerVcAccountingFixed")]
 pub struct Config {
     /// Th: the threshold up to which every frame may start.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: above the threshold, a VC may start a frame while it holds at most `k` times its share Th / `N_a` of the
     /// threshold.

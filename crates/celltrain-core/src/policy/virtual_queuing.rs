@@ -27,7 +27,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "VirtualQueuing")]
 pub struct Config {
     /// Th: the threshold up to which every frame may start.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times the average Q /
     /// `N_v`.

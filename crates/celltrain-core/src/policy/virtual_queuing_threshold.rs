@@ -23,7 +23,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "VirtualQueuingThreshold")]
 pub struct Config {
     /// Th: the threshold that the non-empty virtual queues share equally.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: a VC may start a frame while its virtual queue holds at most `k` times its share Th / `N_v` of the threshold.
     #[serde(default = "k")]

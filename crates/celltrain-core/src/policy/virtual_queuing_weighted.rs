@@ -29,7 +29,6 @@ pub struct Config {
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares keyed by VC name"))]
     pub minimum_share: PerVc,
     /// Th: the threshold up to which every frame may start.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
     /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times its share of the
     /// queue.

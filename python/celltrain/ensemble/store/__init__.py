@@ -48,7 +48,7 @@ DATABASE = "store.sqlite"
 OLD_MANIFEST = "manifest.json"
 _NEEDS = {"measures": list, "columns": list, "units": dict}
 _UNSEEN = "in its measures or its sample"
-KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen=_UNSEEN, needs=_NEEDS, former=OLD_MANIFEST)
+KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen=_UNSEEN, needs=_NEEDS)
 #: Number of hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 
@@ -432,7 +432,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not path.exists() and not path.is_symlink():
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
         if (folder / OLD_MANIFEST).exists():
-            problem = "is a store of celltrain 0.2: convert it with celltrain store import"
+            problem = "is a store of celltrain 0.2: export it with that version (celltrain store export)"
         raise StoreError.of_file(folder, problem)
     with contextlib.closing(Database(path)) as database:
         manifest = KIND.understood(folder, database.about())

@@ -166,7 +166,6 @@ class Kind:
         unseen: Description, for messages, of how two plans with equal documents can differ.
         needs: Additional keys of this kind of manifest, and their types.
         writer: Name of the process that writes such a folder, for messages.
-        former: The manifest's file in earlier versions.
         folders: Folders that an interrupted creation may leave behind.
     """
 
@@ -177,7 +176,6 @@ class Kind:
     unseen: str
     needs: Mapping[str, type] = field(default_factory=dict)
     writer: str = "sweep"
-    former: str = ""
     folders: tuple[str, ...] = ()
 
     def refuse(self, folder: Path) -> None:
@@ -188,7 +186,7 @@ class Kind:
                 problem = "is a file, not a folder"
             elif folder.is_dir() and not self.is_half_made(folder):
                 problem = "contains other files: name a folder that is new or empty"
-                if any((folder / name).exists() for name in (self.file, self.former) if name):
+                if (folder / self.file).exists():
                     problem = f"is already a {self.what}: continue it with --resume, or name another folder"
         if problem:
             raise self.error.of_file(folder, problem)

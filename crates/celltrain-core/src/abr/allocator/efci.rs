@@ -20,7 +20,6 @@ use crate::threshold::Threshold;
 #[schemars(rename = "Efci")]
 pub struct Config {
     /// T: the threshold above which cells are marked. The draft uses 250 in a buffer of 1000 cells.
-    #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
 }
 
