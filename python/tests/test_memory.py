@@ -1,5 +1,4 @@
-"""Runs that do not fit into memory are refused, exceeding the memory ends with a message, and a killed run costs one
-row."""
+"""Runs that do not fit into memory are refused, and exceeding the memory ends with a message."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, SMALL, Command
+from conftest import ROOT, Command
 
 import celltrain as ct
 from celltrain.ensemble.plan import no_measures
@@ -19,7 +18,6 @@ from celltrain.ensemble.store import Store
 from celltrain.model.expressions import outlined
 from celltrain.model.network import Network
 from celltrain.model.scenario import Reading
-from celltrain.running import local
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
@@ -50,22 +48,6 @@ seeds.count = 2
 [axes.hosts]
 path = "topology.star.hosts"
 values = {hosts}
-"""
-
-#: Executes each run in its own process, and kills the process of the run with seed 2.
-KILLED = """
-import os, signal
-from celltrain.running import local
-
-run = local.run_in_process
-
-def killed(chunk, threads, take):
-    if chunk.tasks[0].seed == 2:
-        {how}
-    run(chunk, threads, take)
-
-local.run_in_process = killed
-local.main()
 """
 
 
@@ -129,45 +111,6 @@ def test_a_plan_is_refused_if_none_of_its_points_fits_into_memory(tmp_path: Path
     done = limited("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
     assert done.returncode == 2 and "is too large" in done.stderr, done.stderr
     assert not (tmp_path / "store").exists()
-
-
-def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
-    (tmp_path / "small.toml").write_text(SMALL)
-    base = ct.load(tmp_path / "small.toml")
-    store = ct.sweep(base, over={"port.bottleneck.buffer": [80]}, seeds=3, store=tmp_path / name, jobs=2)
-    return list(store.wide().to_pylist())
-
-
-def test_runs_in_separate_processes_give_the_results_of_runs_in_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared = swept(tmp_path, "shared")
-    monkeypatch.setattr(local, "SHARE", 0.0)
-    own = swept(tmp_path, "own")
-    assert [row["fingerprint"] for row in own] == [row["fingerprint"] for row in shared]
-    assert not any(row["error"] for row in own)
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        (
-            "os.kill(os.getpid(), signal.SIGKILL)",
-            "was killed by SIGKILL, possibly for lack of memory",
-        ),
-        ("os.abort()", "was killed by SIGABRT"),
-        ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),
-    ],
-)
-def test_a_worker_process_that_dies_gives_one_failed_row(
-    how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local, "SHARE", 0.0)
-    monkeypatch.setattr(local, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
-    rows = swept(tmp_path, "store")
-    assert [row["seed"] for row in rows if row["error"]] == [2]
-    assert all(words in row["error"] for row in rows if row["error"])
-    assert len(rows) == 3 and all(row["fingerprint"] for row in rows if not row["error"])
 
 
 def test_the_check_command_estimates_the_memory_of_a_run(celltrain: Command, small: Path) -> None:

@@ -301,25 +301,6 @@ def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatc
     assert len(handed) <= 2 and {threads for _, threads in handed} == {2}
 
 
-@pytest.mark.slow
-def test_each_large_run_of_a_paper_has_a_separate_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Chunk] = []
-    run = local.Children.run
-
-    def noted(self: local.Children, chunk: Chunk) -> RunRecord:
-        asked.append(chunk)
-        return run(self, chunk)
-
-    options: dict[str, Any] = {"tables": [1], "networks": ["LAN"], "seeds": 1, "overrides": {"duration": "50ms"}}
-    here = reproduce(AF_96_1269, **options)
-    monkeypatch.setattr(local.Children, "run", noted)
-    monkeypatch.setattr(local._core, "memory_limit", lambda: 1)
-    apart_from_it = reproduce(AF_96_1269, **options)
-    assert len(asked) == len(here.fingerprints) == 2
-    assert apart_from_it.fingerprints == here.fingerprints
-    assert [s.values for s in apart_from_it.scored] == [s.values for s in here.scored]
-
-
 @pytest.mark.parametrize(
     "file, right, wrong, message",
     [

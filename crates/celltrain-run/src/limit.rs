@@ -9,25 +9,20 @@ use crate::clock::Instant;
 /// exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
-    begun: Cell<Instant>,
+    begun: Instant,
     passed: Cell<bool>,
 }
 
 impl Limit {
     /// Creates a limit that starts now; `None` means no limit.
     pub(crate) fn new(most: Option<Duration>) -> Self {
-        Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
+        Self { most, begun: Instant::now(), passed: Cell::new(false) }
     }
 
     pub(crate) fn has_passed(&self) -> bool {
-        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.get().elapsed() > most);
+        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.elapsed() > most);
         self.passed.set(passed);
         passed
-    }
-
-    /// Excludes time in which the run waits for other runs to release memory.
-    pub(crate) fn put_off(&self, waited: Duration) {
-        self.begun.set(self.begun.get() + waited);
     }
 
     /// Returns the limit if an earlier check found that it was exceeded.
@@ -46,16 +41,11 @@ mod tests {
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));
         assert!(limit.has_passed());
-        limit.put_off(Duration::from_hours(1));
-        assert!(limit.has_passed());
         assert_eq!(limit.found_passed(), Some(Duration::ZERO));
     }
 
     #[test]
-    fn waiting_for_memory_does_not_use_up_a_time_limit_and_without_a_limit_a_run_never_expires() {
-        let limit = Limit::new(Some(Duration::ZERO));
-        limit.put_off(Duration::from_hours(1));
-        assert!(!limit.has_passed());
+    fn without_a_limit_a_run_never_expires() {
         assert!(!Limit::new(None).has_passed());
     }
 }

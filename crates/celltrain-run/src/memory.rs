@@ -1,5 +1,4 @@
-//! The memory of this process: the amount available to runs, the reservations of runs, and a check that runs stay
-//! within them.
+//! The memory of this process: the amount available to runs, and a check that runs stay within it.
 
 mod estimate;
 
@@ -9,8 +8,7 @@ mod provided;
 mod system;
 
 use std::cell::{Cell, OnceCell};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Instant;
@@ -23,21 +21,18 @@ use provided::{free, used};
 #[cfg(not(target_family = "wasm"))]
 use system::{free, used};
 
-/// Memory reserved by the runs of this process.
-struct Reservations {
+/// The runs of this process, and what was read of the machine when none was active.
+struct Readings {
     runs: u64,
-    bytes: u64,
-    /// Free memory and memory used by this process, both read while no run had a reservation.
     machine: Machine,
     used: Option<u64>,
     looked: Option<Instant>,
 }
 
-static RESERVATIONS: Mutex<Reservations> =
-    Mutex::new(Reservations { runs: 0, bytes: 0, machine: Machine { memory: None }, used: None, looked: None });
-static GIVEN_BACK: Condvar = Condvar::new();
+static READINGS: Mutex<Readings> =
+    Mutex::new(Readings { runs: 0, machine: Machine { memory: None }, used: None, looked: None });
 
-/// Interval at which a run checks its memory while it waits or runs.
+/// Interval at which a run checks its memory.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time for which a reading of the free memory remains valid.
 const FRESH: Duration = Duration::from_secs(1);
@@ -67,48 +62,37 @@ impl Machine {
 
 /// Returns the memory that a run may use if no other run is active.
 pub fn machine() -> Machine {
-    reservations().machine()
+    readings().machine()
 }
 
-/// Memory reservation of a run, and the check that it is not exceeded.
+/// The check that a run fits, and that the runs of this process stay within their memory.
 #[derive(Default)]
 pub struct Watch {
-    reserved: OnceCell<MemoryEstimate>,
+    begun: OnceCell<MemoryEstimate>,
     looked: Cell<Option<Instant>>,
     outgrown: OnceCell<String>,
 }
 
 impl Watch {
-    /// Reserves memory for the run until the watch is dropped. Waits while other runs occupy the memory it needs.
-    /// Returns `false` if interrupted while waiting.
+    /// Begins a run with this estimate, which ends when the watch is dropped.
     ///
     /// # Errors
-    /// Returns the reason if the run would not fit even on its own.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of runs and bytes of a machine")]
-    pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
-        let mut reservations = reservations();
-        loop {
-            reservations.machine().fits(&estimate).map_err(|words| format!("does not fit: {words}"))?;
-            let together = estimate.likely.saturating_add(reservations.bytes);
-            if reservations.runs == 0 || reservations.machine.lacks(together).is_none() {
-                reservations.runs += 1;
-                reservations.bytes = together;
-                self.reserved.set(estimate).expect("a run reserves memory once");
-                return Ok(true);
-            }
-            if stopped.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            reservations = GIVEN_BACK.wait_timeout(reservations, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
+    /// Returns the reason if the run certainly does not fit.
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: this is the number of runs of a machine")]
+    pub fn begin(&self, estimate: MemoryEstimate) -> Result<(), String> {
+        let mut readings = readings();
+        readings.machine().fits(&estimate).map_err(|words| format!("does not fit: {words}"))?;
+        readings.runs += 1;
+        self.begun.set(estimate).expect("a run begins once");
+        Ok(())
     }
 
     /// Returns whether the runs of this process have stayed within their memory. Once false, the result stays false.
     pub fn suffices(&self) -> bool {
-        let Some(estimate) = self.reserved.get() else { return true };
+        let Some(estimate) = self.begun.get() else { return true };
         if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {
             self.looked.set(Some(Instant::now()));
-            if let Some(words) = reservations().outgrown(estimate, used()) {
+            if let Some(words) = readings().outgrown(estimate, used()) {
                 self.outgrown.get_or_init(|| words);
             }
         }
@@ -122,20 +106,16 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: only reserved memory is released")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: only runs that have begun end")]
     fn drop(&mut self) {
-        if let Some(estimate) = self.reserved.get() {
-            let mut reservations = reservations();
-            reservations.runs -= 1;
-            reservations.bytes = reservations.bytes.saturating_sub(estimate.likely);
-            GIVEN_BACK.notify_all();
+        if self.begun.get().is_some() {
+            readings().runs -= 1;
         }
     }
 }
 
-impl Reservations {
-    /// Reads the free memory if no run has a reservation. Results are cached, because reading takes as long as a small
-    /// run.
+impl Readings {
+    /// Reads the free memory if no run is active. Results are cached, because reading takes as long as a small run.
     fn machine(&mut self) -> Machine {
         if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
             (self.machine, self.used) = (free(), used());
@@ -157,49 +137,34 @@ impl Reservations {
     }
 }
 
-fn reservations() -> MutexGuard<'static, Reservations> {
-    // The reservations remain valid if a run panics.
-    RESERVATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+fn readings() -> MutexGuard<'static, Readings> {
+    // The readings remain valid if a run panics.
+    READINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(bytes: u64) -> MemoryEstimate {
-        MemoryEstimate { least: bytes, likely: bytes, ..MemoryEstimate::default() }
-    }
-
     #[test]
-    fn a_run_waits_until_memory_is_free_and_a_run_that_never_fits_is_refused() {
+    fn a_run_that_certainly_does_not_fit_is_refused_and_all_other_runs_begin() {
         let Machine { memory: Some(memory) } = machine() else { return };
-        let stopped = AtomicBool::new(false);
-        let reserve = |watch: &Watch, bytes| watch.reserve(of(bytes), &stopped);
-        let half = Watch::default();
-        assert_eq!(reserve(&half, memory / 2), Ok(true), "no other run has reserved memory");
-        assert!(half.suffices());
-        assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
-        stopped.store(true, Ordering::Relaxed);
-        assert_eq!(
-            reserve(&Watch::default(), memory / 2),
-            Ok(false),
-            "two runs that need half the memory each exceed three quarters of the memory"
-        );
-        assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
-        drop(half);
-        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests reserve little memory, and this test reserves none");
+        let of = |least: u64| MemoryEstimate { least, likely: u64::MAX, ..MemoryEstimate::default() };
+        let [half, other] = [Watch::default(), Watch::default()];
+        assert_eq!([half.begin(of(memory / 2)), other.begin(of(memory / 2))], [Ok(()), Ok(())]);
+        assert!(half.suffices() && other.suffices());
+        assert!(Watch::default().begin(of(memory)).is_err_and(|words| words.contains("does not fit")));
     }
 
     #[test]
     fn a_run_that_needs_over_three_quarters_of_the_free_memory_gets_a_warning() {
         let machine = Machine { memory: Some(4 << 30) };
-        let mut reservations = Reservations { runs: 1, bytes: 0, machine, used: Some(1 << 30), looked: None };
+        let mut readings = Readings { runs: 1, machine, used: Some(1 << 30), looked: None };
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };
-        assert_eq!(reservations.outgrown(&run, Some(4 << 30)), None);
-        assert_eq!(reservations.outgrown(&run, None), None, "nothing is known");
+        assert_eq!(readings.outgrown(&run, Some(4 << 30)), None);
+        assert_eq!(readings.outgrown(&run, None), None, "nothing is known");
         let words =
-            reservations.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
+            readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(
             words.starts_with(
                 "does not fit: 3 nodes and 2 VCs, which cross links 4 times, need more than 4.0 GiB of memory; a run may use \
@@ -207,9 +172,9 @@ mod tests {
             ),
             "{words}"
         );
-        reservations.runs = 3;
+        readings.runs = 3;
         let words =
-            reservations.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
+            readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(words.starts_with("does not fit next to 2 other runs of this process: 3 nodes"), "{words}");
     }
 }

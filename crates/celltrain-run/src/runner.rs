@@ -176,7 +176,6 @@ pub fn one_watched(
         scenario,
         seed,
         how,
-        limit: &limit,
         memory: &memory,
         token: &CancellationToken::new(&go_on),
         stopped,
@@ -265,7 +264,6 @@ struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
     how: How<'a>,
-    limit: &'a Limit,
     memory: &'a memory::Watch,
     token: &'a CancellationToken<'a>,
     stopped: &'a AtomicBool,
@@ -299,11 +297,7 @@ impl Run<'_> {
         network.requests.drops_closed = !keeps;
         let needed = if keeps { needed.with_records() } else { needed };
         let needed = if with_records { needed.with_rows() } else { needed };
-        let waited = Instant::now();
-        if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
-            return Err(Unfinished::Interrupted);
-        }
-        self.limit.put_off(waited.elapsed());
+        self.memory.begin(needed).map_err(Unfinished::TooLarge)?;
         let _limited = how.limit.and_then(threads::limited);
         let begun = Instant::now();
         let keep_going = |done: f64| {

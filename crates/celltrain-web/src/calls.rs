@@ -350,7 +350,7 @@ impl Under<'_> {
         let checked = looked(self.handle, &token)?;
         let memory = Watch::default();
         let too_large = |words| Refusal::of(&Unfinished::TooLarge(words));
-        memory.reserve(checked.memory(), &AtomicBool::new(false)).map_err(too_large)?;
+        memory.begin(checked.memory()).map_err(too_large)?;
         let seed = self.seed.unwrap_or(checked.scenario().seed);
         let network = checked.network(seed, &token).map_err(|Interrupted| deadline.passed())?;
         let until = until.unwrap_or(network.duration);

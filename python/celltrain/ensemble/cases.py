@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory, compact
+from celltrain.ensemble.plan import Axis, Plan, canonical, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
@@ -49,18 +49,15 @@ class Case:
     Attributes:
         number: Its number, from 0.
         configuration: The canonical scenario as JSON.
-        memory: Bytes of memory that a run of the case reserves.
     """
 
     number: int
     configuration: str
-    memory: int
 
     @classmethod
     def of(cls, number: int, scenario: Mapping[str, Any]) -> Case:
         """Returns the case of a scenario; raises `ScenarioError` if the scenario is refused."""
-        configuration, memory = canonical_with_memory(scenario)
-        return cls(number=number, configuration=configuration, memory=memory)
+        return cls(number=number, configuration=canonical(scenario))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +84,7 @@ def case_of(point: int, scenario: Mapping[str, Any]) -> tuple[Case, str | None]:
     except ScenarioError as error:
         bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
         text = compact(json.loads(json.dumps(bare)))
-        return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
+        return Case(number=point, configuration=text), str(error).replace("\n", "; ")
 
 
 def execute(
@@ -104,7 +101,7 @@ def execute(
 
     Args:
         runs: The runs. A worker may iterate over them on another thread.
-        worker: Place of the runs: threads and processes of this machine, or a cluster.
+        worker: Place of the runs: threads of this process, or a cluster.
         take: Called with rows, in any order. Rows of a run may arrive twice.
         measures: Measures of runs that do not define their own.
         limit_s: Real time that a run may take.
@@ -122,7 +119,6 @@ def execute(
         places = {number: place for place, number in enumerate(cases)}
         return Chunk(
             configurations=tuple(case.configuration for case in cases.values()),
-            memory=tuple(case.memory for case in cases.values()),
             tasks=tuple(
                 Task(
                     run_key=run.key,

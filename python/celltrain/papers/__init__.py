@@ -307,7 +307,7 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
     for text in measures:
         if words := problem(text, outline):
             raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
-    return Case(number=number, configuration=configuration.text, memory=reading.memory_bytes or 0)
+    return Case(number=number, configuration=configuration.text)
 
 
 def _scored(

@@ -1,20 +1,11 @@
-"""Runs chunks on this machine: on threads, and memory-hungry runs in processes, so that a crash affects only one."""
+"""Runs chunks on threads of this process."""
 
 from __future__ import annotations
 
 import contextvars
 import json
-import os
-import pickle
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import replace
-from pathlib import Path
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
@@ -29,14 +20,8 @@ from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Seconds between checks for a cancelled call. In a child process, seconds between checks that its parent is alive.
-POLL, WATCH = 0.05, 0.5
-#: A run that reserves more than this share of the free memory gets its own process.
-SHARE = 0.25
-#: Share of the free memory for all such runs together, which is also the maximum for a single run.
-TOGETHER = 0.75
-#: Maximum number of characters reported from a process's error output.
-COMPLAINT = 300
+#: Seconds between checks for a cancelled call.
+POLL = 0.05
 
 
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
@@ -104,129 +89,6 @@ def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
 
 
 def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs a chunk on threads, and large runs in processes. Passes each record to `take` on the calling thread."""
-    shared, large = split(chunk)
-    if shared.tasks:
-        run_in_process(shared, threads, take)
-    run_in_processes(large, threads, take)
-
-
-def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
-    """Splits a chunk into the runs that share this process, and the runs that need their own processes."""
-    limit = _core.memory_limit()
-    if limit is None or not chunk.memory or not sys.executable:
-        return chunk, replace(chunk, tasks=())
-    large = {task for task in chunk.tasks if chunk.memory[task.configuration] > SHARE * limit}
-    shared = tuple(task for task in chunk.tasks if task not in large)
-    return replace(chunk, tasks=shared), replace(chunk, tasks=tuple(task for task in chunk.tasks if task in large))
-
-
-def run_in_processes(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs each run of a chunk in its own process, as many at a time as threads and memory allow.
-
-    Passes each record to `take` on the calling thread when its run ends. If a process died, the record's error says
-    why.
-    """
-    if not chunk.tasks:
-        return
-    limit = _core.memory_limit()
-    most = max(chunk.memory[task.configuration] for task in chunk.tasks)
-    fitting = threads if limit is None else int(TOGETHER * limit // most)
-    children = Children()
-    with ThreadPoolExecutor(max_workers=max(1, min(threads, fitting))) as pool:
-        try:
-            for done in as_completed([pool.submit(children.run, chunk.single(task)) for task in chunk.tasks]):
-                take(done.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            children.kill()
-            raise
-
-
-def command() -> list[str]:
-    """Returns the command of a child process: it reads a chunk of one run from standard input and writes its record."""
-    return [sys.executable, "-c", "from celltrain.running.local import main; main()"]
-
-
-def main() -> None:
-    """Runs the single run that standard input describes. Exits early if the parent process ends."""
-    answers = os.fdopen(os.dup(1), "wb")
-    # Other output must not be mixed with the record.
-    os.dup2(2, 1)
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    chunk: Chunk = pickle.load(sys.stdin.buffer)
-    rows: list[RunRecord] = []
-    run_in_process(chunk, 1, rows.append)
-    with answers:
-        pickle.dump(rows[0], answers)
-
-
-class Children:
-    """Processes that are killed together if the call ends."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._killed = False
-
-    def run(self, chunk: Chunk) -> RunRecord:
-        """Runs the one run of a chunk and returns its record."""
-        [task] = chunk.tasks
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        with self._lock:
-            if self._killed:
-                return chunk.record(task, error="was aborted")
-            child = subprocess.Popen(command(), env=_environment(), **pipes)
-            self._running.add(child)
-        output, errors = child.communicate(pickle.dumps(chunk))
-        with self._lock:
-            self._running.discard(child)
-        try:
-            record: RunRecord = pickle.loads(output)
-        except (EOFError, pickle.UnpicklingError):
-            return chunk.record(task, error=_cause_of_death(child.returncode, errors, chunk.memory[0]))
-        return record
-
-    def kill(self) -> None:
-        """Kills all processes, and prevents new ones."""
-        with self._lock:
-            self._killed = True
-            for child in self._running:
-                child.kill()
-
-
-def _cause_of_death(code: int, output: bytes, needed: int) -> str:
-    size = f"the run was expected to need about {needed / (1 << 30):.1f} GiB of memory"
-    if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        if name in ("SIGKILL", "SIGABRT"):
-            return f"the process of the run was killed by {name}, possibly for lack of memory; {size}"
-        return f"the process of the run was killed by {name}; {size}"
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    last = f": {lines[-1][:COMPLAINT]}" if lines else ""
-    return f"the process of the run ended without a result, with exit code {code}{last}; {size}"
-
-
-def _environment() -> dict[str, str]:
-    """Returns this process's environment, with this celltrain first and without modules in the current folder."""
-    import celltrain
-
-    package = str(Path(celltrain.__file__).resolve().parents[1])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
-
-
-def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
     """Runs a chunk on threads of this process. Passes each record to `take` on the calling thread when its run ends."""
     allow(chunk.modules)
     recording = chunk.recording

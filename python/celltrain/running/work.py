@@ -54,7 +54,6 @@ class Chunk:
         measures: Measures of each run.
         limit_s: Wall-clock time limit for each run, from reading its scenario to its answer.
         recording: The series to record; None for no series.
-        memory: Bytes that a run of each configuration reserves; empty if they are not known.
         modules: Modules of Python policies that the configurations name.
     """
 
@@ -63,7 +62,6 @@ class Chunk:
     measures: tuple[str, ...]
     limit_s: float | None
     recording: Recording | None
-    memory: tuple[int, ...] = ()
     modules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -72,8 +70,8 @@ class Chunk:
 
     def single(self, task: Task) -> Chunk:
         """Returns a chunk with one of the runs."""
-        text, memory = self.configurations[task.configuration], self.memory[task.configuration :][:1]
-        return replace(self, configurations=(text,), memory=memory, tasks=(replace(task, configuration=0),))
+        text = self.configurations[task.configuration]
+        return replace(self, configurations=(text,), tasks=(replace(task, configuration=0),))
 
     def record(self, task: Task, **result: Any) -> RunRecord:
         """Returns the record of one of the runs, with its result or its error."""

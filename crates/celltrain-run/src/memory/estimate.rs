@@ -1,7 +1,7 @@
 //! Estimates the memory of a run from the numbers of its nodes, links, VCs and flows.
 //!
 //! There are two estimates. The lower bound is used to refuse runs that cannot fit. The likely maximum, with all
-//! windows open, is used to schedule runs that share a process. The constants are measurements
+//! windows open, is shown to users. The constants are measurements
 //! (`docs/design/memory.md`), which need not follow small changes of record sizes. The test `tests/memory.rs` compares
 //! both estimates with a counting allocator.
 

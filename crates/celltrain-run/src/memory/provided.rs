@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Machine, reservations};
+use super::{Machine, readings};
 
 /// Allowed bytes; `u64::MAX` until set.
 static ALLOWED: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -10,7 +10,7 @@ static ALLOWED: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Sets the number of bytes that runs may use from now on.
 pub fn allow(bytes: u64) {
     ALLOWED.store(bytes, Ordering::Relaxed);
-    reservations().looked = None;
+    readings().looked = None;
 }
 
 /// Returns the allowed memory, of which runs may use three quarters.

@@ -282,15 +282,8 @@ def canonical(scenario: Mapping[str, Any]) -> str:
     >>> text[:8]
     '{"aal5":'
     """
-    return canonical_with_memory(scenario)[0]
-
-
-def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
-    """Returns the canonical text, and the memory that a run reserves, in bytes."""
-    reading = Reading.of_table(scenario, "scenario")
-    accepted = table(reading.accepted())
-    text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
-    return text, reading.memory_bytes or 0
+    accepted = table(Reading.of_table(scenario, "scenario").accepted())
+    return compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
 
 
 def compact(value: Any) -> str:
