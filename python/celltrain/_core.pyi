@@ -61,7 +61,7 @@ class Scenario:
         on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
         captures: Sequence[tuple[tuple[Any, ...], Callable[[bytes], object]]] = (),
         on_captured: Callable[[list[int]], object] | None = None,
-        told_by: str | None = None,
+        event_engine: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
         most_requests: int = 0,

@@ -47,7 +47,7 @@ pub struct Destination<'a> {
     /// Description to store in the capture's file.
     pub about: About,
     /// True if the engine reports the outcome of frames.
-    pub tells_fates: bool,
+    pub has_outcomes: bool,
     /// Set this flag to end the run.
     pub stopped: &'a AtomicBool,
 }
@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
     /// # Errors
     /// If a port, VC or flow does not exist, the traffic cannot be represented, or there is nothing to capture.
     pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, String> {
-        let Destination { sink, about, tells_fates, stopped } = into;
+        let Destination { sink, about, has_outcomes, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
         let chosen = of.of(network).map_err(|wrong| wrong.to_string())?;
         if kind.of_cells() && network.aal5.cell != CellFormat::ATM {
@@ -159,7 +159,7 @@ impl<'a> Watch<'a> {
         let looks = if kind.of_cells() {
             Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
         } else {
-            let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
+            let outcomes = has_outcomes.then(|| (FrameOutcomes::default(), Names::of(network)));
             Looks::AtHosts(Packets { ends: *looks_at, chosen: Box::new(chosen), outcomes })
         };
         let outside = Outside::default();

@@ -63,7 +63,7 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
         let choice = choice.unwrap_or_else(|wrong| panic!("cannot capture the packets of a trial: {wrong}"));
         let application = format!("celltrain {}", env!("CARGO_PKG_VERSION"));
         let about = About { application, comment: comment.to_owned() };
-        let into = Destination { sink, about, tells_fates: true, stopped: &stopped };
+        let into = Destination { sink, about, has_outcomes: true, stopped: &stopped };
         Watch::new(&choice, network, into).unwrap_or_else(|problem| {
             panic!(
                 "cannot capture the packets of a trial: \

@@ -100,7 +100,7 @@ impl Scenario {
     /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
     /// capture, and `on_warnings` with a list of warnings.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, most_requests=0, delays=false, on_warnings=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, event_engine=None, threads=None, on_requests=None, most_requests=0, delays=false, on_warnings=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -115,7 +115,7 @@ impl Scenario {
         on_events: Option<Py<PyAny>>,
         captures: Vec<(captures::Asked, Py<PyAny>)>,
         on_captured: Option<Py<PyAny>>,
-        told_by: Option<&str>,
+        event_engine: Option<&str>,
         threads: Option<NonZeroUsize>,
         on_requests: Option<Py<PyAny>>,
         most_requests: u64,
@@ -123,7 +123,7 @@ impl Scenario {
         on_warnings: Option<Py<PyAny>>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
-        let told_by = told_by.map(engine_named).transpose()?;
+        let event_engine = event_engine.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
         let trace = self.with_checked(py, cancel, |checked, token| {
             let trace = Trace::new(checked.scenario().duration, &trace, step, links)?;
@@ -142,7 +142,8 @@ impl Scenario {
         let captures: Vec<_> = captures.iter().map(|(choice, call)| (choice, Sink::new(call))).collect();
         let how = How { trace: trace.as_ref(), engine, threads, most_records: most_requests, delays, ..How::default() };
         let events = choice.as_ref().zip(events_sink.as_ref());
-        let finished = self.run_on_a_thread(py, (seed, how, told_by), events, &captures, on_progress.as_ref(), cancel);
+        let finished =
+            self.run_on_a_thread(py, (seed, how, event_engine), events, &captures, on_progress.as_ref(), cancel);
         let sinks = captures.into_iter().map(|(_, sink)| sink).chain(events_sink);
         if let Some(error) = sinks.into_iter().find_map(Sink::raised) {
             return Err(error);
@@ -190,7 +191,7 @@ impl Scenario {
     fn run_on_a_thread(
         &self,
         py: Python<'_>,
-        (seed, how, told_by): (Option<u64>, How<'_>, Option<Engine>),
+        (seed, how, event_engine): (Option<u64>, How<'_>, Option<Engine>),
         events: Option<(&Choice, &Sink<'_>)>,
         captures: &[(&CaptureChoice, Sink<'_>)],
         on_progress: Option<&Py<PyAny>>,
@@ -217,7 +218,7 @@ impl Scenario {
                 captures: (captures.iter().zip(&mut takers))
                     .map(|((choice, _), sink)| Captured::new(choice, sink))
                     .collect(),
-                told_by,
+                event_engine,
             };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &progress))
         };

@@ -163,8 +163,7 @@ mod tests {
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };
         assert_eq!(readings.outgrown(&run, Some(4 << 30)), None);
         assert_eq!(readings.outgrown(&run, None), None, "nothing is known");
-        let words =
-            readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
+        let words = readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(
             words.starts_with(
                 "does not fit: 3 nodes and 2 VCs, which cross links 4 times, need more than 4.0 GiB of memory; a run may use \
@@ -173,8 +172,7 @@ mod tests {
             "{words}"
         );
         readings.runs = 3;
-        let words =
-            readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
+        let words = readings.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(words.starts_with("does not fit next to 2 other runs of this process: 3 nodes"), "{words}");
     }
 }

@@ -26,7 +26,7 @@ use crate::limit::Limit;
 use crate::memory;
 use crate::outside;
 use crate::panics::caught;
-use crate::requests::alone::{self, Alone};
+use crate::requests::alone::{self, Unloaded};
 use crate::requests::{self, Records, Tally};
 use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
@@ -71,7 +71,7 @@ pub struct Watched<'a> {
     pub captures: Vec<Captured<'a>>,
     /// Engine that reports the events, if it differs from the run's engine. If all windows end before the run does,
     /// this engine stops there, and the run's engine computes the answer. Otherwise, this engine does the whole run.
-    pub told_by: Option<Engine>,
+    pub event_engine: Option<Engine>,
 }
 
 impl Watched<'_> {
@@ -172,15 +172,7 @@ pub fn one_watched(
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
-    let run = Run {
-        scenario,
-        seed,
-        how,
-        memory: &memory,
-        token: &CancellationToken::new(&go_on),
-        stopped,
-        progress,
-    };
+    let run = Run { scenario, seed, how, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
     let finished = run.finished(watched);
     // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
     if let Some(problem) = outside::take()
@@ -282,10 +274,10 @@ impl Run<'_> {
             wanted => wanted.map_or(DelayChoice::None, answer::delays),
         };
         let hosts = hosting::hosts(scenario, &network)?;
-        let teller = watched.told_by.unwrap_or(how.engine);
+        let event_engine = watched.event_engine.unwrap_or(how.engine);
         // Stacks can be run only once.
-        let until = watched.until(scenario.duration).filter(|_| teller != how.engine && hosts.is_none());
-        let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
+        let until = watched.until(scenario.duration).filter(|_| event_engine != how.engine && hosts.is_none());
+        let how = How { engine: if until.is_some() { how.engine } else { event_engine }, ..how };
         if how.trace.is_some_and(Trace::has_windows) {
             hosting::check_windows(scenario, &network)?;
         }
@@ -311,7 +303,7 @@ impl Run<'_> {
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let mut captured = Vec::new();
         let mut result = if watched.has_any() && until.is_none() {
-            let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
+            let mut observers = self.observers((&network, &scenario.name, seed), event_engine, watched)?;
             observers.recorder = recorder.as_mut();
             let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
             let ended = observers.finish()?;
@@ -320,7 +312,7 @@ impl Run<'_> {
             Ok(result)
         } else {
             if let Some(until) = until {
-                captured = self.watch_until(until, (&network, &scenario.name, seed), teller, watched)?;
+                captured = self.watch_until(until, (&network, &scenario.name, seed), event_engine, watched)?;
             }
             match &mut recorder {
                 Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
@@ -343,7 +335,7 @@ impl Run<'_> {
             hosting::observe(how.engine, (network, network.duration), &mut observers, hosts, |_| token.check().is_ok())
         };
         tally.add_records(&result.requests, token)?;
-        let alone = tally.take_paths().map(|paths| Alone::simulate(paths, run_alone)).transpose()?;
+        let alone = tally.take_paths().map(|paths| Unloaded::simulate(paths, run_alone)).transpose()?;
         let mut requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
         hosting::name_stacks_of_requests(scenario, &mut requests);
         let records = alone.as_ref().filter(|_| with_records);
@@ -364,20 +356,20 @@ impl Run<'_> {
         Ok(Finished { answer, series, records, captured, unmet })
     }
 
-    /// Writes the events that `teller` reports in a run of this network up to `until`. Returns the number of packets or
+    /// Writes the events that `event_engine` reports in a run of this network up to `until`. Returns the number of packets or
     /// cells in each capture.
     fn watch_until(
         &self,
         until: units::Duration,
         of: (&Network, &str, u64),
-        teller: Engine,
+        event_engine: Engine,
         watched: Watched<'_>,
     ) -> Result<Vec<u64>, Unfinished> {
         let (network, ..) = of;
         let observe = |watched: Watched<'_>, until| {
-            let mut observers = self.observers(of, teller, watched)?;
+            let mut observers = self.observers(of, event_engine, watched)?;
             // Finish the output even if the run was interrupted.
-            let done = teller.observe(network, until, &mut observers, |_| self.token.check().is_ok());
+            let done = event_engine.observe(network, until, &mut observers, |_| self.token.check().is_ok());
             let ended = observers.finish()?;
             done.map(|()| ended).map_err(Unfinished::from)
         };
@@ -393,18 +385,18 @@ impl Run<'_> {
         Ok(packets(ended)?)
     }
 
-    /// Creates the observers that write the events reported by `teller` in a run of this network.
+    /// Creates the observers that write the events reported by `event_engine` in a run of this network.
     fn observers<'a, 'w: 'a>(
         &'a self,
         (network, name, seed): (&Network, &str, u64),
-        teller: Engine,
+        event_engine: Engine,
         Watched { events, captures, .. }: Watched<'w>,
     ) -> Result<Observers<'a>, Unfinished> {
         let log = events.map(|EventOutput { choice, sink }| Log::new(choice, network, sink)).transpose()?;
         let captures = captures.into_iter().map(|Captured { choice, sink, start }| {
-            let about = about(name, seed, teller);
-            let tells_fates = teller == Engine::Reference;
-            start(choice, network, Destination { sink, about, tells_fates, stopped: self.stopped })
+            let about = about(name, seed, event_engine);
+            let has_outcomes = event_engine == Engine::Reference;
+            start(choice, network, Destination { sink, about, has_outcomes, stopped: self.stopped })
         });
         Ok(Observers { log, captures: captures.collect::<Result<_, _>>()?, ..Observers::default() })
     }
@@ -416,9 +408,9 @@ fn packets(ended: Vec<Ended>) -> Result<Vec<u64>, String> {
 }
 
 /// Returns the description of the run to be written into a capture.
-fn about(scenario: &str, seed: u64, teller: Engine) -> About {
+fn about(scenario: &str, seed: u64, event_engine: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
-    let comment = match teller {
+    let comment = match event_engine {
         Engine::Reference => format!("{name}, seed {seed}"),
         Engine::Fast => format!("{name}, seed {seed}; the fast engine does not report where packets were lost"),
     };

@@ -155,7 +155,7 @@ fn capture(case: &Case) -> Result<(Vec<u8>, u64), String> {
         true
     };
     let captures = vec![Captured::new(&choice, &mut sink)];
-    let watched = Watched { captures, told_by: Some(Engine::Reference), ..Watched::default() };
+    let watched = Watched { captures, event_engine: Some(Engine::Reference), ..Watched::default() };
     let how = How { engine: Engine::Reference, ..How::default() };
     match one_watched(&handle, Some(1), how, watched, (&AtomicBool::new(false), &Progress::default())) {
         Ok(finished) => Ok((bytes, finished.captured[0])),

@@ -53,8 +53,8 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 @dataclass(frozen=True)
-class Several:
-    """Options that a command receives as one object: `Annotated[Made, Several(make, {name: (type, default)})]`."""
+class OptionGroup:
+    """Options that a command receives as one object: `Annotated[Made, OptionGroup(make, {name: (type, default)})]`."""
 
     make: Callable[..., Any]
     options: dict[str, tuple[Any, Any]]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
-from celltrain.cli.options import Csv, Json, Latex, Markdown, Several, described
+from celltrain.cli.options import Csv, Json, Latex, Markdown, OptionGroup, described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.model import files as of_files
 from celltrain.model import grids
@@ -54,13 +54,13 @@ T = TypeVar("T")
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
     """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
 
-    A parameter annotated with `Several` becomes the options listed there.
+    A parameter annotated with `OptionGroup` becomes the options listed there.
     """
     about, examples, hints = described(function)
     own, several = [], {}
     for name, parameter in inspect.signature(function).parameters.items():
         metadata = getattr(hints[name], "__metadata__", (None,))
-        if isinstance(metadata[0], Several):
+        if isinstance(metadata[0], OptionGroup):
             several[name] = metadata[0]
         else:
             own.append(parameter.replace(annotation=hints[name]))
@@ -227,9 +227,9 @@ class Output:
 
 _TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
 #: Decorators for commands that print only an answer, and for commands that print an answer and a table.
-Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
-Table = Annotated[Output, Several(Output.of, _TABLE)]
-Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
+Answer = Annotated[Output, OptionGroup(Output.of, {"as_json": (Json, False)})]
+Table = Annotated[Output, OptionGroup(Output.of, _TABLE)]
+Document = Annotated[Output, OptionGroup(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
 
 
 def answer(value: object) -> None:

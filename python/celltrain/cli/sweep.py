@@ -88,7 +88,7 @@ _WHERE = {
     "dask_timeout": (_option(str, "TIME", "Longest wait for the scheduler, such as 60s; at most a day."), "5s"),
 }
 #: Worker for the runs: threads of this machine, or a cluster.
-Where = Annotated[AbstractContextManager[Any], options.Several(_worker, _WHERE)]
+Where = Annotated[AbstractContextManager[Any], options.OptionGroup(_worker, _WHERE)]
 
 
 def _plan(kind: str) -> Any:

@@ -201,7 +201,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Front:
+class FrontPanel:
     """A panel: its points, and the points on its Pareto front in order."""
 
     title: str
@@ -241,7 +241,7 @@ def _bounds(axes: Axes, x: Coordinate, y: Coordinate, at: NDArray[Any]) -> bool:
 
 
 def fronts(
-    panels: Sequence[Front], x: Coordinate, y: Coordinate, colouring: Colouring | None, look: FigureStyle
+    panels: Sequence[FrontPanel], x: Coordinate, y: Coordinate, colouring: Colouring | None, look: FigureStyle
 ) -> Figure:
     """Draws points by two measures, with rings and numbers on their Pareto fronts."""
     entries = 1 + (len(colouring.names) if colouring is not None and colouring.is_named else 0)

@@ -213,7 +213,7 @@ BY_MEMORY = "refused by the memory"
 _ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
 
-class Fates:
+class Outcomes:
     """The outcomes of frames, from the table of frame events."""
 
     def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
@@ -416,8 +416,8 @@ class EventRuns:
 
         retransmits = {flow.name: flow.retransmits for flow in self.network.flows}
 
-        def histories(fates: Fates | None = None) -> list[History]:
-            segments, timers, gone = tables["segments"], tables["timers"], fates.by_frame.keys() if fates else ()
+        def histories(outcomes: Outcomes | None = None) -> list[History]:
+            segments, timers, gone = tables["segments"], tables["timers"], outcomes.by_frame.keys() if outcomes else ()
             is_whole = end == self.duration
             return [
                 History(name, segments, timers, has_tcp=retransmits[name], gone=gone, is_whole=is_whole)
@@ -430,9 +430,9 @@ class EventRuns:
             return known
         first = Fraction(min(overdue.values())) - _INSTANT
         tables |= self._run("reference", ["frames"], first, end, flows=list(overdue), share=(share[1], share[1]))
-        return histories(Fates(tables["frames"]))
+        return histories(Outcomes(tables["frames"]))
 
-    def fates(self, history: History, episode: Episode) -> Fates:
+    def outcomes(self, history: History, episode: Episode) -> Outcomes:
         """Returns the outcomes of frames sent in an episode; of all VCs if the losses were within a short time."""
         places = [*history.within(history.lost, episode), *history.within(history.lost_acks, episode)]
         last = max([episode.start, *history.time[places].tolist()])
@@ -447,7 +447,7 @@ class EventRuns:
         start = Fraction(episode.start) - _INSTANT
         kinds = ["frames", "memories"]
         tables = self._run("reference", kinds, start, end, flows=flows, ports=ports, share=(0.5, 1.0))
-        return Fates(tables["frames"], tables["memories"])
+        return Outcomes(tables["frames"], tables["memories"])
 
     def _run(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from celltrain.drawing.words import counted
-from celltrain.inspect.history import BY_MEMORY, NEVER, Episode, Fates, History, Rows
+from celltrain.inspect.history import BY_MEMORY, NEVER, Episode, History, Outcomes, Rows
 from celltrain.text import shown
 
 #: Outcomes of frames in words, by the event in the table of frames.
@@ -194,9 +194,9 @@ class Sentence:
         return [row for rows in self.events for row in rows.to_list()]
 
 
-def sentences_on(history: History, episode: Episode, fates: Fates) -> list[Sentence]:
+def sentences_on(history: History, episode: Episode, outcomes: Outcomes) -> list[Sentence]:
     """Returns the sentences about an episode."""
-    return [*_on_nothing_delivered(history), *_Story(history, episode, fates).tell()]
+    return [*_on_nothing_delivered(history), *_Story(history, episode, outcomes).tell()]
 
 
 def sentences_without_episode(history: History, at: float, end: float) -> list[Sentence]:
@@ -246,10 +246,10 @@ def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float
 class _Story:
     """The sentences about one episode."""
 
-    def __init__(self, history: History, episode: Episode, fates: Fates) -> None:
+    def __init__(self, history: History, episode: Episode, outcomes: Outcomes) -> None:
         self.history = history
         self.episode = episode
-        self.fates = fates
+        self.outcomes = outcomes
         self.flow = shown(history.flow)
         self.lost = history.within(history.lost, episode)
         self.lost_acks = history.within(history.lost_acks, episode)
@@ -296,14 +296,14 @@ class _Story:
 
     # Losses.
 
-    def _fate(self, place: int) -> int | None:
+    def _outcome(self, place: int) -> int | None:
         """Returns the index of the event at which a frame was lost; None if that event was not recorded."""
-        return self.fates.by_frame.get(self.history.frame_of(place))
+        return self.outcomes.by_frame.get(self.history.frame_of(place))
 
     def _when(self, place: int) -> float:
         """Returns the time of a loss, or the time of sending if the loss was not recorded."""
-        fate = self._fate(place)
-        return float(self.history.time[place] if fate is None else self.fates.time[fate])
+        outcome = self._outcome(place)
+        return float(self.history.time[place] if outcome is None else self.outcomes.time[outcome])
 
     def _losses(self) -> Iterator[Sentence]:
         """Yields the sentences about each series of losses. A series ends when the sender notices a loss."""
@@ -318,7 +318,7 @@ class _Story:
         """Yields the first loss and its cause, then the number of other losses."""
         history = self.history
         first = min(places, key=self._when)
-        fate, when = self._fate(first), self._when(first)
+        outcome, when = self._outcome(first), self._when(first)
         segment, number = f"{self._bytes(first)} of {self.flow}", f"frame {history.frame[first]:.0f}"
         sent = "sent again" if history.event[first] == "retransmitted" else "sent"
         what = f"{number} ({segment}, {sent} {span(when - history.time[first])} before)"
@@ -326,7 +326,7 @@ class _Story:
         yield from self._first(first, what, unknown, history.rows([first]))
         if rest := [place for place in places if place != first]:
             yield self._rest(rest)
-        if fate is not None:
+        if outcome is not None:
             yield from self._others(places)
 
     def _first(self, place: int, what: str, unknown: str, own: Rows, *, has_rule: bool = True) -> Iterator[Sentence]:
@@ -334,13 +334,13 @@ class _Story:
 
         If the loss was not recorded, yields the sentence `unknown`.
         """
-        fate, when = self._fate(place), self._when(place)
-        if fate is None:
+        outcome, when = self._outcome(place), self._when(place)
+        if outcome is None:
             yield Sentence(text=unknown, time=when, events=(own,))
             return
-        row, event = self.fates.row(fate), self.fates.rows([fate])
+        row, event = self.outcomes.row(outcome), self.outcomes.rows([outcome])
         yield Sentence(text=loss(row, what), time=when, events=(event, own))
-        if has_rule and (refusal := self.fates.refusal(fate)) is not None:
+        if has_rule and (refusal := self.outcomes.refusal(outcome)) is not None:
             [at_memory] = refusal.to_list()
             yield Sentence(text=pool(at_memory), time=when, events=(refusal,), place=1)
         elif has_rule and (cause := rule(row)) is not None:
@@ -349,9 +349,9 @@ class _Story:
     def _rest(self, places: list[int]) -> Sentence:
         """Returns a sentence about the remaining losses of a series."""
         time = max(map(self._when, places))
-        fates = [self._fate(place) for place in places]
-        known = [fate for fate in fates if fate is not None]
-        ways = Counter("never arrived" if fate is None else self._way(fate) for fate in fates)
+        outcomes = [self._outcome(place) for place in places]
+        known = [outcome for outcome in outcomes if outcome is not None]
+        ways = Counter("never arrived" if outcome is None else self._way(outcome) for outcome in outcomes)
         more = counted(len(places), "more segment")
         if len(ways) > 1:
             listed = ", ".join(f"{count:,} {way}" for way, count in ways.items())
@@ -360,28 +360,28 @@ class _Story:
             text = f"By {instant(time)} {more} had been {next(iter(ways))}."
         else:
             text = f"{more} sent until {instant(time)} never arrived."
-        rows = (self.fates.rows(known),) if known else ()
+        rows = (self.outcomes.rows(known),) if known else ()
         return Sentence(text=text, time=time, events=(*rows, self.history.rows(places)), place=2)
 
-    def _way(self, fate: int) -> str:
-        port = self.fates.port[fate]
-        return DONE[self.fates.event[fate]] + (f" at {shown(port)}" if port is not None else "")
+    def _way(self, outcome: int) -> str:
+        port = self.outcomes.port[outcome]
+        return DONE[self.outcomes.event[outcome]] + (f" at {shown(port)}" if port is not None else "")
 
     def _others(self, places: list[int]) -> Iterator[Sentence]:
         """Yields the number of frames, of all VCs, that were lost in the same way at the port during that time."""
-        fate = self._fate(places[0])
-        if fate is None or self.fates.port[fate] is None:
+        outcome = self._outcome(places[0])
+        if outcome is None or self.outcomes.port[outcome] is None:
             return
-        times = [self._when(place) for place in places if self._fate(place) is not None]
-        event = self.fates.event[fate]
-        same = self.fates.others(self.fates.port[fate], event, min(times), max(times))
-        if set(self.fates.vc[same]) == {self.fates.vc[fate]}:
+        times = [self._when(place) for place in places if self._outcome(place) is not None]
+        event = self.outcomes.event[outcome]
+        same = self.outcomes.others(self.outcomes.port[outcome], event, min(times), max(times))
+        if set(self.outcomes.vc[same]) == {self.outcomes.vc[outcome]}:
             return
         # Merged VCs count as one VC of the port.
-        vcs = len(set(self.fates.port_vc[same]))
-        of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
+        vcs = len(set(self.outcomes.port_vc[same]))
+        of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.outcomes.port_vc[outcome])}"
         text = f"In all, {counted(len(same), 'frame')} of {of} were {DONE[event]} there in that time."
-        yield Sentence(text=text, time=max(times), events=(self.fates.rows(same),), place=3)
+        yield Sentence(text=text, time=max(times), events=(self.outcomes.rows(same),), place=3)
 
     def _ack_losses(self) -> Iterator[Sentence]:
         """Yields the first lost ACK in detail, and the number of other lost ACKs."""

@@ -15,7 +15,7 @@ from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, deadlock, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.paths import QUANTITIES
 from celltrain.text import shown
 
@@ -108,7 +108,7 @@ def why(
     """Explains what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost.
 
     The scenario is run twice: on the fast engine for the flow's segments, which show the episode, and on the reference
-    engine, until the end of the episode, for the fates of frames. Both give the same results as `celltrain.run`.
+    engine, until the end of the episode, for the outcomes of frames. Both give the same results as `celltrain.run`.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
@@ -138,7 +138,7 @@ def why(
     if episode is None:
         sentences = sentences_without_episode(history, instant, float(runs.duration))
     else:
-        sentences = sentences_on(history, episode, runs.fates(history, episode))
+        sentences = sentences_on(history, episode, runs.outcomes(history, episode))
     deadlocked = runs.deadlock(Fraction(instant))
     if deadlocked is not None:
         found = deadlocked.to_list()
@@ -216,7 +216,7 @@ class Silence:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Episodes(Carded):
+class Episodes(CardMixin):
     """The episodes of one connection, sorted by silence, longest first. `celltrain.why` explains each of them.
 
     Attributes:

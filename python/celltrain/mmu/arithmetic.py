@@ -20,7 +20,7 @@ from celltrain.mmu.generations import Generation
 from celltrain.mmu.reading import refuse
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.text import shown
 
 #: Maximum number of groups that can be filled one after the other.
@@ -173,7 +173,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Thresholds(Carded):
+class Thresholds(CardMixin):
     """The thresholds of a switch's priority groups and queues."""
 
     switch: str

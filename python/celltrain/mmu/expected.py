@@ -19,7 +19,7 @@ from celltrain.mmu.configuration import Loaded, Profile, load
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.shipped import read_text
 from celltrain.text import among, shortened, shown
 
@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Checked(Carded):
+class Checked(CardMixin):
     """Result of a comparison with a test file."""
 
     file: str

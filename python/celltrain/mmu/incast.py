@@ -20,7 +20,7 @@ from celltrain.mmu.generations import Generation
 from celltrain.mmu.network import BYTES, MTU, SENDERS, Question, Written, is_whole_pool, written
 from celltrain.model import shipped
 from celltrain.model.arguments import checked
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.network import short_tcp, tcp_summary
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.types import Scenario
@@ -66,7 +66,7 @@ class Peak:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Incast(Carded):
+class Incast(CardMixin):
     """The answer of `incast`: what a switch does with the data of many senders to one port, and the run behind it."""
 
     switch: str

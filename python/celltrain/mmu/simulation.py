@@ -14,7 +14,7 @@ from typing import Any
 
 from celltrain.errors import CelltrainWarning
 from celltrain.mmu.arithmetic import Limits, Row, Thresholds
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.types import Scenario
 from celltrain.running.events import Events
 from celltrain.running.results import run
@@ -55,7 +55,7 @@ class Fill:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Simulated(Carded):
+class Simulated(CardMixin):
     """The groups and queues of a switch, each filled in a run."""
 
     switch: str

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import grammar
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.text import described, key_path
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Model(BaseModel):
             raise ScenarioError.of_file(type(self).__name__, problem) from None
 
 
-class Experiment(Carded, Model):
+class Experiment(CardMixin, Model):
     """A whole scenario. `print` and notebooks show the settings that differ from the defaults."""
 
     def _card(self) -> Card:

@@ -318,7 +318,7 @@ def _row(cells: Iterable[str]) -> str:
     return f"{' & '.join(_for_latex(cell.strip()) for cell in cells)} \\\\"
 
 
-__all__ = ["Card", "Carded", "Grid"]
+__all__ = ["Card", "CardMixin", "Grid"]
 
 #: Maximum number of rows of a table on a card. A line below states the number of other rows.
 MOST_ROWS = 12
@@ -375,7 +375,7 @@ class Card:
         return "\n".join([*parts, "</div>"])
 
 
-class Carded:
+class CardMixin:
     """An answer that `print` and notebook cells show as a card."""
 
     @abstractmethod

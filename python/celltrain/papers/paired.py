@@ -60,7 +60,7 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class PairedRatio:
     """A ratio between a row of an experiment and the row that its `against` selects.
 
     Attributes:
@@ -77,7 +77,7 @@ class Compared:
         return {"table": self.table, "row": self.row, "quantity": self.quantity, **asdict(self.ratio)}
 
 
-def against(table: Table, scored: Sequence[Scored]) -> list[Compared]:
+def against(table: Table, scored: Sequence[Scored]) -> list[PairedRatio]:
     """Returns the ratios of an experiment to the row that its `against` selects, row by row and for all columns.
 
     The row itself is left out, and so are quantities with values that are not positive.
@@ -92,14 +92,16 @@ def against(table: Table, scored: Sequence[Scored]) -> list[Compared]:
         base = rows.get((name, _key({**row, **table.against})))
         if base is not None and base is not rows[name, _key(row)] and {*one.by_seed} & {*base}:
             pairs.append((name, row, one.by_seed, base))
-    found = [Compared(table=table.number, row=row, quantity=name, ratio=ratio([a], [b])) for name, row, a, b in pairs]
+    found = [
+        PairedRatio(table=table.number, row=row, quantity=name, ratio=ratio([a], [b])) for name, row, a, b in pairs
+    ]
     if table.across is None or table.across in table.against:
         return found
     together = grouped(pairs, lambda pair: (pair[0], _key({k: v for k, v in pair[1].items() if k != table.across})))
     for (name, key), some in together.items():
         if set.intersection(*({*a} & {*b} for _, _, a, b in some)):
             pooled = ratio([a for _, _, a, _ in some], [b for _, _, _, b in some])
-            found.append(Compared(table=table.number, row=dict(key), quantity=name, ratio=pooled))
+            found.append(PairedRatio(table=table.number, row=dict(key), quantity=name, ratio=pooled))
     return found
 
 

@@ -104,7 +104,7 @@ class Effect(Entry):
     scenario: str | None = None
 
 
-class Case(Effect):
+class Combination(Effect):
     """An effect of a key in combination with other keys."""
 
     where: dict[str, Any]
@@ -117,7 +117,7 @@ class Key(Effect):
     unit: str
     meaning: str
     values: dict[str, Effect] = Field(default_factory=dict)
-    cases: Sequence[Case] = ()
+    cases: Sequence[Combination] = ()
 
     def effects(self, keys: Row) -> list[Effect]:
         """Returns the effects of the key, of its value, and of the cases in which the other keys match."""

@@ -19,7 +19,7 @@ from celltrain.ensemble.cases import arrow
 from celltrain.model import shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import replace, writing
-from celltrain.model.grids import Block, Card, Carded, Grid, Line
+from celltrain.model.grids import Block, Card, CardMixin, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
 from celltrain.papers.paired import against
@@ -43,7 +43,7 @@ ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a 
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Reproduction(Carded):
+class Reproduction(CardMixin):
     """Tables of a paper or a study, run again: every number with its ensemble, and every claim with its verdict.
 
     Attributes:

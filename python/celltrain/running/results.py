@@ -18,7 +18,7 @@ from celltrain.model.arguments import Time, checked, cores, names_of
 from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.measures import ROWS, SERIES
 from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
@@ -147,7 +147,7 @@ def run(
                 facts = _facts(settings, settings.get("seed") if seed is None else seed)
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
             if outputs:
-                outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
+                outputs["event_engine"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
             doubts: list[str] = []
@@ -255,7 +255,7 @@ def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class RunResult(Carded):
+class RunResult(CardMixin):
     """The result of a run: measures as numbers; flows, ports and series as Arrow tables; plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,

@@ -57,8 +57,8 @@ fn seen_by(
     sink: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Vec<Event> {
     let stopped = false.into();
-    let tells_fates = engine == Engine::Reference;
-    let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
+    let has_outcomes = engine == Engine::Reference;
+    let destination = Destination { sink, about: About::default(), has_outcomes, stopped: &stopped };
     let watch = Watch::new(choice, network, destination).expect("the network has all captured flows and ports");
     let mut probe = AndAll { watch, events: Vec::new() };
     engine.run(network, &mut probe, |_| true).expect("this test never cancels a run");
@@ -304,7 +304,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
     let network = network(&text.replace("buffer = 60", "buffer = 6000"));
     let mut sink = |_: &[u8]| true;
     let stopped = false.into();
-    let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+    let destination = Destination { sink: &mut sink, about: About::default(), has_outcomes: true, stopped: &stopped };
     let choice = choice(&network, "aal5", None, None);
     let refused = Watch::new(&choice, &network, destination).err();
     let problem = refused.expect("the capture is refused");
@@ -321,7 +321,7 @@ fn packets_that_delimit_themselves_are_captured_only_as_ip_packets() {
         let stopped = false.into();
         let mut sink = |_: &[u8]| true;
         let destination =
-            Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+            Destination { sink: &mut sink, about: About::default(), has_outcomes: true, stopped: &stopped };
         let problem = Watch::new(&choice, &network, destination).err().expect("the capture is refused");
         assert!(problem.ends_with("capture ip"), "{problem}");
     }
@@ -342,7 +342,7 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
         false
     };
     let stopped = false.into();
-    let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+    let destination = Destination { sink: &mut sink, about: About::default(), has_outcomes: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("the network has all captured flows and ports");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
     watch.finish().expect("the error is the one that the writer returned");
@@ -482,7 +482,7 @@ fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
         let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)
             .expect("the choice is valid");
         let (mut sink, stopped) = (|_: &[u8]| true, false.into());
-        let into = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+        let into = Destination { sink: &mut sink, about: About::default(), has_outcomes: true, stopped: &stopped };
         Watch::new(&choice, network, into).err().expect("the capture would be empty")
     };
     let lan = network(&lossy("ppd"));
@@ -507,8 +507,8 @@ fn a_capture_whose_window_is_empty_is_an_error_that_states_when_the_run_has_pack
         let choice = CaptureChoice::new(network.duration, (kind, Some(at)), [None, None, flows], Some(window))
             .expect("the choice is valid");
         let (mut sink, stopped) = (|_: &[u8]| true, false.into());
-        let tells_fates = engine == Engine::Reference;
-        let into = Destination { sink: &mut sink, about: About::default(), tells_fates, stopped: &stopped };
+        let has_outcomes = engine == Engine::Reference;
+        let into = Destination { sink: &mut sink, about: About::default(), has_outcomes, stopped: &stopped };
         let mut watch = Watch::new(&choice, &network, into).expect("the choice is valid");
         engine.run(&network, &mut watch, |_| true).expect("no test cancels a run");
         watch.finish().expect("the traffic can be represented").packets()

@@ -198,7 +198,7 @@ mod smoltcp {
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let choice = CaptureChoice::new(duration, (kind, None), [None, None, None], Some("0s:400ms")).unwrap();
         let captured = Captured::new(&choice, &mut sink);
-        let watched = Watched { captures: vec![captured], told_by: Some(Engine::Reference), ..Watched::default() };
+        let watched = Watched { captures: vec![captured], event_engine: Some(Engine::Reference), ..Watched::default() };
         let answer = run(by(Engine::Fast), watched);
         assert_eq!(answer["fingerprint"], run(by(Engine::Fast), Watched::default())["fingerprint"]);
         bytes

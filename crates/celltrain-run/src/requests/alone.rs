@@ -88,7 +88,7 @@ impl<'a> Paths<'a> {
 }
 
 /// Simulations of connections that are alone on their paths.
-pub struct Alone<'a> {
+pub struct Unloaded<'a> {
     paths: Paths<'a>,
     /// The results of the simulations.
     simulated: Vec<Arrived>,
@@ -102,7 +102,7 @@ struct Arrived {
     after: Vec<Span>,
 }
 
-impl<'a> Alone<'a> {
+impl<'a> Unloaded<'a> {
     /// Simulates a connection for each kind of path and TCP that requests have used. `run` runs a network to
     /// its end with a recorder.
     ///

@@ -20,7 +20,7 @@ use celltrain_core::network::Network;
 use celltrain_core::requests::{Arrivals, GroupResult, QueryRecord};
 use celltrain_core::units::{Clock, Span, Time};
 
-use self::alone::Alone;
+use self::alone::Unloaded;
 
 /// Measures of a group of requests.
 #[derive(Clone, Debug, Default)]
@@ -203,7 +203,7 @@ pub fn measure(
     network: &Network,
     result: &RunResult,
     tally: &Tally<'_>,
-    alone: Option<&Alone<'_>>,
+    alone: Option<&Unloaded<'_>>,
     token: &CancellationToken<'_>,
 ) -> Result<Vec<GroupMeasures>, Interrupted> {
     let seconds = result.measured_to_s - result.measured_from_s;

@@ -8,7 +8,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::units::Time;
 
-use super::alone::Alone;
+use super::alone::Unloaded;
 
 /// The requests of a run that opened in the measured time, one per row, by group and in the order of opening.
 #[derive(Debug, Default, PartialEq)]
@@ -57,7 +57,7 @@ impl Records {
     pub fn of(
         network: &Network,
         result: &RunResult,
-        alone: &Alone<'_>,
+        alone: &Unloaded<'_>,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let mut records = Self {

@@ -15,7 +15,7 @@ use celltrain_core::units::{Clock, Span, Time};
 use celltrain_scenario::scenario::MeasureOptions;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::alone::{Alone, PathKind, Paths};
+use super::alone::{PathKind, Paths, Unloaded};
 use super::{Counted, SizeMeasures, Statistics, milliseconds};
 
 /// Counts of the requests that opened in the measured time.
@@ -100,7 +100,7 @@ impl<'a> Tally<'a> {
     pub(super) fn measures(
         &self,
         group: GroupIndex,
-        alone: Option<&Alone<'_>>,
+        alone: Option<&Unloaded<'_>>,
         token: &CancellationToken<'_>,
     ) -> Result<[SizeMeasures; 4], Interrupted> {
         let mut all = Values::default();
@@ -161,7 +161,7 @@ impl Values {
         &mut self,
         counts: &Counts,
         clock: Clock,
-        alone: Option<&Alone<'_>>,
+        alone: Option<&Unloaded<'_>>,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         (self.opened, self.retransmitted_segments, self.timeouts) =

@@ -9,7 +9,7 @@ use celltrain_scenario::{build, read_toml};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::alone::{Alone, Recorder};
+use super::alone::{Recorder, Unloaded};
 use super::{Counted, GroupMeasures, Percentile, Records, SizeMeasures, Statistics, Tally, measure, needed};
 
 const NETWORK: &str = r#"
@@ -31,7 +31,7 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
         |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
     let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
     tally.add_records(&result.requests, &token).expect("no test cancels a run");
-    let alone = Alone::simulate(tally.take_paths().expect("the network has requests"), run_alone)
+    let alone = Unloaded::simulate(tally.take_paths().expect("the network has requests"), run_alone)
         .expect("no test cancels a run");
     let measures = measure(&network, &result, &tally, Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
@@ -126,7 +126,7 @@ fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_
                 let run_alone = |network: &Network, recorder: &mut Recorder| {
                     engine.observe(network, network.duration, recorder, |_| true)
                 };
-                let alone = Alone::simulate(tally.take_paths().expect("the network has requests"), run_alone);
+                let alone = Unloaded::simulate(tally.take_paths().expect("the network has requests"), run_alone);
                 let alone = alone.expect("no test cancels a run");
                 let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("no test cancels a run");
                 assert!(measures[0].medium.completed > 0 && measures[1].all.completed > 0, "{window}: {measures:?}");

@@ -16,7 +16,7 @@ from celltrain.ensemble.comparing.data import SCENARIO, Comparison, doubts, too_
 from celltrain.ensemble.comparing.pictured import FILE, Pictured
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
+from celltrain.model.grids import LONGEST_WORD, Block, Card, CardMixin, Grid, Line
 from celltrain.model.network import tcp_lines
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
@@ -26,7 +26,7 @@ BEYOND = "* significant: the 95 % confidence interval of the paired difference e
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
 
-class Compared(Carded, Answer, Comparison):
+class Compared(CardMixin, Answer, Comparison):
     """Scenarios compared with the same seeds; `celltrain.compare` returns it.
 
     Attributes:

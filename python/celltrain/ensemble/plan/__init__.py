@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from celltrain import _core
-from celltrain.ensemble.plan.axes import CHECKED_POINTS, MAX_RUNS, Axis, Grid, Point, Seeds, Until
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, MAX_RUNS, Axis, Design, Point, Seeds, Until
 from celltrain.ensemble.plan.document import Place, as_text
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
@@ -59,7 +59,7 @@ MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Grid, Planned):
+class Plan(Design, Planned):
     """A checked plan of a sweep, with the seeds of each point and the series that every run records."""
 
     _file = "sweep"

@@ -335,7 +335,7 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class Design:
     """A scenario, and groups of axes that are crossed with each other; the last group varies fastest."""
 
     base: dict[str, Any]
@@ -404,7 +404,7 @@ class Grid:
 class Points:
     """The points of a grid, which are computed on access and not kept in memory."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Design) -> None:
         self._grid, self._length = grid, math.prod(map(len, grid.groups))
 
     def __len__(self) -> int:

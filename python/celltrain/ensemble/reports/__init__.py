@@ -26,18 +26,18 @@ from celltrain.drawing.figure import Drawing, FigureStyle, require_matplotlib
 from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports import analysis, figures
-from celltrain.ensemble.reports.data import Axis, Data, of_store
+from celltrain.ensemble.reports.data import Data, ReportAxis, of_store
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import Card, Carded
+from celltrain.model.grids import Card, CardMixin
 from celltrain.running.tables import write_csv
 from celltrain.text import shown
 
 
-class Report(Carded, Answer, Findings):
+class Report(CardMixin, Answer, Findings):
     """Results from a store's runs: tables, the front of two measures, main effects, and changes since another store."""
 
     _call = "celltrain.report"
@@ -251,7 +251,7 @@ def glance(report: Findings) -> Iterator[str]:
             yield f"{text}; the measure depends most on {share}" if len(data.effects[i]) > 1 else text
 
 
-def _values(axis: Axis) -> str:
+def _values(axis: ReportAxis) -> str:
     texts = [axis.label(level) for level in range(len(axis.values))]
     if len(texts) <= MOST_VALUES:
         return ", ".join(texts)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from celltrain.drawing import words
 from celltrain.drawing.figure import COLOURS
 from celltrain.ensemble.cases import Measured
-from celltrain.ensemble.reports.data import Axis, Data, combination
+from celltrain.ensemble.reports.data import Data, ReportAxis, combination
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Intervals, Means
@@ -36,8 +36,8 @@ class Front:
 
     measures: tuple[int, int]
     larger: tuple[bool, bool]
-    by: Axis | None
-    axes: tuple[Axis, ...]
+    by: ReportAxis | None
+    axes: tuple[ReportAxis, ...]
     parts: tuple[NDArray[np.int64], ...]
     doubtful: NDArray[np.int64]
 
@@ -82,7 +82,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
         one if is_larger else replace(one, mean=-one.mean)
         for one, is_larger in zip((data.means[x], data.means[y]), larger, strict=True)
     ]
-    combined = combination(axes, Axis.titled)
+    combined = combination(axes, ReportAxis.titled)
     levels = np.zeros(len(data.points), np.int64) if combined is None else combined.levels
     parts = [_part(data, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1)]
     fronts, doubtful = zip(*parts, strict=True)
@@ -100,13 +100,13 @@ def _part(data: Data, own: NDArray[np.int64], better: Sequence[Means]) -> tuple[
     return own[order], own[~best & ~sure]
 
 
-def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
+def _configurations(data: Data, names: Sequence[str] | None) -> tuple[ReportAxis, ...]:
     """Returns the axes for which each combination of values has its own front."""
     if names is not None:
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
     # If every point has a different network, each front would consist of a single point.
-    each = combination(axes, Axis.titled)
+    each = combination(axes, ReportAxis.titled)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
 
 
@@ -120,12 +120,12 @@ class Layout:
         panel: Axis that determines the panels.
     """
 
-    over: Axis
-    by: Axis | None = None
-    panel: Axis | None = None
+    over: ReportAxis
+    by: ReportAxis | None = None
+    panel: ReportAxis | None = None
 
 
-def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None) -> Layout | None:
+def layout(data: Data, names: Sequence[str] | None, compared: ReportAxis | None = None) -> Layout | None:
     """Chooses the axes of a line plot. Returns None if no names are given and there are fewer than two grid axes.
 
     Args:
@@ -175,7 +175,7 @@ class Baseline:
     """
 
     data: Data
-    axis: Axis
+    axis: ReportAxis
     level: int
 
     @property
@@ -305,7 +305,7 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class StoreComparison:
     """Two stores with the same axes, point by point.
 
     Attributes:
@@ -342,7 +342,7 @@ class Comparison:
         return sum(moved.beyond for moved in self.measures)
 
 
-def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
+def compare(first: Data, second: Data, names: tuple[str, str]) -> StoreComparison:
     """Compares two stores; raises `StoreError` if their axes or measures differ."""
     if faults := list(_differences(first, second, names)):
         raise StoreError(faults)
@@ -358,7 +358,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
     order = [measures.index(measure.name) for measure in first.measures]
     point, values = _aligned([(first, both, list(range(len(order)))), (second, other, order)])
     bounds = np.stack([first.bounds[both], second.bounds[other][:, order]]) > 0
-    return Comparison(
+    return StoreComparison(
         first=names[0],
         second=names[1],
         data=first,

@@ -38,7 +38,7 @@ MOST_MAPS = 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Axis:
+class ReportAxis:
     """A parameter of the sweep, or several parameters that change together.
 
     Attributes:
@@ -60,7 +60,7 @@ class Axis:
     values: tuple[float | str, ...]
     levels: NDArray[np.int64]
     sampled: bool = False
-    first: Axis | None = None
+    first: ReportAxis | None = None
     called: str = ""
 
     @property
@@ -96,7 +96,7 @@ class Axis:
         return self.label(level) if self.words else f"{self.worded} {self.label(level)}"
 
 
-def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis | None:
+def combination(axes: Sequence[ReportAxis], label: Callable[[ReportAxis, int], str]) -> ReportAxis | None:
     """Combines axes into one whose values are the combinations that have points. Returns None for no axes."""
     if len(axes) < 2:
         return axes[0] if axes else None
@@ -105,7 +105,7 @@ def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis
     texts = tuple(", ".join(label(axis, level) for axis, level in zip(axes, row, strict=True)) for row in rows)
     name, worded = (", ".join(getattr(axis, part) for axis in axes) for part in ("name", "worded"))
     levels, meaning = levels.reshape(-1), "axes together"
-    return Axis(name=name, unit="", meaning=meaning, worded=worded, values=texts, levels=levels, first=axes[0])
+    return ReportAxis(name=name, unit="", meaning=meaning, worded=worded, values=texts, levels=levels, first=axes[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class Effect:
         share: Fraction of the variance of the points' means explained by the axis, 0 to 1.
     """
 
-    axis: Axis
+    axis: ReportAxis
     measure: Measured
     means: Means
     places: NDArray[np.float64]
@@ -178,7 +178,7 @@ class Data:
     version: str
     profile: str
     plan: Mapping[str, Any]
-    axes: tuple[Axis, ...]
+    axes: tuple[ReportAxis, ...]
     measures: tuple[Measured, ...]
     points: NDArray[np.int64]
     point: NDArray[np.int64]
@@ -195,7 +195,7 @@ class Data:
         return len(self.point) + len(self.failures)
 
     @property
-    def varied(self) -> list[Axis]:
+    def varied(self) -> list[ReportAxis]:
         """Axes with more than one value."""
         return [axis for axis in self.axes if len(axis.values) > 1]
 
@@ -255,23 +255,23 @@ class Data:
         return statistics.effects(levels[point], point, self.seed[known], values[known], count)
 
     @cached_property
-    def factors(self) -> tuple[Axis, ...]:
+    def factors(self) -> tuple[ReportAxis, ...]:
         """Axes with more than one value. Axes that change together are combined into one."""
-        groups: list[list[Axis]] = []
+        groups: list[list[ReportAxis]] = []
         for axis in self.varied:
             group = next((group for group in groups if _move_together(group[0], axis)), None)
             if group is None:
                 groups.append([axis])
             else:
                 group.append(axis)
-        return tuple(filter(None, (combination(group, Axis.label) for group in groups)))
+        return tuple(filter(None, (combination(group, ReportAxis.label) for group in groups)))
 
     @cached_property
-    def grids(self) -> list[Axis]:
+    def grids(self) -> list[ReportAxis]:
         """Factors that were not sampled."""
         return [axis for axis in self.factors if not axis.sampled]
 
-    def factor(self, name: str, option: str) -> Axis:
+    def factor(self, name: str, option: str) -> ReportAxis:
         """Returns the factor that contains an axis; raises `StoreError` if it is not a grid axis."""
         for axis in self.grids:
             if name in (axis.name, *axis.names):
@@ -279,7 +279,7 @@ class Data:
         known = [one for axis in self.grids for one in axis.names]
         raise StoreError.of_option(option, name, f"is not an axis of a grid; {among(name, known)}")
 
-    def is_network(self, factor: Axis) -> bool:
+    def is_network(self, factor: ReportAxis) -> bool:
         """Returns whether a factor, or one of the axes combined in it, changes the network or its TCP."""
         paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in factor.names)
         return any(path.partition(".")[0] in NETWORKS for path in paths)
@@ -289,17 +289,17 @@ class Data:
         """Effect of each factor, by measure."""
         return tuple(tuple(self._effect(axis, i) for axis in self.factors) for i in range(len(self.measures)))
 
-    def strongest(self, axes: Sequence[Axis], most: int | None = None) -> list[Axis]:
+    def strongest(self, axes: Sequence[ReportAxis], most: int | None = None) -> list[ReportAxis]:
         """Returns factors by the fraction of variance that they explain, summed over all measures, from the largest."""
         return sorted(axes, key=lambda axis: -self._shares[axis])[:most]
 
     @cached_property
-    def _shares(self) -> dict[Axis, float]:
+    def _shares(self) -> dict[ReportAxis, float]:
         every = enumerate(self.factors)
         return {axis: sum(of_measure[place].share for of_measure in self.effects) for place, axis in every}
 
     @cached_property
-    def maps(self) -> tuple[Axis, Axis, Axis | None] | None:
+    def maps(self) -> tuple[ReportAxis, ReportAxis, ReportAxis | None] | None:
         """Axes of the heat maps: horizontal, vertical, and for panels; None if there are fewer than two grid axes.
 
         The first two are the numeric axes with most values. Of the rest, the axis with the largest effect determines
@@ -341,7 +341,7 @@ class Data:
         counts = np.bincount(self.point, minlength=len(self.points))
         return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
 
-    def _effect(self, axis: Axis, measure: int) -> Effect:
+    def _effect(self, axis: ReportAxis, measure: int) -> Effect:
         of_points = self.means[measure].mean
         good = ~np.isnan(of_points)
         if axis.sampled:
@@ -355,7 +355,7 @@ class Data:
         return Effect(axis=axis, measure=about, means=means, places=places, of_points=of_points, share=share)
 
 
-def _move_together(one: Axis, other: Axis) -> bool:
+def _move_together(one: ReportAxis, other: ReportAxis) -> bool:
     if one.sampled or other.sampled or len(one.values) != len(other.values):
         return False
     return len(np.unique(np.stack([one.levels, other.levels]), axis=1).T) == len(one.values)
@@ -432,7 +432,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
 
 def _axes(
     manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]], labels: Mapping[str, str]
-) -> Iterator[Axis]:
+) -> Iterator[ReportAxis]:
     """Yields the axes of a store with their values. Uses the manifest, as a plan of another version may be invalid."""
     sampled, axes = _sampled(manifest["plan"]), axes_of(manifest)
     names, meanings = [axis["name"] for axis in axes], [words.prose(axis["meaning"]) for axis in axes]
@@ -442,7 +442,7 @@ def _axes(
         if not any(isinstance(value, str) for value in known):
             known.sort()
         places = {value: place for place, value in enumerate(known)}
-        yield Axis(
+        yield ReportAxis(
             name=axis["name"],
             unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
             meaning=meaning,

@@ -19,8 +19,8 @@ from celltrain.drawing.figure import ARROWS, BARS, Drawing, FigureStyle, directi
 from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble.cases import bounds
-from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
-from celltrain.ensemble.reports.data import Axis, Data, Effect
+from celltrain.ensemble.reports.analysis import Baseline, Front, Layout, StoreComparison
+from celltrain.ensemble.reports.data import Data, Effect, ReportAxis
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.running import statistics
 
@@ -68,7 +68,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     )
     shown, by, longest = spread(len(trade.parts), MOST_PANELS), trade.by, LONGEST_TITLE[look.layout]
     panels = [
-        points.Front(
+        points.FrontPanel(
             title="" if by is None else legible(by.titled(level), longest),
             points=np.arange(len(data.points)) if by is None else np.flatnonzero(by.levels == level),
             order=trade.parts[level],
@@ -217,7 +217,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
-def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
+def comparison(compared: StoreComparison, look: FigureStyle) -> Drawing:
     """Plots every point's means in two stores against each other, with a panel for each measure."""
     pairs = []
     for moved in compared.measures:
@@ -246,7 +246,7 @@ def _effect(effect: Effect, *, is_one_of_several: bool) -> lines.Effect:
     return lines.Effect(across=scale, places=effect.places / scale.size, means=means, behind=behind)
 
 
-def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
+def _map(across: ReportAxis, up: ReportAxis, means: NDArray[np.float64], title: str) -> Map:
     """Returns a map with the average of the points in each cell."""
     rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
@@ -254,11 +254,11 @@ def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
     return Map(across=_scale(across), up=_scale(up), values=values, title=title)
 
 
-def _map_title(axis: Axis, level: int) -> str:
+def _map_title(axis: ReportAxis, level: int) -> str:
     return legible(axis.label(level), lines.LONGEST_VALUE) if axis.words else axis.titled(level)
 
 
-def _scale(axis: Axis) -> Scale:
+def _scale(axis: ReportAxis) -> Scale:
     # For an axis without a name, the whole path is clearer than its last step.
     path = axis.meaning.partition(":")[0]
     return Scale.of(
@@ -282,6 +282,6 @@ def _arrows(*bounds: NDArray[np.bool_] | None) -> str:
     return f" {ARROWS[0].upper()}{ARROWS[1:]}." if any(one is not None and one.any() for one in bounds) else ""
 
 
-def _averaged_over(data: Data, used: Sequence[Axis | None]) -> str:
+def _averaged_over(data: Data, used: Sequence[ReportAxis | None]) -> str:
     rest = [axis.worded for axis in data.factors if axis not in used]
     return f" Averaged over {', '.join(rest)}." if rest else ""

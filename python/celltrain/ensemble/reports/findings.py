@@ -12,7 +12,7 @@ import numpy as np
 
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import CENSORED, SUMMARY, Measured, arrow, by_measure, number, texts
-from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout, layout
+from celltrain.ensemble.reports.analysis import Baseline, Front, Layout, StoreComparison, layout
 from celltrain.ensemble.reports.data import Data
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
@@ -73,7 +73,7 @@ class Findings:
 
     data: Data
     trade_off: Front | None
-    comparison: Comparison | None
+    comparison: StoreComparison | None
     layout: Layout | None
     baseline: Baseline | None
     style: str | None
@@ -255,7 +255,7 @@ def _baseline(baseline: Baseline) -> dict[str, Any]:
     return {"axis": axis.name, "value": baseline.name, "counts": counts}
 
 
-def _comparison(compared: Comparison) -> dict[str, Any]:
+def _comparison(compared: StoreComparison) -> dict[str, Any]:
     return {
         "first": compared.first,
         "second": compared.second,

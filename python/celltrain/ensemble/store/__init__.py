@@ -32,7 +32,7 @@ from celltrain.ensemble.store.folder import Kind, Lock, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.errors import Fault, StoreError, needed
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
@@ -54,7 +54,7 @@ KEY_DIGITS = 24
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Store(Carded, Answer):
+class Store(CardMixin, Answer):
     """The runs of a plan, in a SQLite file in a folder.
 
     Attributes:

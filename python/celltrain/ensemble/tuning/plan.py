@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from celltrain.ensemble.cases import measured
 from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, in_words
-from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, written
+from celltrain.ensemble.plan.axes import Axis, Design, Interval, Varied, written
 from celltrain.ensemble.plan.document import Place
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
@@ -205,7 +205,7 @@ class TunePlan(Planned):
     _reader = _TuneReader
     _file = "tune"
 
-    configurations: Grid
+    configurations: Design
     parameters: tuple[Parameter, ...]
     objectives: tuple[Objective, Objective]
     references: tuple[Reference, ...]
@@ -234,7 +234,7 @@ class TunePlan(Planned):
         about = reader.plan()
         plan = cls(
             measures=tuple(dict.fromkeys([*(one.measure for one in objectives), *more])),
-            configurations=Grid(base=reader.scenario, groups=groups),
+            configurations=Design(base=reader.scenario, groups=groups),
             parameters=tuple(parameters),
             objectives=(objectives[0], objectives[1]),
             references=references,

@@ -21,7 +21,7 @@ from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble.cases import bounds
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import Block, Card, Carded, Grid, Line
+from celltrain.model.grids import Block, Card, CardMixin, Grid, Line
 from celltrain.running.tables import flat
 from celltrain.text import shown
 
@@ -163,7 +163,7 @@ class Searched:
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Tuned(Carded, Answer):
+class Tuned(CardMixin, Answer):
     """The result of a search.
 
     Attributes:
