@@ -57,7 +57,7 @@ def vetted(count: int) -> None:
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}
         formula = {"formula": {"admit": FBA, "constants": constants}}
-        ct.vet(formula, scenarios=["lan-5"], beside=[], seeds=1, jobs=1)
+        ct.vet(formula, scenarios=["lan-5"], against=[], seeds=1, jobs=1)
 
     vet(0)
 

@@ -120,7 +120,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     assert len(warnings) == 1, warnings
     assert expected in warnings[0]
     assert warnings[0].startswith("port.bottleneck.policy.formula ")
-    answer = ct.vet({"formula": formula}, scenarios=["lan-5"], beside=[], seeds=1)
+    answer = ct.vet({"formula": formula}, scenarios=["lan-5"], against=[], seeds=1)
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
@@ -143,14 +143,14 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
         'Y * N <= 1.2 * X is 24 <= 15.6; add "X <= ... or"'
     )
     assert read(lan(policy)).warnings == [f"port.bottleneck.policy.formula {expected}"]
-    assert ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)["remarks"] == [f"formula {expected}"]
+    assert ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)["remarks"] == [f"formula {expected}"]
 
 
 @pytest.mark.parametrize("admit", ALIVE)
 def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
     policy = {"formula": {"admit": admit}}
     assert read(lan(policy)).warnings == []
-    assert failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)) == []
+    assert failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)) == []
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
     ],
 )
 def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, expected):
-    found = dict(failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)))
+    found = dict(failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)))
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
@@ -187,7 +187,7 @@ def test_a_policy_that_delivers_no_data_does_not_make_a_varied_setting_count_as_
 
 @pytest.mark.slow
 def test_a_policy_class_that_admits_cells_into_an_empty_buffer_passes_the_vet_command():
-    assert failed(ct.vet(Fair(), scenarios=["lan-5"], beside=[], seeds=1)) == []
+    assert failed(ct.vet(Fair(), scenarios=["lan-5"], against=[], seeds=1)) == []
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +294,7 @@ def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_com
     """The policy admits one frame of each VC at a time. It is fair, but delivers very little data."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
-    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
+    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
     assert told.code == 1
     first, second, *_ = told.out.splitlines()
     assert re.fullmatch(
@@ -306,7 +306,7 @@ def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_com
     assert re.search(r"carries half of tail drop +NO +\d+(\.\d)? % in lan-5", told.out)
     assert "admits into an empty buffer" not in told.out
     assert told.err.count("refuses every frame") == 1
-    answer = ct.vet(NEARLY_DEAD, scenarios=["lan-5"], beside=["tail_drop"], seeds=1)
+    answer = ct.vet(NEARLY_DEAD, scenarios=["lan-5"], against=["tail_drop"], seeds=1)
     assert list(answer["beside"]) == ["tail_drop"]
     assert answer["remarks"][0].startswith("selective_drop carries 1")
 
@@ -339,7 +339,7 @@ def test_low_goodput_warnings_do_not_compare_different_networks_or_tcp_variants(
 def test_the_vet_command_reports_low_goodput_first_and_exits_with_1(celltrain, tmp_path):
     file = tmp_path / "z.toml"
     file.write_text('[policy.formula]\nadmit = "X < 0.8 * K and Y * N < 1.2 * X"\n')
-    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "2", "--beside", "epd")
+    told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "2", "--against", "epd")
     assert told.code == 1
     assert told.out.splitlines()[0].startswith("lan-5: z carried nothing in any of 2 runs")
     assert "admits into an empty buffer" in told.out and "NO" in told.out

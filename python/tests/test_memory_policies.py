@@ -222,7 +222,7 @@ def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests
 
 
 def test_vetting_finds_dead_and_unrepeatable_memory_policies():
-    quick = {"scenarios": ["switch"], "beside": [], "seeds": 1}
+    quick = {"scenarios": ["switch"], "against": [], "seeds": 1}
 
     def failed(policy) -> dict[str, str]:
         checks = ct.vet(policy, **quick)["conformance"]
@@ -378,7 +378,7 @@ def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
     assert told.code == 0 and "the policy all; nothing is wrong; it fits ports and memories" in told.out
-    quick = {"beside": [], "seeds": 1}
+    quick = {"against": [], "seeds": 1}
     assert "switch.timeouts" in ct.vet(path, scenarios=["switch"], **quick)["metrics"]
     assert "lan-5.efficiency" in ct.vet(path, scenarios=["lan-5"], **quick)["metrics"]
     assert not standard.fits_both(standard.policy_of({"formula": {"admit": "X <= 0.9 * K"}}))
@@ -386,7 +386,7 @@ def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say
 
 def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
-    answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], beside=beside, seeds=1)
+    answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]
     assert answer["beside"]["dynamic_threshold:alpha=2"] == answer["metrics"]
     assert answer["beside"]["Dynamic"] == answer["beside"]["dynamic_threshold"] != answer["metrics"]
@@ -398,7 +398,7 @@ def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes()
         "dynamic_threshold:alpah=1": "did you mean alpha?",
     }.items():
         with pytest.raises(ct.InputError, match=re.escape(words)):
-            ct.vet(ct.LongestQueueDrop(), scenarios=["switch"], beside=[wrong], seeds=1)
+            ct.vet(ct.LongestQueueDrop(), scenarios=["switch"], against=[wrong], seeds=1)
 
 
 class Wrong(ct.PythonMemoryPolicy):

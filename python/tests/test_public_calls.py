@@ -172,7 +172,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Compared.to_dict": (compared.to_dict, {}),
         "Compared.write": (compared.write, {"folder": "compared"}),
         "Compared.plot": (compared.plot, {"file": "x.svg", "measures": ["fairness"], "width": "page", "style": None}),
-        "vet": (ct.vet, {"policy": ct.TailDrop(), "scenarios": ["lan-5"], "beside": [], "seeds": 1, "first_seed": 1}),
+        "vet": (ct.vet, {"policy": ct.TailDrop(), "scenarios": ["lan-5"], "against": [], "seeds": 1, "first_seed": 1}),
         "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
         "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),

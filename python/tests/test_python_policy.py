@@ -139,12 +139,12 @@ def test_python_functions_accept_a_policy_object_wherever_they_accept_a_policy_n
 
 
 def test_vetting_finds_a_policy_class_whose_answers_are_not_repeatable():
-    answer = ct.vet(Moody(), scenarios=["lan-5"], beside=[], seeds=1)
+    answer = ct.vet(Moody(), scenarios=["lan-5"], against=[], seeds=1)
     assert answer["policy"] == "Moody"
     bad = {check["check"] for check in answer["conformance"] if not check["holds"]}
     assert "same_seed_same_answers" in bad
     with pytest.raises(ct.ScenarioError, match="ZeroDivisionError"):
-        ct.vet(Raises(), scenarios=["lan-5"], beside=[], seeds=1)
+        ct.vet(Raises(), scenarios=["lan-5"], against=[], seeds=1)
 
 
 def test_faults_in_the_definition_of_a_policy_class_are_reported():

@@ -133,7 +133,7 @@ def test_a_policy_file_is_accepted_wherever_a_policy_name_is() -> None:
         ct.compare(lan, vary=vary)
     compared = ct.compare(lan, vary={"port.bottleneck.policy": ["epd:threshold=80%", policy, ct.Fba()]}, seeds=1)
     assert compared.names == ("epd:threshold=80%", "SAH", "fba")
-    assert ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)["policy"] == "SAH"
+    assert ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)["policy"] == "SAH"
 
 
 @pytest.mark.parametrize("written", ['SAH = "sah.toml"', 'SAH = "@sah.toml"', 'SAH = "formula:admit=X < 9"'])
@@ -260,7 +260,7 @@ def test_a_policy_class_is_loaded_only_if_the_user_permits_code(
     monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
     is_refused(celltrain("vet", "settingsmine.py"), ["does not name a class; write settingsmine.py:CLASS"])
     is_refused(celltrain("vet", "settingsmine.py:Whole"), ["settingsmine.py:Whole: is not a class of settingsmine"])
-    options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
+    options = ("--scenarios", "lan-5", "--seeds", 1, "--against", "fba", "--json")
     answer = celltrain("vet", "settingsmine.py:Half", *options).json
     assert answer["policy"] == "Half"
     assert 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
@@ -279,7 +279,7 @@ def test_a_policy_file_without_a_policy_is_refused(form: str) -> None:
 
 
 def test_a_scenario_with_a_single_policy_is_shown_under_its_own_name(celltrain: Command) -> None:
-    options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
+    options = ("--scenarios", "lan-5", "--seeds", 1, "--against", "fba", "--json")
     assert ct.Policy.read("small.toml").name == "small"
     assert celltrain("vet", "lan-fba", *options).json["policy"] == ct.load("lan-fba").name
     assert celltrain("vet", "fba:z=0.5", *options).json["policy"] == "fba:z=0.5"

@@ -74,8 +74,8 @@ compare lan-tail-drop lan-epd lan-selective-drop --seeds 2 --vary duration=300ms
 compare lan-epd --seeds 5 --vary duration=100ms --vary port.bottleneck.policy=tail_drop,epd:threshold=80%,selective_drop:threshold=0.8 --vary port.bottleneck.buffer=1000,2000,3000,4000
 compare lan-epd lan-sack --seeds 2 --vary duration=100ms --vary port.bottleneck.buffer=1000,2000
 vet policy.toml --scenarios lan-5 --seeds 2
-vet policy.toml --scenarios lan-5,lan-5-sack --beside epd --seeds 2
-vet policy.toml --scenarios lan-5 --beside epd --seeds 2 --brief
+vet policy.toml --scenarios lan-5,lan-5-sack --against epd --seeds 2
+vet policy.toml --scenarios lan-5 --against epd --seeds 2 --brief
 why lan-epd --seed 18 --flow tcp4 --at 2.2s
 reproduce af-96-1269 --table 1 --seeds 2
 reproduce af-96-1269 --table 1 --seeds 2 --brief

@@ -62,7 +62,7 @@ def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_of_means(a
 
 
 def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_policy(tmp_path, celltrain):
-    told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--beside", "fba", "--json")
+    told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--against", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)
     assert answer["policy"] == "mine"
@@ -71,12 +71,12 @@ def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_po
 
 
 def test_the_table_of_the_vet_command_is_printed_and_saved(tmp_path, celltrain):
-    told = celltrain("vet", file(tmp_path, '[formula]\nadmit = "X <= 600"\n'), *QUICK, "--beside", "epd")
+    told = celltrain("vet", file(tmp_path, '[formula]\nadmit = "X <= 600"\n'), *QUICK, "--against", "epd")
     assert told.code == 0
     assert "whole frames" in told.out and "yes" in told.out
     [line] = [line for line in told.out.splitlines() if "largest queue (cells)" in line]
     assert "±" in line
-    answer = ct.vet({"formula": {"admit": "X <= 600"}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
+    answer = ct.vet({"formula": {"admit": "X <= 600"}}, scenarios=["lan-5"], against=["epd"], seeds=2)
     rows = answer["artifacts"]["table"].splitlines()
     assert rows[0] == "| metric | formula | epd |"
     assert len(rows) == 2 + len(answer["metrics"])
@@ -84,7 +84,7 @@ def test_the_table_of_the_vet_command_is_printed_and_saved(tmp_path, celltrain):
 
 def test_the_vet_command_accepts_a_whole_scenario_with_one_policy(tmp_path, celltrain):
     scenario = f"{WITHOUT_POLICY}[port.bottleneck.policy.formula]\n{FBA}"
-    told = celltrain("vet", file(tmp_path, scenario), *QUICK, "--beside", "fba", "--json")
+    told = celltrain("vet", file(tmp_path, scenario), *QUICK, "--against", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)
     assert answer["metrics"] == answer["beside"]["fba"]
@@ -100,7 +100,9 @@ class Moody(ct.PythonPolicy):
 
 def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain):
     policy = f'[policy.python]\nclass = "{__name__}:Moody"\n'
-    told = celltrain("vet", file(tmp_path, policy), "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--json")
+    told = celltrain(
+        "vet", file(tmp_path, policy), "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--json"
+    )
     assert told.code == 1
     assert "same_seed_same_answers" in [
         check["check"] for check in json.loads(told.out)["conformance"] if not check["holds"]
@@ -111,22 +113,22 @@ def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain
 def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(tmp_path, celltrain):
     """Regression: vetting refused a condition of the kind that the page about formulas recommends."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
-    told = celltrain("vet", policy, *QUICK, "--beside", "epd")
+    told = celltrain("vet", policy, *QUICK, "--against", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.8 * K and (Y * N / X <= 0.8 or X <= 0.5 * K)"\n')
-    told = celltrain("vet", policy, *QUICK, "--beside", "epd")
+    told = celltrain("vet", policy, *QUICK, "--against", "epd")
     assert told.code == 0
     assert "warning: lan-5: mine: " in told.err and "results of its formulas had to be replaced" in told.err
 
 
 @pytest.mark.slow
 def test_columns_of_the_table_of_the_vet_command_have_unique_names_and_no_name_breaks_the_table(tmp_path, celltrain):
-    answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["fba"], seeds=1)
+    answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
     path = file(tmp_path, f'name = "a|b [x](y)"\n[policy.formula]\n{FBA}')
-    answer = ct.vet(path, scenarios=["lan-5"], beside=["epd"], seeds=1)
+    answer = ct.vet(path, scenarios=["lan-5"], against=["epd"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == r"| metric | a\|b \[x\](y) | epd |"
-    told = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd")
+    told = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd")
     assert "a|b [x](y): seed 1 in lan-5" in told.out
 
 
@@ -167,7 +169,7 @@ def test_invalid_options_of_the_vet_command_are_refused():
     with pytest.raises(ct.InputError, match="lan-6 is unknown; did you mean lan-5"):
         ct.vet({"fba": {}}, scenarios=["lan-6"])
     with pytest.raises(ct.InputError, match="no-policy"):
-        ct.vet({"fba": {}}, beside=["no-policy"])
+        ct.vet({"fba": {}}, against=["no-policy"])
     with pytest.raises(ct.InputError, match="is not a policy"):
         ct.vet({})
     with pytest.raises(ct.InputError, match="scenarios"):
@@ -175,7 +177,7 @@ def test_invalid_options_of_the_vet_command_are_refused():
 
 
 def test_with_one_seed_the_vet_command_prints_no_confidence_interval():
-    answer = ct.vet(ct.Fba(), scenarios=["lan-5"], beside=[], seeds=1)
+    answer = ct.vet(ct.Fba(), scenarios=["lan-5"], against=[], seeds=1)
     assert answer["policy"] == "fba"
     assert answer["metrics"]["efficiency"]["low"] is None
     assert answer["beside"] == answer["differences"] == {}
@@ -236,13 +238,13 @@ def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_pol
     assert (
         reversals("mine", SET, alone, standard.CLOCKS) == reversals("mine", ["lan-5"], reversed_, standard.CLOCKS) == []
     )
-    answer = {**ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2), "ranking_by_clocks": [text]}
+    answer = {**ct.vet({"fba": {}}, scenarios=["lan-5"], against=["epd"], seeds=2), "ranking_by_clocks": [text]}
     said = [one.text for one in blocks(answer) if isinstance(one, Line)]
     assert f"The ranking depends on the clocks: {text}." in said
 
 
 def test_the_sentence_about_rankings_under_other_tcps_contains_the_count_in_the_json_answer():
-    answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
+    answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=["epd"], seeds=2)
     for found, said in (
         ([], None),
         (["a is b"], "The ranking depends on the TCP: a is b."),
@@ -269,7 +271,7 @@ def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_t
 
 def test_the_table_of_the_vet_command_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
-    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--beside", "epd").out
+    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--against", "epd").out
     assert "TCP of lan-5-random: vanilla (rules of the papers, 100 ms ticks, random phases)" in told
     assert "\nlan-5, 2 s\n" in told and "\nlan-5-random, 2 s\n" in told
 
@@ -277,24 +279,24 @@ def test_the_table_of_the_vet_command_has_durations_and_its_heading_mentions_ran
 @pytest.mark.slow
 def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
-    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--beside", "epd")
+    told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--against", "epd")
     assert "TCP of lan-5: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)" in told.out
     assert re.search(r"efficiency +sack +0\.", told.out) and re.search(r"efficiency +vanilla +0\.", told.out)
-    answer = ct.vet({"fba": {}}, scenarios=["lan-5-sack"], beside=[], seeds=1)
+    answer = ct.vet({"fba": {}}, scenarios=["lan-5-sack"], against=[], seeds=1)
     assert answer["tcp"] == {"lan-5-sack": "sack (selective acknowledgements, rules of the papers, 100 ms ticks)"}
     assert answer["ranking"] == []
 
 
 def test_the_short_answer_of_the_vet_command_has_only_failed_checks_and_means(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
-    told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
+    told = celltrain("vet", policy, *QUICK, "--against", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
 
 
 def test_the_answer_of_the_vet_command_can_be_written_as_an_html_page(celltrain, tmp_path):
     file = tmp_path / "vetted.html"
-    told = celltrain("vet", "fba", "--scenarios", "lan-5", "--beside", "epd", "--seeds", 2, "--html", file, "--json")
+    told = celltrain("vet", "fba", "--scenarios", "lan-5", "--against", "epd", "--seeds", 2, "--html", file, "--json")
     page = html.unescape(file.read_text())
     assert all(check["evidence"] in page for check in told.json["conformance"])
     assert all(warning in page for warning in told.json["artifacts"]["warnings"])

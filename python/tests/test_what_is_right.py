@@ -164,7 +164,7 @@ def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltra
     advice = f"compare it with --vary 'switch.*.memory.pool.main.policy=@{file}'"
     valid = celltrain("check", file)
     assert " ".join(valid.out.split()) == f"{file}: the memory policy rank; nothing is wrong; {advice}"
-    quick = ("--scenarios", "switch", "--seeds", 1, "--beside", "complete_sharing")
+    quick = ("--scenarios", "switch", "--seeds", 1, "--against", "complete_sharing")
     assert "7 of 7 checks hold" in celltrain("vet", file, *quick, "--brief").out
     file.write_text(MEMORY_POLICY.replace("rank", "rnak"))
     is_refused(

@@ -147,7 +147,7 @@ def vet(
     policy: Path,
     settings: options.Set = None,
     scenarios: list[str] | None = None,
-    beside: list[str] | None = None,
+    against: list[str] | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
     jobs: options.Jobs = None,
@@ -167,7 +167,7 @@ def vet(
         scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
             lan-5-random, unequal-rtt; for a memory policy switch, small-memory, switch-dctcp, leaf-spine.
             [default: all]
-        beside (POLICIES): Policies to compare it with, separated by commas: names, fba:z=0.5, @mine.toml or mine.py:Mine;
+        against (POLICIES): Policies to compare it with, separated by commas: names, fba:z=0.5, @mine.toml or mine.py:Mine;
             for a memory policy, LQD, DT, ABM and Occamy unless this is given. [default: epd,selective_drop,fba]
         seeds (N): Runs in each scenario.
 
@@ -179,7 +179,7 @@ def vet(
         celltrain vet mine.toml --brief
         celltrain vet fba:z=0.5 --json
         celltrain vet rank.toml --scenarios switch,leaf-spine
-        celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba
+        celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --against fba
     """
     from celltrain.drawing.html import environment
     from celltrain.ensemble import vetting
@@ -190,7 +190,7 @@ def vet(
         environment("report")
     mine = policy_of(policy, single(settings))
     with shell.waiting("vetting", by_line=True) as tell:
-        chosen: dict[str, Any] = {"scenarios": listed(scenarios), "beside": listed(beside)}
+        chosen: dict[str, Any] = {"scenarios": listed(scenarios), "against": listed(against)}
         answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
     rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
     output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)

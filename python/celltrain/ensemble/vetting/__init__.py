@@ -2,7 +2,7 @@
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")
->>> answer = ct.vet(mine, scenarios=["lan-5"], beside=["epd"], seeds=2)
+>>> answer = ct.vet(mine, scenarios=["lan-5"], against=["epd"], seeds=2)
 >>> [check["check"] for check in answer["conformance"] if not check["holds"]]
 []
 >>> sorted(answer["metrics"])[:2]
@@ -75,7 +75,7 @@ def vet(
     | os.PathLike[str],
     *,
     scenarios: Sequence[str] | None = None,
-    beside: Sequence[str] | None = None,
+    against: Sequence[str] | None = None,
     seeds: int = 10,
     first_seed: int = 1,
     jobs: int | None = None,
@@ -91,7 +91,7 @@ def vet(
         scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
             `lan-5-random`, `unequal-rtt`; for memories `switch`, `small-memory`, `switch-dctcp`, `leaf-spine`; all when
             None.
-        beside: Policies to compare it with: names, texts such as `"dynamic_threshold:alpha=2"`, policy files, or
+        against: Policies to compare it with: names, texts such as `"dynamic_threshold:alpha=2"`, policy files, or
             `mine.py:Mine`; when None `epd`, `selective_drop` and
             `fba`, for memories `longest_queue_drop`, `dynamic_threshold`, `abm` and `occamy`; no policy for `[]`.
         seeds: Number of runs in each scenario.
@@ -115,14 +115,14 @@ def vet(
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
-    >>> answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=[], seeds=2)
+    >>> answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=[], seeds=2)
     >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
     True
     """
     mine = policy_of(policy)
     of = standard_of(mine, scenarios)
     named = _names("scenarios", scenarios, list(of.scenarios))
-    others = of.beside(beside, named)
+    others = of.against(against, named)
     faults = list(wrong_seeds(seeds, first_seed))
     if not named:
         faults.append(Fault.of_option("scenarios", "[]", "is empty; name at least one scenario"))
@@ -362,14 +362,14 @@ def reversals(
     for pair in pairs:
         if not set(pair) <= set(scenarios):
             continue
-        for beside, of in differences.items():
+        for other_policy, of in differences.items():
             for share in shares:
                 first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
                 if first * second < 0:
                     one, other = (f"{words} ({scenario})" for scenario, words in pair.items())
                     ranks = ("higher", "lower") if first > 0 else ("lower", "higher")
                     found.append(
-                        f"compared with {beside}, the {share} of {policy} is {ranks[0]} {one} and {ranks[1]} {other}"
+                        f"compared with {other_policy}, the {share} of {policy} is {ranks[0]} {one} and {ranks[1]} {other}"
                     )
     return found
 

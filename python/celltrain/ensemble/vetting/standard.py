@@ -86,7 +86,7 @@ class Standard:
         """Returns another policy by name for a scenario; EPD has a threshold of four fifths of the buffer."""
         return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5} if name == "epd" else {}}
 
-    def beside(self, wanted: Sequence[str] | None, named: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+    def against(self, wanted: Sequence[str] | None, named: Sequence[str]) -> dict[str, dict[str, Any] | None]:
         """Returns the policies to compare with, by name: their tables, or None for a policy with its defaults.
 
         Raises `InputError` with all faults.
@@ -103,7 +103,7 @@ class Standard:
                 continue
             if ":" not in text and not policy_files.is_file(text):
                 problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), known)}"
-                faults.append(Fault.of_option("beside", text, problem))
+                faults.append(Fault.of_option("against", text, problem))
                 continue
             try:
                 label, table = overrides.resolved(self.path, text)
@@ -113,7 +113,7 @@ class Standard:
             except InputError as error:
                 faults += error.faults
             except ValueError as error:
-                faults.append(Fault.of_option("beside", text, str(error)))
+                faults.append(Fault.of_option("against", text, str(error)))
         if faults:
             raise InputError(faults)
         return found
