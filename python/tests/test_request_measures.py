@@ -14,6 +14,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.sweeps import run_plan
 from celltrain.ensemble.tuning import TunePlan, run_tune
+from celltrain.model.expressions import note_on_open
 from celltrain.running import Local
 
 SCENARIO = """
@@ -239,6 +240,17 @@ def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web
     assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
     figure = compared.plot(measures=[P95])
     assert arrows(figure) == 1 and "arrows: lower bounds" in figure.get_suptitle()
+
+
+def test_comparisons_warn_of_means_that_leave_out_open_requests_but_do_not_mark_them_as_bounds(web):
+    mean = "requests.web.all.completion_ms_mean"
+    compared = ct.compare(web, seeds=1, measures=[mean, "requests.web.open", "requests.web.opened"])
+    still_open, opened = (int(compared.values[0, 0, place]) for place in (1, 2))
+    assert still_open > 0.01 * opened and not compared.censored.any()
+    [warning] = [one for one in compared.warnings if "leaves out" in one]
+    of = f"{still_open:,} of {opened:,} requests were open at the end"
+    assert warning.startswith(f"'{mean}' leaves out open requests: {of}; run longer")
+    assert note_on_open(mean, {"requests": [{"name": "web", "all": {"open": 1, "opened": 100}}]}) is None
 
 
 @pytest.mark.slow

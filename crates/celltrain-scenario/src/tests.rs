@@ -207,7 +207,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts() {
+fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts_or_to_none() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -217,6 +217,7 @@ fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts() {
     assert_eq!(ends(""), ["sw->host1"; 3]);
     assert_eq!(ends("pattern = \"ring\""), ["sw->host2", "sw->host3", "sw->host4", "sw->host1"]);
     assert_eq!(ends("pattern = \"all_pairs\"").len(), 12);
+    assert_eq!(ends("pattern = \"none\"").len(), 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ from celltrain.ensemble.plan import Axis, Plan, canonical, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
-from celltrain.model.expressions import is_monotone
+from celltrain.model.expressions import is_lower_bound, is_monotone
 from celltrain.model.measures import ROWS, RUN
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
@@ -291,7 +291,9 @@ def store_columns(axes: Sequence[Axis]) -> list[Column]:
         Column("seed", "uint64", "1", "seed of every random choice of the run"),
         Column("measure", "name", "", "name of the measure; null if the run failed"),
         Column("value", "float64", "", "value, in the unit of the measure; null if it has none"),
-        Column("error", "name", "", "reason for which the run or the measure has no value, or is a lower bound"),
+        Column(
+            "error", "name", "", "reason for which the run or the measure has no value, or note about open requests"
+        ),
         Column("fingerprint", "name", "", "16 hexadecimal digits that identify the exact times of all segments"),
         Column("configuration", "name", "", "scenario as JSON with all defaults"),
         Column("version", "name", "", "of celltrain"),
@@ -369,7 +371,7 @@ class RunTable:
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
         errors: Errors of failed runs, by index.
-        gaps: Reasons why a measure has no value or depends on a lower bound, by the indices of run and measure. At -1 - N,
+        gaps: Reasons why a measure has no value, or depends on open requests, by the indices of run and measure. At -1 - N,
             the warning that rule N of the links never met what it should have lost or delayed.
     """
 
@@ -421,9 +423,9 @@ class RunTable:
     def censored(self) -> NDArray[np.bool_]:
         """Runs by measures: true for values that are only lower bounds."""
         censored = np.zeros(self.values.shape, np.bool_)
-        for run, place in self.gaps:
+        for (run, place), note in self.gaps.items():
             if place >= 0:
-                censored[run, place] = is_monotone(self.measures[place].name)
+                censored[run, place] = is_lower_bound(note) and is_monotone(self.measures[place].name)
         return censored & ~np.isnan(self.values)
 
     @cached_property

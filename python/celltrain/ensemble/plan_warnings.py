@@ -192,9 +192,9 @@ def of_store(store: Store) -> list[str]:
     some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
     dead = none & ~some
     undefined = without_values(store.manifest["measures"], runs)
-    bounds = lower_bounds(store.manifest["measures"], runs)
+    still_open = open_requests(store.manifest["measures"], runs)
     unmet = unmet_rules(runs, lambda case: _point(plan, int(runs.points[case])))
-    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, bounds, unmet, warnings]
+    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, still_open, unmet, warnings]
     checks += [_without_effect(runs, plan, dead), _indistinct(runs, plan, dead), _lock_step(store, plan)]
     return [one for check in checks for one in check]
 
@@ -263,19 +263,19 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
             yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
 
 
-def lower_bounds(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
-    """Yields a warning for each measure that depends on a lower bound in some runs."""
+def open_requests(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
+    """Yields a warning for each measure that depends on open requests in some runs."""
     for place in range(len(measures)):
         notes = [note for (run, at), note in runs.gaps.items() if at == place and not np.isnan(runs.values[run, place])]
         if notes:
-            yield lower_bound(notes, len(runs))
+            yield on_open(notes, len(runs))
 
 
-def lower_bound(notes: Sequence[str], runs: int) -> str:
-    """Returns the warning about runs whose notes say that a measure depends on a lower bound.
+def on_open(notes: Sequence[str], runs: int) -> str:
+    """Returns the warning about runs whose notes say that a measure depends on open requests.
 
     >>> notes = [f"'requests.web.all.slowdown_p99' is a lower bound: {n} of 230 requests were open at the end" for n in (9, 22)]
-    >>> lower_bound(notes, 4).partition(" in ")[2]
+    >>> on_open(notes, 4).partition(" in ")[2]
     '2 runs of 4: up to 22 of 230 requests were open at the end; run longer, or let measure.to end earlier'
     """
     what, _, most = max(notes, key=_open).rpartition(": ")
@@ -285,7 +285,7 @@ def lower_bound(notes: Sequence[str], runs: int) -> str:
 
 
 def _open(note: str) -> int:
-    """Returns the number of open requests in a note about a lower bound."""
+    """Returns the number of open requests in a note."""
     number, _, _ = note.rpartition(": ")[2].partition(" ")
     return int(number.replace(",", ""))
 

@@ -98,12 +98,13 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
     return values.pop()
 
 
-def lower_bound(text: str, answer: Mapping[str, Any]) -> str | None:
-    """Returns a note if a measure reads a percentile of requests that is only a lower bound; otherwise None.
+def note_on_open(text: str, answer: Mapping[str, Any]) -> str | None:
+    """Returns a note if a measure depends on requests that were open at the end; otherwise None.
 
-    If there are several such percentiles, the note names the one with the most open requests.
+    A percentile may be only a lower bound, and a mean leaves them out. If there are several such values, the note names
+    the one with the most open requests.
     """
-    found = [note for path in _paths([text]) for note in _lower_bounds(path, answer)]
+    found = [note for path in _paths([text]) for note in _notes_on_open(path, answer)]
     return max(found, default=(0, None))[1]
 
 
@@ -339,6 +340,10 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
         raise MeasureError(problem) from None
 
 
+#: Largest share of open requests for which the mean of the completed ones needs no note.
+MOST_OPEN = 0.01
+#: Text in the note about a percentile that is a lower bound.
+BOUND = " is a lower bound: "
 #: Number of requests that each statistic needs.
 NEEDED = {"median": 2, "p95": 20, "p99": 100, "p999": 1000}
 
@@ -357,19 +362,29 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
     return f"needs {needed:,} {what} of a run, but this run has only {opened:,}"
 
 
-def _lower_bounds(path: Sequence[str], answer: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yields, for each group of requests at a path to a lower bound, the number of open requests and the note."""
+def is_lower_bound(note: str) -> bool:
+    """Returns whether a note on open requests says that the value is a lower bound."""
+    return BOUND in note
+
+
+def _notes_on_open(path: Sequence[str], answer: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yields, for each group of requests whose open requests matter, their number and the note."""
     statistic = path[-1].rpartition("_")[2]
-    if statistic not in NEEDED or len(path) != 4 or path[0] != "requests":
+    if statistic not in (*NEEDED, "mean") or len(path) != 4 or path[0] != "requests":
         return
     groups = {group["name"]: group for group in answer["requests"]}
     several = _SEVERAL.fullmatch(path[1])
     names = [path[1]] if several is None or path[1] in groups else named(several[2], list(groups))
     what, opened = ("queries", "asked") if path[2] == "queries" else ("requests", "opened")
     for row in (groups[name][path[2]] for name in names):
-        if row is not None and row[f"{statistic}_censored"]:
-            of = f"{row['open']:,} of {row[opened]:,} {what}"
-            yield row["open"], f"{'.'.join(path)!r} is a lower bound: {of} were open at the end"
+        if row is None:
+            continue
+        of = f"{row['open']:,} of {row[opened]:,} {what} were open at the end"
+        if statistic == "mean":
+            if row["open"] > MOST_OPEN * row[opened]:
+                yield row["open"], f"{'.'.join(path)!r} leaves out open {what}: {of}"
+        elif row[f"{statistic}_censored"]:
+            yield row["open"], f"{'.'.join(path)!r}{BOUND}{of}"
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

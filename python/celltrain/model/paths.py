@@ -173,6 +173,7 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
     member. A pattern of switches sets the value at every switch that it matches; see `matched`.
     """
+    _check_memory(scenario, path)
     for steps in matched(scenario, path):
         _set(scenario, steps, path, value)
 
@@ -188,8 +189,29 @@ def matched(scenario: Mapping[str, Any], path: str) -> list[list[str]]:
     switches = scenario.get("switch") if len(steps) > 2 and steps[0] == "switch" and "*" in steps[1] else None
     if not isinstance(switches, Mapping):
         return [steps]
-    own = [name for name, table in switches.items() if isinstance(table, Mapping) and steps[2] in table]
+    own = _switches_with(switches, steps[2])
     return [["switch", name, *steps[2:]] for name in own if fnmatchcase(name, steps[1])] or [steps]
+
+
+def _switches_with(switches: Mapping[str, Any], table: str) -> list[str]:
+    """Returns the names, or patterns of names, of the switches that have a table."""
+    return [name for name, one in switches.items() if isinstance(one, Mapping) and table in one]
+
+
+def _check_memory(scenario: Mapping[str, Any], path: str) -> None:
+    """Raises `UnknownKeyError` if a path leads into a pool of a memory that the scenario does not describe."""
+    first, *steps = path.split(".")
+    if first != "switch" or steps[1:2] != ["memory"] or "pool" not in steps:
+        return
+    switches = scenario.get("switch")
+    known = _switches_with(switches, "memory") if isinstance(switches, Mapping) else []
+    if not known:
+        raise UnknownKeyError(
+            f"sets {path}, but no ports share a memory in this scenario; choose another one: celltrain list scenarios"
+        )
+    if not any(name == steps[0] or fnmatchcase(name, steps[0]) for name in known):
+        names = ", ".join(f"switch.{name}.memory" for name in known)
+        raise UnknownKeyError(f"sets {path}, but the memory of this scenario is {names}")
 
 
 def _set(scenario: dict[str, Any], steps: Sequence[str], path: str, value: Any) -> None:

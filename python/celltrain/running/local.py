@@ -12,7 +12,7 @@ from celltrain import _core
 from celltrain.errors import PlanError
 from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
-from celltrain.model.expressions import STEP, MeasureError, NoValueError, lower_bound, measure, needs_series, wanted
+from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, note_on_open, wanted
 from celltrain.model.python_policy import allow
 from celltrain.running.tables import Series, encoded
 from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
@@ -141,12 +141,12 @@ def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """Returns the value of a measure, and a note if it depends on a lower bound; or None and the reason.
+    """Returns the value of a measure, and a note if it depends on open requests; or None and the reason.
 
     The reason is None if the measure is just undefined in this run.
     """
     try:
-        return measure(text, answer, series), lower_bound(text, answer)
+        return measure(text, answer, series), note_on_open(text, answer)
     except NoValueError:
         return None, None
     except MeasureError as error:

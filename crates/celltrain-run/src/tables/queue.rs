@@ -35,7 +35,7 @@ pub const QUEUE: &[Queue] = &[
     Queue::count("refused_cells", "cells", "cells refused by the queue, without the rest of their frames", |queue| {
         counted(queue, queue.counters.refused)
     }),
-    Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
+    Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy, or with their packets", |queue| {
         counted(queue, queue.counters.pushed_out)
     })
     .printed("pushed out", When::Present),

@@ -54,6 +54,8 @@ pub enum Pattern {
     Ring,
     /// Each host sends to every other host, so n - 1 connections share each port.
     AllPairs,
+    /// No connections: only requests, queries or VCs of the scenario cross the network.
+    None,
 }
 
 impl Pattern {
@@ -63,6 +65,7 @@ impl Pattern {
             Pattern::ToOne => n.saturating_sub(1),
             Pattern::Ring => n,
             Pattern::AllPairs => n.saturating_mul(n.saturating_sub(1)),
+            Pattern::None => 0,
         }
     }
 
@@ -75,6 +78,7 @@ impl Pattern {
             Pattern::AllPairs => {
                 (0..n).flat_map(|from| (0..n).filter(move |&to| to != from).map(move |to| (from, to))).collect()
             }
+            Pattern::None => Vec::new(),
         }
     }
 }

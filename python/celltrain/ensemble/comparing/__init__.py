@@ -330,7 +330,7 @@ def _compared(
             *not_numbers(names, replaced),
             *idle_memories(names, conditions, np.array(policies, object).reshape(shape), decided.sum(axis=-1)),
             *plan_warnings.without_values(plan.measures[:count], table),
-            *plan_warnings.lower_bounds(plan.measures[:count], table),
+            *plan_warnings.open_requests(plan.measures[:count], table),
             *_unmet_rules(layout, table),
         ),
     )

@@ -122,11 +122,11 @@ class Runs:
             own = self._bounds.setdefault(wide["configuration"][run].as_py(), {})
             own.setdefault(wide["seed"][run].as_py(), set()).add(measures[place])
 
-    def lower_bounds(self) -> Iterator[str]:
-        """Yields a warning for each objective that depends on a lower bound in some runs."""
+    def open_requests(self) -> Iterator[str]:
+        """Yields a warning for each objective that depends on open requests in some runs."""
         for one in self._plan.objectives:
             if notes := self._notes.get(one.measure):
-                yield plan_warnings.lower_bound(notes, self.count)
+                yield plan_warnings.on_open(notes, self.count)
 
     def estimates(self, setting: Setting, seeds: Seeds) -> tuple[Estimate, Estimate] | None:
         """Returns estimates of both objectives; None if a value is unknown."""
@@ -208,7 +208,7 @@ class Search:
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
         self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
-        warnings = [*self._runs.lower_bounds(), *(one for i in everywhere for one in self._undefined(i))]
+        warnings = [*self._runs.open_requests(), *(one for i in everywhere for one in self._undefined(i))]
         warnings += [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
         return Tuned._of({**self._facts(), "warnings": warnings}, searches)
 
