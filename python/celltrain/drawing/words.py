@@ -150,7 +150,7 @@ _UNITS = re.compile(
     r"(?:(?<![a-z])(buffer|threshold|queue|used|pool|headroom|max|cwnd)_(?:cells|segments)|_(?:mbps|ms|s))$"
 )
 #: Statistics at the end of a key, and the words with which a label names them.
-_STATISTICS = {"mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+_STATISTICS = {"mean": "mean", "median": "median", "p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
 _STATISTIC = re.compile(rf"[._]({'|'.join(_STATISTICS)})$")
 #: A measure of a row, or a function of some rows: the list, the row or the function, and the key.
 _OF_ROW = re.compile(
@@ -180,6 +180,8 @@ def label(name: str, unit: str = "1") -> str:
     'least goodput of all flows (Mb/s)'
     >>> label("ports.bottleneck.max_queue_cells", "cells")
     'largest queue of bottleneck (cells)'
+    >>> label("ports.bottleneck.delay_ms_p50", "ms")
+    'median delay of bottleneck (ms)'
     >>> label("requests.web.short.slowdown_p99")
     'p99 slowdown, short requests (web)'
     >>> label("requests.query.queries.completion_ms_mean", "ms")

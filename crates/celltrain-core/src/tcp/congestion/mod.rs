@@ -406,8 +406,10 @@ impl Windows {
             SsthreshRule::HalfOfUsed => self.deflated().min(flight_size) * share,
             SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
         }));
+        // The inflation of fast recovery is not part of the window before the loss (RFC 9438: `W_max`, `cwnd_prior`).
+        let before = self.deflated();
         self.inflation = 0.0;
-        self.control.on_timeout(Some(window));
+        self.control.on_timeout(Some(before));
         self.cwnd = set.cwnd.map_or(1.0, |cwnd| cwnd.max(MIN_CWND));
     }
 
@@ -462,6 +464,8 @@ impl Windows {
         self.control.on_fast_retransmit(window);
         self.cwnd = self.rounded(remaining).max(self.least_after_mark).min(window).max(MIN_CWND);
         (self.half, self.inflation) = (None, 0.0);
+        // A mark starts no recovery, so a control's cwnd for its start does not apply, not even to a later one.
+        let _ = self.control.after_loss();
     }
 
     /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
@@ -642,6 +646,27 @@ mod tests {
             windows.on_new_ack(Time(0), 1.0, true);
             assert_eq!((windows.cwnd, windows.window()), (grown, f64::min(grown, rwnd)));
             assert_eq!(windows.usable() as f64, rwnd);
+        }
+    }
+
+    /// Regression: after a timeout in fast recovery, CUBIC took the inflated window for the one before the loss.
+    #[test]
+    fn after_a_timeout_in_recovery_cubic_remembers_the_window_without_the_inflation_of_recovery() {
+        let options = TcpOptions { congestion: crate::tcp::Congestion::Cubic, ..TcpOptions::default() };
+        let mut after = [0.0, 50.0].map(|inflation| {
+            let mut windows = Windows { cwnd: 40.0, ..Windows::new(&options, Clock::exact(1000)) };
+            windows.on_fast_retransmit(&full(40));
+            windows.cwnd = windows.in_recovery();
+            windows.inflate(inflation);
+            windows.on_timeout(100.0, false);
+            windows
+        });
+        for now in 0..2000 {
+            let [plain, inflated] = after.each_mut().map(|windows| {
+                windows.on_new_ack(Time(now), 1.0, true);
+                (windows.cwnd, windows.ssthresh)
+            });
+            assert_eq!(inflated, plain, "acknowledgement {now}");
         }
     }
 }

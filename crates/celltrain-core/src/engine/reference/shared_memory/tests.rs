@@ -421,21 +421,28 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     }
 }
 
-/// Three switches form a ring, and each has a host. Flow i goes from switch i over the next switch to the third.
-fn ring(duration: &str) -> Network {
+/// Three switches form a ring, and each has two hosts. Flow i goes from switch i over the next switch to the third. Flows
+/// 3 to 5, if there are six, go the other way and start later.
+fn ring(duration: &str, flows: usize) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
     let switches = [0, 1, 2].map(|i| graph.add_node(format!("s{i}"), NodeKind::Switch));
     let between = [0, 1, 2].map(|i| graph.connect(switches[i], switches[(i + 1) % 3], rate, delay));
-    let hosts = [0, 1, 2].map(|i| {
+    let hosts = [0, 1, 2, 3, 4, 5].map(|i| {
         let host = graph.add_node(format!("h{i}"), NodeKind::Host);
-        graph.connect(host, switches[i], rate, delay)
+        graph.connect(host, switches[i % 3], rate, delay)
     });
     let mut network = Network::new(graph, duration.parse().unwrap());
     for i in 0..3 {
         let to = (i + 2) % 3;
         let path = vec![hosts[i], between[i], between[(i + 1) % 3], Graph::way_back(hosts[to])];
         add_flow(&mut network, i, path, rate);
+    }
+    for i in 3..flows {
+        let [first, second, to] = [between[(i + 2) % 3], between[(i + 1) % 3], hosts[3 + (i + 1) % 3]];
+        let path = vec![hosts[i], Graph::way_back(first), Graph::way_back(second), Graph::way_back(to)];
+        add_flow(&mut network, i, path, rate);
+        network.flows.last_mut().unwrap().start = Duration::from_milliseconds(5);
     }
     for (i, &switch) in switches.iter().enumerate() {
         let outputs = network.links.iter_enumerated().filter(|(_, link)| link.from == switch);
@@ -465,10 +472,27 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
     }
 }
 
+#[test]
+fn a_pause_frame_leaves_a_port_that_is_itself_paused() {
+    let run_for = |duration: &str| {
+        let mut network = ring(duration, 6);
+        network.aal5.framing = Framing::Packets;
+        run(&network)
+    };
+    // The first three flows lock up before the others start, whose pause frames leave the ports of the first.
+    let [short, long] = ["20ms", "40ms"].map(run_for);
+    assert!(short.deadlock.as_ref().expect("the switches are in a deadlock").at_s < 0.005);
+    assert_eq!([short.cells.lost, long.cells.lost], [0, 0]);
+    for flow in 3..6 {
+        let [before, after] = [&short, &long].map(|run| run.flows[FlowIndex::new(flow)].packets_delivered);
+        assert_eq!(before, after, "flow {flow} is locked up, too");
+    }
+}
+
 /// Checks the deadlock of three ports that send packets of `bytes`.
 fn the_ring_locks_up(framing: Framing, bytes: u64) {
     let ring = |duration: &str| {
-        let mut network = ring(duration);
+        let mut network = ring(duration, 3);
         network.aal5.framing = framing;
         for flow in &mut network.flows {
             let rate = "100Mbps".parse().unwrap();

@@ -6,6 +6,7 @@ use super::table::NAMES;
 use super::*;
 use crate::tcp::congestion::{Congestion, Windows, full};
 use crate::tcp::options::WindowGrowth;
+use crate::tcp::recovery::Flight;
 use crate::units::Bytes;
 
 const MILLISECOND: Clock = Clock::exact(1000);
@@ -65,6 +66,19 @@ fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
     w.at(Time(0), 20.0);
     w.on_timeout(20.0, false);
     assert_eq!((w.ssthresh, w.cwnd), (5.0, 2.0));
+}
+
+/// Regression: the cwnd that `on_loss` had computed at the mark raised cwnd at a loss of the same window.
+#[test]
+fn a_mark_sets_both_windows_to_the_ssthresh_of_on_loss_and_a_loss_in_the_same_window_changes_neither() {
+    let mut w = windows(table([&[], &[("ssthresh", "cwnd / 2"), ("cwnd", "cwnd / 2 + 3")], &[]], &[]));
+    w.cwnd = 20.0;
+    w.on_mark(20.0);
+    assert_eq!((w.cwnd, w.ssthresh), (10.0, 10.0));
+    w.on_fast_retransmit(&Flight { reduced: true, ..full(20) });
+    w.cwnd = w.in_recovery();
+    w.after_loss();
+    assert_eq!((w.cwnd, w.ssthresh), (10.0, 10.0));
 }
 
 #[test]
