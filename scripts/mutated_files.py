@@ -147,7 +147,7 @@ class Bench:
         (self.whole / "scheduler.json").write_text(json.dumps(SCHEDULER, indent=2))
         run_plan(Plan.of_toml(PLAN), self.whole / "store", Local(1))
         if search:
-            code, told = run(["tune", self.whole / "tune.toml", "--out", self.whole / "search", "--jobs", "1"])
+            code, told = run(["tune", self.whole / "tune.toml", "--store", self.whole / "search", "--jobs", "1"])
             assert code == 0, told
         for name in ("graph.json", "graph.graphml"):
             code, told = run(["import", self.whole / name, "--flows", 2, "--delay", "5us"])
@@ -175,10 +175,10 @@ class Bench:
             )
             return plan, command
         if kind == "tune plan":
-            return at / "tune.toml", ["tune", at / "tune.toml", "--dry-run", "--out", at / "new"]
+            return at / "tune.toml", ["tune", at / "tune.toml", "--dry-run", "--store", at / "new"]
         if kind == "trials":
             name = chance.choice(["asked.json", "tune.json"])
-            return at / "search" / name, ["tune", at / "tune.toml", "--out", at / "search", "--resume", "--jobs", "1"]
+            return at / "search" / name, ["tune", at / "tune.toml", "--store", at / "search", "--resume", "--jobs", "1"]
         if kind == "scheduler file":
             file = at / "scheduler.json"
             return file, ["sweep", plan, "--dry-run", "--scheduler-file", file, "--dask-timeout", "20ms"]

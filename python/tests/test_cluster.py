@@ -543,7 +543,7 @@ def test_a_search_on_a_cluster_gives_the_result_of_a_local_search(tmp_path, mach
     here = run_tune(plan, tmp_path / "here", Local(2)).to_dict()
     assert ct.tune(plan, client=client, out=tmp_path / "there").to_dict() == here
     (tmp_path / "plan.toml").write_text(TUNE)
-    command = [sys.executable, "-m", "celltrain", "tune", "plan.toml", "--out", "said", "--json"]
+    command = [sys.executable, "-m", "celltrain", "tune", "plan.toml", "--store", "said", "--json"]
     asked = subprocess.run(
         [*command, "--scheduler-file", machines.file], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )

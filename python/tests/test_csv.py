@@ -43,7 +43,7 @@ CASES = {
         ["{}/hostile.toml", "{}/=HYPERLINK(1).toml", "--seeds", "2", "--out", "{}/compared"],
     ],
     "sweep": [["{}/plan.toml", "--store", "{}/s"]],
-    "tune": [["{}/tune.toml", "--out", "{}/t"]],
+    "tune": [["{}/tune.toml", "--store", "{}/t"]],
     "why": [["{}/hostile.toml"]],
     "store show": [["{}/store"]],
     "check": [["{}/wrong.toml"]],

@@ -385,7 +385,7 @@ def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of
     )
     file = tmp_path / "plan.toml"
     file.write_text(text)
-    told = celltrain("tune", file, "--out", tmp_path / "out")
+    told = celltrain("tune", file, "--store", tmp_path / "out")
     assert told.code == 0
     assert told.out.startswith("WARNING: buffer 1000 cells: R = ")
     assert "of the goodput of tail drop; ignore its other measures" in told.out

@@ -245,7 +245,7 @@ def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web
 def test_comparisons_warn_of_means_that_leave_out_open_requests_but_do_not_mark_them_as_bounds(web):
     mean = "requests.web.all.completion_ms_mean"
     compared = ct.compare(web, seeds=1, measures=[mean, "requests.web.open", "requests.web.opened"])
-    still_open, opened = (int(compared.values[0, 0, place]) for place in (1, 2))
+    still_open, opened = (int(compared.values[0, 0, 0, place]) for place in (1, 2))
     assert still_open > 0.01 * opened and not compared.censored.any()
     [warning] = [one for one in compared.warnings if "leaves out" in one]
     of = f"{still_open:,} of {opened:,} requests were open at the end"

@@ -118,7 +118,7 @@ def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_the_page_of_the_tunin
 def test_ctrl_c_during_a_search_keeps_finished_trials_and_reports_their_number(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("search = 2", "search = 20000"))
-    command = [sys.executable, "-m", "celltrain", "tune", path, "--out", tmp_path / "s", "--json"]
+    command = [sys.executable, "-m", "celltrain", "tune", path, "--store", tmp_path / "s", "--json"]
     assert json.loads(interrupted(command, tmp_path, "s/runs/*", more_than=100))["interrupted"]
     store = Store.open(tmp_path / "s" / "runs" / "search-001")
     assert len(store.wide()) > 100

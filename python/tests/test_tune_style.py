@@ -49,12 +49,12 @@ def test_figures_of_a_search_in_grey_style_have_no_colours_and_distinct_markers(
 def test_a_search_with_an_unknown_figure_style_is_refused_before_it_starts(celltrain, tmp_path):
     plan = tmp_path / "tiny.toml"
     plan.write_text(TWO)
-    answer = celltrain("tune", plan, "--out", tmp_path / "out", "--style", "grayscal")
+    answer = celltrain("tune", plan, "--store", tmp_path / "out", "--style", "grayscal")
     assert answer.code == 2
     assert "is neither a matplotlib style nor a file; did you mean grayscale?" in answer.err
     file = tmp_path / "mine.mplstyle"
     file.write_bytes(b"\xff\xfe\x00\x00")
-    answer = celltrain("tune", plan, "--out", tmp_path / "out", "--style", file)
+    answer = celltrain("tune", plan, "--store", tmp_path / "out", "--style", file)
     assert answer.code == 2
     assert "cannot be used as a style" in answer.err
     assert not (tmp_path / "out").exists()

@@ -201,7 +201,8 @@ def _switches_with(switches: Mapping[str, Any], table: str) -> list[str]:
 def _check_memory(scenario: Mapping[str, Any], path: str) -> None:
     """Raises `UnknownKeyError` if a path leads into a pool of a memory that the scenario does not describe."""
     first, *steps = path.split(".")
-    if first != "switch" or steps[1:2] != ["memory"] or "pool" not in steps:
+    # A policy file has no topology.
+    if "topology" not in scenario or first != "switch" or steps[1:2] != ["memory"] or "pool" not in steps:
         return
     switches = scenario.get("switch")
     known = _switches_with(switches, "memory") if isinstance(switches, Mapping) else []
