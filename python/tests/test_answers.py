@@ -71,7 +71,7 @@ COMMANDS = {
         "report out --compare other --out page --json",
     ],
     "retry": ["sweep awkward.toml --store out", "sweep awkward.toml --store out --resume --retry-failed --json"],
-    "tune": ["tune tune.toml --out out --json"],
+    "tune": ["tune tune.toml --store out --json"],
     "compare": ["compare small.toml lan-epd --seeds 2 --vary duration=50ms --json"],
     "reproduce": ["reproduce af-96-1269 --table 1 --seeds 2 --json"],
 }
