@@ -10,6 +10,9 @@ import os
 from pathlib import Path
 
 import messages
+import pytest
+
+pytestmark = pytest.mark.slow
 
 FILE = Path(__file__).with_name("messages.txt")
 
