@@ -267,6 +267,7 @@ def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltr
     assert (store / "store.sqlite").read_bytes() == content
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_a_store_file_never_give_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
@@ -423,6 +424,7 @@ def test_a_slow_reader_of_a_store_does_not_stop_a_sweep(store, failing):
     assert messages(store) == []
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link"])
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
