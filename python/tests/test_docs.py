@@ -99,10 +99,22 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+#: Folders that examples read.
+READ = ("scenarios", "plans", "papers", "studies")
+
+
+@pytest.fixture
+def linked(tmp_path, monkeypatch):
+    """An empty folder with links to the folders that examples read. Copies would take longer than most examples."""
+    for name in READ:
+        (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A reader's folder with the scenarios, plans, papers and studies, and `celltrain` on the path."""
-    for name in ("scenarios", "plans", "papers", "studies"):
+    for name in READ:
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -270,7 +282,8 @@ MODULES = sorted(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["celltrain", *MODULES])
-def test_the_examples_in_docstrings_run(name, checkout):
+@pytest.mark.usefixtures("linked")
+def test_the_examples_in_docstrings_run(name):
     if name == "celltrain.ensemble.tuning":
         import_or_skip("optuna")
     results = doctest.testmod(importlib.import_module(name))
