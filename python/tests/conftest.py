@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
@@ -18,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from celltrain.ensemble.tuning import Tuned
 
+# Collecting thousands of tests creates millions of objects that live until the end.
+gc.disable()
 # Set before anything imports matplotlib, because tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
 # Use the default width for pipes, not the width of the terminal that runs the tests.
@@ -102,6 +105,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.nightly)
             cases[test] += 1
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
+
+
+def pytest_collection_finish() -> None:
+    """Collects garbage from now on, except among the objects of the collected tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def import_or_skip(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def of_rust() -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@functools.cache
 def listed() -> str:
     """Returns all messages, one per line."""
     return "\n".join([*of_python(), *of_rust()]).replace("\\\n", "") + "\n"

@@ -60,6 +60,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
     return MERGED.format(flows=", ".join(f'{{ from = "{a}", to = "z", vc = "v" }}' for a in sources), port=port)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 
 import pytest
+from conftest import NIGHTLY
 from pages import ROOT
 
 from celltrain.model import overrides
@@ -132,7 +133,8 @@ def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkey
     bench.set_up(search=False)
     codes = Counter()
     # Searches take longest and are tested separately.
-    for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
+    numbers = range(48 if NIGHTLY else 24)
+    for number in [n for n in numbers if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"
         codes[code] += 1

@@ -208,6 +208,7 @@ def test_tshark_and_tcptrace_count_the_same_packets_in_a_capture_as_the_run(name
         }
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize(("flows", "hosts"), [(None, 3), (["tcp2"], 1)])
 @pytest.mark.parametrize("program", ["tcptrace", "tcpdump"])
@@ -467,6 +468,7 @@ def test_the_run_command_writes_events_and_a_capture_of_the_same_run(
     assert all(words in capture for words in refused)
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
     celltrain: Command, small: Path, tmp_path: Path
@@ -504,6 +506,7 @@ policy.tail_drop = {}
 """
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_a_capture_contains_the_packets_and_the_handshake_of_requests(celltrain: Command, tmp_path: Path) -> None:
     scenario, file = tmp_path / "query.toml", tmp_path / "run.pcapng"

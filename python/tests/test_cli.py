@@ -87,6 +87,7 @@ def test_the_run_command_explains_the_port_plan_without_running_the_scenario(cel
     assert any(set(port["feeds"]) & names for port in ports)
 
 
+@pytest.mark.slow
 def test_the_run_command_shows_the_delay_of_files_on_request(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
@@ -354,6 +355,7 @@ def test_a_warning_is_printed_on_standard_error_and_the_run_continues(celltrain,
     assert (checked.code, len(checked.json["warnings"])) == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["lan-epd", "internetwork-abr-efci"])
 def test_the_json_result_of_a_run_matches_its_schema(celltrain, scenario):
     jsonschema = pytest.importorskip("jsonschema")
@@ -535,6 +537,7 @@ def test_python_m_celltrain_runs_a_command_and_prints_nothing_else_into_a_pipe(s
     assert json.loads(done.stdout)["scenario"] == "small"
 
 
+@pytest.mark.slow
 def test_a_command_exits_without_error_if_the_reader_of_its_output_has_exited(small):
     command = f'"{sys.executable}" -m celltrain schema | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
@@ -560,6 +563,7 @@ def test_the_run_command_imports_neither_model_classes_nor_modules_of_other_comm
     assert not modules & {"celltrain.model.types", "celltrain.cli.sweep", *heavy}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "columns"),
     [
@@ -590,6 +594,7 @@ def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
     assert "cannot be combined with --json" in answer.out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
 def test_a_command_that_writes_to_a_full_disk_prints_a_message_of_one_sentence(arguments):

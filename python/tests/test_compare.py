@@ -108,6 +108,7 @@ def test_the_policy_name_as_is_selects_the_unchanged_policy_of_the_scenario(cell
     assert "as-is (the scenario's own value)" in refused.err
 
 
+@pytest.mark.slow
 def test_names_that_the_user_defines_appear_in_the_table_and_figure_of_a_comparison(lan, celltrain, small, tmp_path):
     options = ("--seeds", 2, "--vary", "duration=5ms")
     policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
@@ -154,6 +155,7 @@ def test_if_several_scenarios_are_compared_varied_settings_become_conditions(lan
     assert both.runs.column_names == ["name", "port.bottleneck.buffer", "seed", "fingerprint", "fairness"]
 
 
+@pytest.mark.slow
 def test_the_compare_command_gives_the_result_of_the_python_function_compare(celltrain, tmp_path):
     """Uses every output format. The JSON output is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
@@ -419,6 +421,7 @@ def test_comparison_figures_have_the_requested_width_and_contain_their_bars(comp
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
+@pytest.mark.slow
 def test_every_condition_of_a_comparison_has_a_separate_place_in_the_figure(lan):
     """Numeric conditions are on the x axis. Each value of another condition has a panel."""
     vary = {
@@ -483,6 +486,7 @@ def test_the_heading_of_a_comparison_names_every_tcp_variant(celltrain):
     assert [own[0].partition(" ")[0] for own in varied.tcp] == ["tahoe", "sack"]
 
 
+@pytest.mark.slow
 def test_confidence_intervals_of_few_seeds_that_include_impossible_values_give_a_warning():
     with pytest.warns(ct.CelltrainWarning, match=r"3 seeds are few: .*\(.*fairness.*\)\. Use 5 seeds or more"):
         ct.compare("lan-epd", seeds=3)
@@ -544,6 +548,7 @@ def test_a_comparison_figure_with_several_tcp_variants_names_the_variant_of_each
     assert "TCP" not in figure_of(short[0], vary={"tcp": ["vanilla", "sack"]}).get_suptitle()
 
 
+@pytest.mark.slow
 def test_panels_of_a_figure_that_show_the_same_measure_have_the_same_axis():
     lan = ct.load("lan-epd").replace(duration="50ms")
     vary = {"port.bottleneck.policy": ["tail_drop", "epd"], "tcp": ["vanilla", "sack"]}

@@ -114,6 +114,7 @@ def failed(answer) -> list[tuple[str, str]]:
     return [(check["check"], check["evidence"]) for check in answer["conformance"] if not check["holds"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formula, expected", DEAD.values(), ids=DEAD)
 def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame(formula, expected):
     warnings = read(lan({"formula": formula})).warnings
@@ -234,6 +235,7 @@ def test_the_check_command_warns_about_a_policy_that_admits_no_frame_and_exits_w
     assert "valid, with 1 warning" in told.err + told.out
 
 
+@pytest.mark.slow
 def test_a_comparison_reports_runs_that_delivered_no_data_before_its_results(dead):
     with pytest.warns(ct.CelltrainWarning) as told:
         both = ct.compare(dead, lan(ct.Epd(threshold="80%"), name="epd"), seeds=2, measures=["fairness", "efficiency"])
@@ -290,6 +292,7 @@ def test_a_measure_whose_divisor_is_zero_is_undefined(dead):
 NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
+@pytest.mark.slow
 def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_command(celltrain, tmp_path):
     """The policy admits one frame of each VC at a time. It is fair, but delivers very little data."""
     file = tmp_path / "d16.toml"

@@ -20,6 +20,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_reasons_of_dropped_cells_add_up_to_the_total_of_the_ports_and_of_the_network(name: str) -> None:
     answer = ct.run(ct.load(name, settings={"duration": "100ms", **SETTINGS[name]})).to_dict()
@@ -42,6 +43,7 @@ def test_the_printed_table_of_a_network_with_memories_has_each_dropped_cell_once
         assert other not in text
 
 
+@pytest.mark.slow
 def test_packets_that_a_memory_refuses_are_not_counted_as_refused_by_the_policy_of_a_port(celltrain: Command) -> None:
     options = ["memory-dynamic-threshold"]
     for setting in ("duration=200ms", "framing=packets", "port.default.policy=tail_drop"):

@@ -77,6 +77,7 @@ def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: 
     assert measured == pytest.approx(published_amplitude(sources, k), rel=0.10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gain", "share"), [(0.0625, 0.76), (0.015625, 0.84)])
 @pytest.mark.parametrize("k", [40, 65])
 def test_the_queue_of_two_dctcp_connections_oscillates_less_than_predicted_because_their_alpha_varies(

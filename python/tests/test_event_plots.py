@@ -298,6 +298,7 @@ def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
     assert drawn[0] == drawn[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

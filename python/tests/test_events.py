@@ -206,6 +206,7 @@ def test_impossible_event_options_are_refused_and_no_file_is_written(
     assert not out.exists() or not list(out.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
 )

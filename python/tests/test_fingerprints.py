@@ -44,7 +44,8 @@ def scenarios(table) -> dict[str, _core.Scenario]:
     return found
 
 
-# The Rust tests compare seed 1 with the table in every run, and both engines in the nightly job.
+# The Rust tests compare seed 1 of every scenario with the table in every run, and both engines in the nightly job. This
+# test runs seed 2 of every third scenario on the optimised core, and in the nightly job both seeds of all scenarios.
 @pytest.mark.parametrize(
     "engine, jobs",
     [
@@ -55,7 +56,8 @@ def scenarios(table) -> dict[str, _core.Scenario]:
 )
 def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenarios, engine, jobs):
     names = list(scenarios)
-    saved = table if NIGHTLY else {run: text for run, text in table.items() if run[1] == 2}
+    sample = names[::3]
+    saved = table if NIGHTLY else {run: text for run, text in table.items() if run[1] == 2 and run[0] in sample}
     runs = [(names.index(name), seed) for name, seed in saved]
     found = {}
 

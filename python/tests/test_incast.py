@@ -105,6 +105,7 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
     return scenario
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("senders", "busy", "seed", "alpha", "more"),
     [

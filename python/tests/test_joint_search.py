@@ -47,6 +47,7 @@ def test_every_alternative_in_the_joint_search_changes_some_row_and_is_valid_in_
         assert scenarios != before or any(measured), space.text(configuration)
 
 
+@pytest.mark.slow
 def test_every_stage_of_the_joint_search_contains_the_rows_of_its_first_stage(space: Space) -> None:
     for earlier, later in zip(space.stages, space.stages[1:], strict=False):
         assert set(earlier.numbers) < set(later.numbers)
@@ -126,6 +127,7 @@ def test_the_joint_search_does_not_repeat_stored_runs(
     again.close()
 
 
+@pytest.mark.slow
 def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early_and_repeats_no_run(
     wan: Space, tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early
     runs.close()
 
 
+@pytest.mark.slow
 def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
     with pytest.raises(SystemExit, match="there is no question named weather; choose from ties, service"):

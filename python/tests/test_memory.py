@@ -78,7 +78,7 @@ def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(GROWING, "ring", "100ms", EPD))

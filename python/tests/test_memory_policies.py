@@ -119,6 +119,7 @@ def fingerprint(policy, engine="fast", **changes) -> str:
     return ct.run(ct.load("memory-formula", settings=settings), engine=engine).fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "native, others",
     [
@@ -137,6 +138,7 @@ def test_a_memory_policy_as_formula_or_class_gives_the_run_of_the_native_policy_
         assert {fingerprint(policy), fingerprint(policy, "reference")} == {expected}
 
 
+@pytest.mark.slow
 def test_a_memory_policy_class_can_be_saved_compared_and_swept(tmp_path):
     base = ct.load("memory-formula", settings={"duration": "20ms"})
     given = [ct.DynamicThreshold(alpha=0.5), Dynamic(alpha=0.5), RankDT()]
@@ -153,6 +155,7 @@ def test_a_memory_policy_class_can_be_saved_compared_and_swept(tmp_path):
     assert len(store.table()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault, words",
     [
@@ -201,8 +204,9 @@ def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
         ct.load("lan-epd", settings={"port.bottleneck.policy": {"python": {"class": f"{__name__}:Dynamic"}}})
 
 
+@pytest.mark.slow
 def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests_and_queries():
-    answer = ct.vet(ct.MemoryFormula(**RANK), scenarios=["switch"], seeds=2)
+    answer = ct.vet(ct.MemoryFormula(**RANK), scenarios=["switch"], seeds=1)
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -221,6 +225,7 @@ def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests
     assert {"short_slowdown", "switch.query_ms", "switch.query_ms_p99", "switch.timeouts"} <= set(answer["metrics"])
 
 
+@pytest.mark.slow
 def test_vetting_finds_dead_and_unrepeatable_memory_policies():
     quick = {"scenarios": ["switch"], "against": [], "seeds": 1}
 
@@ -300,6 +305,7 @@ def test_settings_replace_those_of_any_vetted_policy(celltrain, tmp_path):
 SHORT = ["--set", "duration=4ms", "--set", "measure.to=3ms", "--seeds", "1"]
 
 
+@pytest.mark.slow
 def test_the_scenarios_in_which_memory_policies_are_vetted_are_shipped(celltrain):
     """Regression: vet printed names such as switch and small-memory, which no other command knew."""
     assert set(standard.MEMORIES.scenarios) <= set(ct.scenarios())
@@ -316,6 +322,7 @@ def test_the_scenarios_in_which_memory_policies_are_vetted_are_shipped(celltrain
             assert group[row]["completion_ms_p99"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["memory-dynamic-threshold", "leaf-spine-web-search"])
 def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_memory(celltrain, tmp_path, scenario):
     """Regression: the pattern added a memory without cells, as no switch of the scenario has this name."""
@@ -383,6 +390,7 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
     assert fingerprint(policy) == fingerprint(policy, "reference")
 
 
+@pytest.mark.slow
 def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say(celltrain, tmp_path):
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
@@ -394,6 +402,7 @@ def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say
     assert not standard.fits_both(standard.policy_of({"formula": {"admit": "X <= 0.9 * K"}}))
 
 
+@pytest.mark.slow
 def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
@@ -425,6 +434,7 @@ class TooFew(ct.PythonMemoryPolicy):
         return True
 
 
+@pytest.mark.slow
 def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltrain, monkeypatch):
     monkeypatch.setenv("CELLTRAIN_POLICIES", __name__)
     setting = f"{ALL_POOLS}.python.settings.mistake"

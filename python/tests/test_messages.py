@@ -10,10 +10,14 @@ import os
 from pathlib import Path
 
 import messages
+import pytest
+
+pytestmark = pytest.mark.slow
 
 FILE = Path(__file__).with_name("messages.txt")
 
 
+@pytest.mark.slow
 def test_the_saved_list_of_messages_matches_the_code():
     listed = messages.listed()
     if os.environ.get("CELLTRAIN_BLESS"):
@@ -21,6 +25,7 @@ def test_the_saved_list_of_messages_matches_the_code():
     assert FILE.read_text(encoding="utf-8") == listed
 
 
+@pytest.mark.slow
 def test_the_list_of_messages_includes_messages_of_rust_and_python_code():
     listed = messages.listed().splitlines()
     assert sum(line.startswith("celltrain/") for line in listed) > 100

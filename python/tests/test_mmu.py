@@ -257,6 +257,7 @@ def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> 
     return result.to_dict()["queues"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(row, engine):
@@ -290,6 +291,7 @@ def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_
     assert [queue["max_cells"] - queue["max_headroom_cells"] for queue in queues] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_ones(row):
     """The memory's events contain the cells at which each group pauses and is full."""

@@ -170,6 +170,7 @@ def test_the_output_about_a_switch_can_be_limited_to_one_port_group_and_queue(to
     is_refused(celltrain("mmu", "thresholds", toml, "--group", 6), ["no such priority group"])
 
 
+@pytest.mark.slow
 def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas_is_imported(tmp_path, celltrain):
     """Two memories: 40 ports of 400 Gb/s, 20 of 800 Gb/s and two of 10 Gb/s without lossless groups."""
     names = [f"Ethernet{8 * number}" for number in range(62)]
@@ -261,6 +262,7 @@ def test_a_port_speed_without_a_headroom_entry_gives_a_warning(tmp_path, celltra
     ]
 
 
+@pytest.mark.slow
 def test_a_switch_without_lossless_groups_and_with_several_pools_is_imported(tmp_path, celltrain):
     """Four memories of cells of 208 bytes; queues with alpha 8, alpha 1/256 and a threshold in bytes."""
     names = ["Ethernet0", "Ethernet4", "Ethernet8"]
@@ -370,6 +372,7 @@ def test_the_comparison_with_one_section_of_a_switch_test_file_can_be_printed_as
     assert (answer.code, answer.out) == (0, "1 of 1 entries of the file follow from the configuration\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -410,6 +413,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "words"),
     [

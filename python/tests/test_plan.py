@@ -419,6 +419,7 @@ def test_the_key_of_a_scenario_depends_on_its_values_and_not_on_how_they_are_wri
     assert len(keys | {run_key(same, 1, version="0.0.1")}) == 4
 
 
+@pytest.mark.slow
 def test_every_key_of_every_shipped_scenario_can_be_an_axis_path():
     def paths(value, path):
         if isinstance(value, dict):
@@ -446,6 +447,7 @@ def test_every_key_of_every_shipped_scenario_can_be_an_axis_path():
 SHIPPED = [name for name in _core.data_names("plans/") if name.endswith(".toml")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SHIPPED if not name.startswith("plans/tune-")])
 def test_every_shipped_plan_is_valid(name):
     found = Plan.load(ROOT / name)

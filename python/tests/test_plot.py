@@ -226,6 +226,7 @@ def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path)
     assert "Cells in the queue" in (tmp_path / "a.svg").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["poster", "8.5", "cm", "8.5 km", "1in", "99in", "-5in", "1e1in"])
 def test_figure_widths_out_of_range_are_refused_before_the_run(celltrain, width):
     told = celltrain("run", "lan-epd", "--plot", "a.svg", f"--width={width}")

@@ -365,7 +365,7 @@ NAMES = [
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, store):
     for extra in ("matplotlib", "networkx", "jinja2"):
@@ -437,7 +437,8 @@ def models() -> list[type[Any]]:
     ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.slow
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
 def test_settings_of_a_wrong_type_are_refused_with_an_error_of_the_package(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
@@ -630,6 +631,7 @@ def test_the_printed_form_of_a_result_table_contains_its_class_name():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
+@pytest.mark.slow
 def test_plots_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)

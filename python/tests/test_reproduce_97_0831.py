@@ -51,6 +51,7 @@ def test_every_configuration_of_paper_97_0831_is_valid(paper: Paper) -> None:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("drop_window", "mean_window", "printed_rate", "digits"),
     [(120960, 91232, 24.32, 2), (241920, 181952, 48.5, 1), (483840, 363392, 96.9, 1)],

@@ -108,6 +108,7 @@ def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_p
     assert ran == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"runs": {"a": 1}}', '{"runs": {"a": {"values": {"efficiency": ["x", null]}}}}']
 )

@@ -169,6 +169,7 @@ def test_if_papers_are_drawn_from_the_model_90_to_99_per_cent_of_their_numbers_l
     assert 0.90 <= share <= 0.99, share
 
 
+@pytest.mark.slow
 def test_without_clock_drift_and_random_ties_all_runs_are_equal() -> None:
     rows = {"tables": [5], "rows": ["5,0.8,0.9,1000"], "overrides": {"duration": "1s"}}
     for more, differ in (([], False), (["A-20=drifting"], True)):

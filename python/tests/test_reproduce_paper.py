@@ -207,6 +207,7 @@ def test_the_description_of_a_paper_can_be_read_from_any_folder() -> None:
     assert len(from_disk.configurations) == 218
 
 
+@pytest.mark.slow
 def test_overrides_change_every_scenario_of_a_paper_and_nothing_else() -> None:
     overrides = {"switch.service_order": "before_arrivals", "tcp.vanilla.minimum_rto": 5}
     changed = load(AF_96_1269, overrides=overrides)

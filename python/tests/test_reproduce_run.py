@@ -49,6 +49,7 @@ def text_of(reproduction: Reproduction) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_queues_of_the_lan_without_loss_exactly_equal_the_numbers_printed_in_the_paper(
     table1: Reproduction,
 ) -> None:
@@ -198,6 +199,7 @@ def test_an_override_that_the_core_refuses_is_reported_with_its_key() -> None:
         reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "sideways"})
 
 
+@pytest.mark.slow
 def test_overrides_are_reported_in_the_answer_of_a_reproduction_and_in_its_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}

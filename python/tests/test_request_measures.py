@@ -216,6 +216,7 @@ def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(cellt
     assert Store.open(swept).verify() == []
 
 
+@pytest.mark.slow
 def test_arrows_mark_lower_bounds_in_the_trade_off_of_a_report_and_where_it_compares_two_stores(tmp_path):
     goodput = "requests.web.goodput_mbps"
     plan = SWEEP.replace(f'"{P999}"', f'"{goodput}", "cells.lost"')

@@ -415,6 +415,7 @@ def test_a_comparison_accepts_policy_files_and_formulas_that_contain_commas(
     )
 
 
+@pytest.mark.slow
 def test_policies_that_share_a_name_are_labelled_with_their_kind_or_file(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

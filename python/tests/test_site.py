@@ -18,6 +18,7 @@ def test_every_model_is_in_the_list_of_models_on_the_documentation_site():
     assert all(f"[`{entry.name}`](models/" in models for kind in CHOICES for entry in entries(kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.stem)
 def test_every_table_that_the_documentation_site_adds_to_a_page_can_be_built(page):
     text = page.read_text(encoding="utf-8")

@@ -129,6 +129,7 @@ def test_the_help_text_of_each_python_function_shows_options_and_an_example():
     assert next(iter(inspect.signature(ct.compare).parameters)) == "scenarios"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

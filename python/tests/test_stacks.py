@@ -521,6 +521,7 @@ def test_packet_losses_for_a_tcp_stack_in_python_are_given_as_one_rule_or_a_list
         hosting(Windowed(), link={"source1->sw1": {"lose": {"flow": "tcp1"}}})
 
 
+@pytest.mark.slow
 def test_a_figure_of_flows_that_do_not_report_their_windows_contains_only_queues(tmp_path, celltrain):
     figure = tmp_path / "x.png"
     arguments = ("run", "lan-smoltcp", "--set", "duration=20ms", "--plot", figure)
@@ -581,6 +582,7 @@ def test_a_message_about_an_interrupted_endless_loop_in_a_python_stack_names_the
     assert "pass" in note or "while True" in note
 
 
+@pytest.mark.slow
 def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
     words = r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"
     with pytest.raises(ct.ScenarioError, match=words):

@@ -42,6 +42,7 @@ def test_a_point_leaves_the_pareto_front_only_if_the_whole_interval_of_another_p
     assert not (statistics.behind(of_x, of_y) & statistics.pareto_front(x, y)).any()
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=20))
 def test_means_and_confidence_intervals_match_scipy(values):
     ours = sample(*values)

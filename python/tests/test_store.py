@@ -236,6 +236,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, celltrain):
     with edited(store) as connection:
@@ -264,6 +265,7 @@ def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltr
     assert (store / "store.sqlite").read_bytes() == content
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_a_store_file_never_give_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
@@ -383,6 +385,7 @@ def test_a_slow_reader_of_a_store_does_not_stop_a_sweep(store, failing):
     assert messages(store) == []
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link"])
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])

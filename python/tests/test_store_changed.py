@@ -63,6 +63,7 @@ def others(connection, table, column, value):
         yield 0
 
 
+@pytest.mark.slow
 def test_the_verify_command_finds_every_change_of_any_value_in_a_store(whole, tmp_path):
     assert messages(whole) == []
     before = contents(whole)

@@ -29,6 +29,7 @@ def put_other(path: Path, kind: str) -> None:
         path.mkdir()
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_folders_of_studies_contain_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
+@pytest.mark.slow
 def test_every_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
     assert study.question.endswith("?")
     assert study.kind is STUDY
@@ -216,6 +217,7 @@ def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> No
     assert f"celltrain study {study.id}" in told["page"]
 
 
+@pytest.mark.slow
 def test_the_page_of_a_study_has_the_verdict_on_every_claim_and_figures_that_exist(study: Paper) -> None:
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
     page = file.read_text()

@@ -135,6 +135,7 @@ def problems(figure) -> list[str]:
     return cut + over
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "width", "label", "panels", "rows"),
     CASES,

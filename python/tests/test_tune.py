@@ -211,6 +211,7 @@ def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
     assert Tuned._of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
 
 
+@pytest.mark.slow
 def test_the_settings_that_a_search_tries_next_depend_only_on_earlier_trials():
     made = plan(PLAN.replace("[60, 100]", "[100]").replace('"cells.lost" = "minimize"', 'fairness = "maximize"'))
     history = []
@@ -285,6 +286,7 @@ def test_finalists_of_a_search_are_chosen_front_by_front_as_in_a_simple_model(po
             break
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25), st.integers(0, 9))
 def test_the_best_setting_of_a_search_under_a_constraint_matches_a_simple_model(points, least):

@@ -30,6 +30,7 @@ def answer():
     return ct.vet(formula, scenarios=["lan-5", "unequal-rtt"], seeds=3)
 
 
+@pytest.mark.slow
 def test_the_answer_of_the_vet_command_has_checks_and_metrics_of_the_policy_and_of_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
@@ -70,6 +71,7 @@ def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_po
     assert "the same runs" in answer["artifacts"]["warnings"][0]
 
 
+@pytest.mark.slow
 def test_the_table_of_the_vet_command_is_printed_and_saved(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, '[formula]\nadmit = "X <= 600"\n'), *QUICK, "--against", "epd")
     assert told.code == 0
@@ -142,6 +144,7 @@ def test_a_failed_check_that_depends_on_the_scenario_names_the_scenario(tmp_path
     assert "(in " not in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text, words",
     [
@@ -269,6 +272,7 @@ def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_t
         assert (options["tick_phase"], second["host"]) == ("random", {"start_spread": "100ms"})
 
 
+@pytest.mark.slow
 def test_the_table_of_the_vet_command_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--against", "epd").out

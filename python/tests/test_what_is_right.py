@@ -158,6 +158,7 @@ constants = { alpha = 1 }
 """
 
 
+@pytest.mark.slow
 def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltrain: Command, tmp_path: Path) -> None:
     file = tmp_path / "rank.toml"
     file.write_text(MEMORY_POLICY)

@@ -173,6 +173,7 @@ def test_an_explanation_counts_merged_vcs_as_the_port_counts_them() -> None:
             assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "from its VC there, vc1" in sentence.text
 
 
+@pytest.mark.slow
 def test_an_explanation_names_the_edge_device_that_dropped_a_packet() -> None:
     answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
     assert "the edge device dropped frame" in text_of(answer)
@@ -400,6 +401,7 @@ def test_if_a_shared_memory_refuses_a_whole_frame_only_the_memory_is_named_as_th
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
 
 
+@pytest.mark.slow
 def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well

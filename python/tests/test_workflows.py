@@ -69,6 +69,7 @@ def released() -> tuple[str, str]:
     return release[1], tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
+@pytest.mark.slow
 def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
     from celltrain.cli import cite
     from celltrain.papers.paper import PAPER, describe

@@ -63,6 +63,7 @@ def test_an_output_folder_that_cannot_be_created_is_refused_before_the_run(
     assert "cannot be written (it is a file)" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [("run", "lan-epd", *SHORT), ("compare", "lan-epd", *SHORT, "--seeds", 1)])
 def test_a_picture_can_be_written_into_the_output_folder_of_the_same_run(
     celltrain: Any, tmp_path: Path, first: tuple[object, ...]

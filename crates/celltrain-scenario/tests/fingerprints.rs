@@ -24,8 +24,8 @@ const DURATION: &str = "1s";
 /// Simulated time of networks with requests.
 const OF_REQUESTS: &str = "60ms";
 
-/// Runs seed 1. To write the table, runs both seeds. `python/tests/test_fingerprints.py` compares seed 2 on the optimised
-/// core, and in the nightly job both seeds.
+/// Runs seed 1. To write the table, runs both seeds. `python/tests/test_fingerprints.py` compares seed 2 of a
+/// third of the scenarios on the optimised core, and in the nightly job both seeds of all scenarios.
 #[test]
 fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {
     let mut runs = runs();

@@ -15,7 +15,8 @@ fn drawn_operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 200,
+        // The nightly job draws more cases, with the environment variable of proptest.
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(50),
         rng_seed: RngSeed::Fixed(3),
         failure_persistence: None,
         ..ProptestConfig::default()

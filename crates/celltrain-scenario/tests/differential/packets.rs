@@ -160,7 +160,7 @@ fn both_engines_agree_on_packets_that_overflow_a_shared_memory_in_every_order_of
     for (i, (ties, service)) in orders.into_iter().chain([("random", "before_arrivals")]).enumerate() {
         for (size, cells, admission) in [(53, 400, "start"), (250, 60, "end"), (53, 300, "fits")] {
             let text = SCENARIO
-                .replace("duration = \"2s\"", &format!("duration = \"{}ms\"\nframing = \"packets\"", 40 + i))
+                .replace("duration = \"2s\"", &format!("duration = \"{}ms\"\nframing = \"packets\"", 20 + i))
                 .replace("policy.ppd", "policy.tail_drop")
                 .replace("cells = 1000", &format!("cells = {cells}"));
             let text = format!(

@@ -124,19 +124,27 @@ fn policies_are_the_same_up_to(end: Duration) {
 
 #[test]
 fn native_congestion_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
-    is_the_same_up_to(Duration::from_microseconds(50_000));
+    is_the_same_up_to(Duration::from_microseconds(50_000), 6);
 }
 
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
 fn native_controls_and_weights_agree_with_formulas_in_every_shipped_scenario() {
-    is_the_same_up_to(Duration::from_microseconds(1_000_000));
+    is_the_same_up_to(Duration::from_microseconds(1_000_000), usize::MAX);
 }
 
-fn is_the_same_up_to(end: Duration) {
+/// Checks the first `each` shipped scenarios of each TCP variant with the same schedulers.
+fn is_the_same_up_to(end: Duration, each: usize) {
+    let mut kinds = BTreeMap::new();
     let mut variants = BTreeSet::new();
     let mut weights = 0;
     for (name, mut scenario) in shipped() {
+        let schedulers: BTreeSet<&str> = scenario.port.values().map(|port| port.scheduler.name()).collect();
+        let of_this_kind = kinds.entry((scenario.tcp.name(), schedulers)).or_insert(0);
+        *of_this_kind += 1;
+        if *of_this_kind > each {
+            continue;
+        }
         scenario.duration = scenario.duration.min(end);
         let [controls, schedulers] = is_the_same_with_windows_and_weights(&scenario, scenario.seed, &name);
         variants.extend((controls > 0).then(|| scenario.tcp.name()));
@@ -251,7 +259,7 @@ fn read(scenario: &serde_json::Value) -> Scenario {
 }
 
 fn runs() -> u64 {
-    number_of("CELLTRAIN_FORMULA_RUNS", 250)
+    number_of("CELLTRAIN_FORMULA_RUNS", 100)
 }
 
 fn number_of(variable: &str, default: u64) -> u64 {

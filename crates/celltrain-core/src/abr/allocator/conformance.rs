@@ -123,7 +123,7 @@ fn short_intervals() -> impl Iterator<Item = AllocatorConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
+    #![proptest_config(proptest_seeded(17))]
 
     #[test]
     fn a_rate_allocator_gives_the_same_rates_for_a_run_of_cells_as_for_single_cells(calls in calls()) {
