@@ -321,6 +321,12 @@ impl Memory {
         !self.follows_arrivals && !self.pools.iter().any(|pool| pool.hooks.cells)
     }
 
+    /// Returns whether a policy acts without an arrival or a departure.
+    #[inline]
+    pub(crate) fn has_clock(&self) -> bool {
+        self.has_clock
+    }
+
     /// Returns the queue of the cells of a class, if these cells change nothing but counts.
     pub(crate) fn counting_queue(&self, class: CellClass) -> Option<CountingQueue> {
         let ((Some(queue), None) | (None, Some(queue))) = (class.ingress, class.egress) else { return None };

@@ -193,11 +193,7 @@ impl StageDelays {
         if total != stage.total {
             return self.on_other_total(number, frame, arrival, total);
         }
-        stage.times += 1;
-        let next = stage.next;
-        if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
-        }
+        self.count_again(number, frame, arrival);
     }
 
     /// Records a packet that does not start in the window, or does not pass all transparent ports in the window.
@@ -234,11 +230,7 @@ impl StageDelays {
         if total != stage.total {
             return self.on_other_total(number, frame, arrival, total);
         }
-        stage.times += 1;
-        let next = stage.next;
-        if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
-        }
+        self.count_again(number, frame, arrival);
     }
 
     /// Records a packet in the window whose arrival is in [`VcInStage::waiting`], unless it counted when it entered.
@@ -248,6 +240,17 @@ impl StageDelays {
         if stage.place != Place::Fifo || stage.waiting.first(frame).is_some() {
             let total = arrival - stage.waiting.depart(frame);
             self.on_other_total(number, frame, arrival, total);
+        }
+    }
+
+    /// Counts a packet with the delay of the latest packets, and passes it to the next stage.
+    #[inline]
+    fn count_again(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
+        let stage = &mut self.stages[number];
+        stage.times += 1;
+        let next = stage.next;
+        if let Some(next) = self.stages.get_mut(next) {
+            next.arrive(frame, arrival);
         }
     }
 
@@ -262,11 +265,7 @@ impl StageDelays {
             stage.count(&mut self.trackers);
             stage.total = total;
         }
-        stage.times += 1;
-        let next = stage.next;
-        if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
-        }
+        self.count_again(number, frame, arrival);
     }
 
     #[cold]

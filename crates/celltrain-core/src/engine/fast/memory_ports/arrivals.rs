@@ -1,7 +1,7 @@
 //! Arrivals at ports that store packets, taken from the inputs one by one.
 //!
-//! While packets arrive, inputs of the same rate alternate. So the next arrival of an input usually belongs at the end of
-//! the list of these inputs, and the list costs less than a sorted batch. Other inputs join the list at their next cell.
+//! Cells that arrive in the same instant on links of the same rate usually do so again one cell time later. So these inputs
+//! stay together as one entry, and only the others are in a sorted list.
 
 use super::inside::Inside;
 use super::{MemoryPorts, Switch};
@@ -12,25 +12,32 @@ use crate::engine::fast::links::{Stream, StreamIndex, Way};
 use crate::engine::fast::train::{ArrivalOrder, InputArrival, Train, number};
 use crate::units::Time;
 
-/// The inputs with cells that arrive before a given time. Empty between calls.
+/// The inputs with cells that arrive before a given time, and the packets that arrive.
 pub(super) struct Merging {
+    /// Inputs whose next cells arrive at `step`, by number. Empty between calls, like all lists but `inside`.
+    in_step: Vec<u32>,
+    /// [`Time::NEVER`] if no input is in `in_step`.
+    step: Time,
+    /// The other inputs.
     order: ArrivalOrder,
-    /// The inputs that are not in `order`, by the arrival of the next cell. The first arrival comes last.
-    later: Vec<InputArrival>,
     /// The inputs of simultaneous cells.
     tied: Vec<u32>,
     /// The cell that has been taken from each input, unless it is inside a packet.
     cells: Vec<Cell>,
-    /// The packet that arrives on each input.
+    /// The packet that arrives on each input. Its cells that have entered are still part of their train.
     inside: Vec<Inside>,
 }
 
 impl Merging {
     pub(super) fn new(ingress: &CellIngress) -> Self {
         let inputs = ingress.at_node.len();
-        let (later, tied) = Default::default();
+        let (in_step, tied) = Default::default();
         let (cells, inside) = (vec![Cell::NONE; inputs], vec![Inside::NONE; inputs]);
-        Self { order: ArrivalOrder::new(inputs), later, tied, cells, inside }
+        Self { in_step, step: Time::NEVER, order: ArrivalOrder::new(inputs), tied, cells, inside }
+    }
+
+    pub(super) fn inside_mut(&mut self) -> impl Iterator<Item = &mut Inside> {
+        self.inside.iter_mut()
     }
 }
 
@@ -39,23 +46,14 @@ impl MemoryPorts {
     #[inline(never)]
     pub(super) fn take_arrivals(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         let Self { ingress, merging, switch, .. } = self;
-        for (input, (stream, next)) in downstream.links.row(ingress.row()).enumerate() {
+        for (input, (_, next)) in downstream.links.row(ingress.row()).enumerate() {
             if *next < until {
-                merging.later.push(InputArrival::new(*next, number(input)));
-                merging.inside[input] = switch.inside_of(stream.train());
+                merging.order.put(InputArrival::new(*next, number(input)));
             }
         }
-        merging.later.sort_unstable_by(|a, b| b.cmp(a));
         let follows_bursts = ingress.ties.follows_bursts();
-        while let Some((now, input)) = merging.first() {
-            merging.take_next(ingress, (now, input), until, downstream);
-            merging.tied.push(input);
-            let mut next = merging.first();
-            while let Some((_, input)) = next.filter(|&(time, _)| time == now) {
-                merging.take_next(ingress, (now, input), until, downstream);
-                merging.tied.push(input);
-                next = merging.first();
-            }
+        while let Some(now) = merging.tie() {
+            merging.take_next(ingress, now, until, downstream);
             if merging.tied.len() > 1 || follows_bursts {
                 let at_node = &ingress.at_node;
                 ingress.ties.order(now, &mut merging.tied, |&input| at_node[input as usize]);
@@ -69,11 +67,7 @@ impl MemoryPorts {
             switch.end_instant::<true>(now, downstream);
         }
         let mut to_matter = Time::NEVER;
-        for ((stream, next), inside) in downstream.links.row(ingress.row()).zip(&mut merging.inside) {
-            if inside.is_any() {
-                switch.store_taken(inside, stream);
-                *inside = Inside::NONE;
-            }
+        for (stream, next) in downstream.links.row(ingress.row()) {
             to_matter = to_matter.min(if ingress.every_cell_matters { *next } else { stream.next_to_matter(*next) });
         }
         ingress.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
@@ -82,48 +76,55 @@ impl MemoryPorts {
 }
 
 impl Merging {
-    /// Returns the first arrival, with its input. That input is then the first one in `order`.
+    /// Moves the inputs of the first arrivals to `tied`, by number, and returns the time of these arrivals.
     #[inline(always)]
-    fn first(&mut self) -> Option<(Time, u32)> {
-        if let Some(&head) = self.later.last()
-            && head < self.order.first()
-        {
-            self.later.pop();
-            self.order.put(head);
+    fn tie(&mut self) -> Option<Time> {
+        let mut first = self.order.first();
+        let now = self.step.min(first.time());
+        if now == Time::NEVER {
+            return None;
         }
-        let first = self.order.first();
-        (self.order.len() > 0).then(|| (first.time(), first.input()))
+        if now == self.step {
+            std::mem::swap(&mut self.tied, &mut self.in_step);
+            self.step = Time::NEVER;
+        }
+        if now == first.time() {
+            while first.time() == now {
+                self.order.pop_first();
+                self.tied.push(first.input());
+                first = self.order.first();
+            }
+            // The inputs that were in step come first in the list.
+            self.tied.sort_unstable();
+        }
+        Some(now)
     }
 
-    /// Takes the first arrival, whose input is the first one in `order`.
+    /// Takes the cells that arrive at `now`, on the inputs in `tied`.
     #[inline(always)]
-    fn take_next(
-        &mut self,
-        ingress: &CellIngress,
-        (now, input): (Time, u32),
-        until: Time,
-        downstream: &mut Downstream<'_>,
-    ) {
-        let stream = ingress.first_stream.input(input);
-        let next = if let Some(period) = self.inside[input as usize].period() {
-            let next = now + period;
-            if next < until {
-                self.order.put_back_first(InputArrival::new(next, input));
-                return;
+    fn take_next(&mut self, ingress: &CellIngress, now: Time, until: Time, downstream: &mut Downstream<'_>) {
+        let mut joins = false;
+        for &input in &self.tied {
+            let stream = ingress.first_stream.input(input);
+            let next = if let Some(period) = self.inside[input as usize].period() {
+                now + period
+            } else {
+                let (cell, next) = downstream.links.streams[stream].take_first();
+                self.cells[input as usize] = cell;
+                next
+            };
+            if next >= until {
+                downstream.links.set_next(stream, next);
+            } else if joins && next == self.step {
+                self.in_step.push(input);
+            } else if next < self.step {
+                let later = self.in_step.drain(..).map(|input| InputArrival::new(self.step, input));
+                later.for_each(|arrival| self.order.put(arrival));
+                self.in_step.push(input);
+                (self.step, joins) = (next, true);
+            } else {
+                self.order.put(InputArrival::new(next, input));
             }
-            next
-        } else {
-            let (cell, next) = downstream.links.streams[stream].take_first();
-            self.cells[input as usize] = cell;
-            next
-        };
-        self.order.pop_first();
-        if next < until {
-            let head = InputArrival::new(next, input);
-            let place = self.later.partition_point(|&other| other > head);
-            self.later.insert(place, head);
-        } else {
-            downstream.links.set_next(stream, next);
         }
     }
 }

@@ -53,35 +53,35 @@ impl Calendar {
         }
     }
 
-    /// Removes the first port that becomes free at `now`. No busy port may have become free earlier.
+    /// Removes the first port that becomes free before `until`, and returns when it becomes free.
     #[inline(always)]
-    pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
+    pub(super) fn take_before(&mut self, until: Time) -> Option<(Time, MemoryPlace)> {
         let due = match &mut self.rates[..] {
             [rate] => rate,
             rates => rates.iter_mut().min_by_key(|rate| rate.first())?,
         };
-        let (time, place) = due.first();
-        if time != now {
+        let first = due.first();
+        if first.0 >= until {
             return None;
         }
         due.take_first();
-        Some(place)
+        Some(first)
     }
 
-    /// Makes the ports that become free at `now` busy again from `now` on, in order, as long as `goes_on` is true for them.
-    /// Removes the first other port, and returns it. No busy port may have become free earlier.
+    /// Makes the ports that become free before `until` busy again from then on, in order, as long as `goes_on` is true for
+    /// them. Removes the first other port, and returns it with the time when it becomes free.
     #[inline(always)]
     pub(super) fn restart_while(
         &mut self,
-        now: Time,
-        mut goes_on: impl FnMut(MemoryPlace) -> bool,
-    ) -> Option<MemoryPlace> {
+        until: Time,
+        mut goes_on: impl FnMut(Time, MemoryPlace) -> bool,
+    ) -> Option<(Time, MemoryPlace)> {
         if let [rate] = &mut self.rates[..] {
-            return rate.restart_while(now, goes_on);
+            return rate.restart_while(until, goes_on);
         }
-        while let Some(place) = self.take_at(now) {
-            if !goes_on(place) {
-                return Some(place);
+        while let Some((now, place)) = self.take_before(until) {
+            if !goes_on(now, place) {
+                return Some((now, place));
             }
             self.start(place, now);
         }
@@ -130,29 +130,33 @@ impl Rate {
 
     /// Does what [`Calendar::restart_while`] does, if all ports have this rate.
     #[inline(always)]
-    fn restart_while(&mut self, now: Time, mut goes_on: impl FnMut(MemoryPlace) -> bool) -> Option<MemoryPlace> {
+    fn restart_while(
+        &mut self,
+        until: Time,
+        mut goes_on: impl FnMut(Time, MemoryPlace) -> bool,
+    ) -> Option<(Time, MemoryPlace)> {
         loop {
             let (ring, mut first, mut end) = (&mut self.ring[..], self.first, self.end);
-            let (mask, free) = (ring.len() - 1, now + self.cell_time);
+            let mask = ring.len() - 1;
             let stopped = loop {
-                let (time, place) = ring[first & mask];
-                if time != now {
+                let (now, place) = ring[first & mask];
+                if now >= until {
                     break None;
                 }
-                let goes_on = goes_on(place);
+                let (goes_on, free) = (goes_on(now, place), now + self.cell_time);
                 ring[first & mask] = FREE;
                 first = (first + 1) & mask;
                 let is_last = first == end || ring[(end + mask) & mask] < (free, place);
                 if !goes_on || !is_last {
-                    break Some((place, goes_on));
+                    break Some((now, place, goes_on));
                 }
                 ring[end & mask] = (free, place);
                 end = (end + 1) & mask;
             };
             (self.first, self.end) = (first, end);
             match stopped {
-                Some((place, true)) => self.start(place, now),
-                stopped => return stopped.map(|(place, _)| place),
+                Some((now, place, true)) => self.start(place, now),
+                stopped => return stopped.map(|(now, place, _)| (now, place)),
             }
         }
     }
@@ -202,17 +206,24 @@ mod tests {
             let mut calendar = Calendar::new(cell_times.iter().copied());
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
-                let due = |free_at: &[Option<Time>]| free_at.iter().position(|&free| free == Some(now));
+                // In some instants, ports wait until a later call.
+                let until = now + Span([0, 1, 1, 20][rng.below(4) as usize]);
+                let due = |free_at: &[Option<Time>]| {
+                    let busy = free_at.iter().enumerate().filter_map(|(place, &free)| Some((free?, place)));
+                    busy.min().filter(|&(free, _)| free < until)
+                };
+                let mut latest = now;
                 loop {
-                    let removed = calendar.restart_while(now, |place| {
+                    let removed = calendar.restart_while(until, |now, place| {
                         let place = usize::from(place);
-                        assert_eq!(Some(place), due(&free_at));
+                        assert_eq!(Some((now, place)), due(&free_at));
                         let goes_on = rng.below(2) == 0;
                         free_at[place] = goes_on.then_some(now + cell_times[place]);
+                        latest = now;
                         goes_on
                     });
-                    let Some(place) = removed else { break };
-                    assert_eq!(free_at[usize::from(place)], None);
+                    let Some((time, place)) = removed else { break };
+                    assert_eq!((time, free_at[usize::from(place)]), (latest, None));
                 }
                 assert_eq!(due(&free_at), None);
                 for _ in 0..2 {

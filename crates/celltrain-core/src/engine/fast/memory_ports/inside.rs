@@ -8,7 +8,7 @@ use typed_index_collections::TiSlice;
 
 use super::waiting::Waiting;
 use super::{ArrivingVc, MemoryPort, Switch};
-use crate::cell::Run;
+use crate::cell::{Cell, Run};
 use crate::coverage::reached;
 use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::links::{Stream, Way};
@@ -46,11 +46,15 @@ pub(super) struct Inside {
     class: CellClass,
     /// The queue of `class`, if the packet's cells only change its counts.
     queue: Option<CountingQueue>,
+    /// One of the cells, with its label at the port.
+    cell: Cell,
     period: Span,
-    /// Cells before the last one of the train.
+    /// Cells before the last one of the train that have not entered.
     left: u32,
-    /// Cells that have entered, but have not been taken from the train.
-    taken: u32,
+    /// Cells before the last one that have not been taken from the train.
+    left_in_train: u32,
+    /// Cells before the last one that have not been stored.
+    left_to_store: u32,
 }
 
 impl Inside {
@@ -58,9 +62,11 @@ impl Inside {
         place: MemoryPlace::new(0),
         class: CellClass { egress: None, ingress: None },
         queue: None,
+        cell: Cell::NONE,
         period: Span(0),
         left: 0,
-        taken: 0,
+        left_in_train: 0,
+        left_to_store: 0,
     };
 
     /// Returns whether the next cell is inside a packet.
@@ -73,11 +79,6 @@ impl Inside {
     #[inline]
     pub(super) fn period(&self) -> Option<Span> {
         self.goes_on().then_some(self.period)
-    }
-
-    /// Returns whether a packet is arriving.
-    pub(super) fn is_any(&self) -> bool {
-        self.left > 0 || self.taken > 0
     }
 }
 
@@ -125,7 +126,9 @@ impl Switch {
         if cell.is_rm() || !self.ports[place].admission.is_inside(cell.relabelled(label)) {
             return Inside::NONE;
         }
-        Inside { place, class, queue: self.memory.counting_queue(class), period, left: cells - 1, taken: 0 }
+        let (cell, queue) = (cell.not_last().relabelled(label), self.memory.counting_queue(class));
+        let left = cells - 1;
+        Inside { place, class, queue, cell, period, left, left_in_train: left, left_to_store: left }
     }
 
     /// Counts a cell inside a packet. Returns false if the memory refuses it.
@@ -139,7 +142,6 @@ impl Switch {
         port.occupancy += 1;
         port.tracker.rise(port.occupancy);
         inside.left -= 1;
-        inside.taken += 1;
         true
     }
 
@@ -153,11 +155,18 @@ impl Switch {
         }
     }
 
-    /// Stores the cells of a packet that have entered since the last call, and if more cells are left, loses the next
-    /// one, which the memory refuses.
+    /// Stores the cells of a packet that have entered, and takes them from their train. If more cells are left, loses the
+    /// next one, which the memory refuses.
     #[inline(never)]
     pub(super) fn end_inside(&mut self, inside: &mut Inside, stream: &mut Stream, now: Time) {
-        self.store_taken(inside, stream);
+        self.store_entered(inside);
+        let taken = inside.left_in_train - inside.left;
+        if taken > 0 {
+            let Way::Trains(trains) = &mut stream.way else { unreachable!("the packet arrives as a train") };
+            let train = trains.front_mut().expect("the packet's last cell has not arrived");
+            debug_assert_eq!(train.cell.frame, inside.cell.frame, "the packet arrives as a train");
+            train.take(taken);
+        }
         if inside.left > 0 {
             reached!(NoRoomInsidePacket);
             let (cell, _) = stream.take_first();
@@ -171,17 +180,24 @@ impl Switch {
     }
 
     /// Stores the cells of a packet that have entered since the last call.
-    pub(super) fn store_taken(&mut self, inside: &mut Inside, stream: &mut Stream) {
-        let cells = std::mem::take(&mut inside.taken);
-        if cells == 0 {
-            return;
+    pub(super) fn store_entered(&mut self, inside: &mut Inside) {
+        let cells = std::mem::replace(&mut inside.left_to_store, inside.left) - inside.left;
+        if cells > 0 {
+            let port = &mut self.ports[inside.place];
+            port.admission.on_cells_between(inside.cell.label(), cells);
+            port.stored_mut().append(Run { last: inside.cell, cells });
         }
-        let Way::Trains(trains) = &mut stream.way else { unreachable!("the packet arrives as a train") };
-        let run = trains.front_mut().expect("the packet's last cell has not arrived").take(cells);
-        let label = self.vcs[run.last.label()].label;
-        let port = &mut self.ports[inside.place];
-        port.admission.on_cells_between(label, cells);
-        port.stored_mut().append(Run { last: run.last.relabelled(label), cells });
+    }
+
+    /// Sends the cells that start before `until`, at ports that are busy and stay so. Nothing arrives before then.
+    #[inline(never)]
+    pub(super) fn send_before(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+        loop {
+            let Self { calendar, sending, memory, ports, .. } = &mut *self;
+            let sends_inside = |now, place: MemoryPlace| sending[place].send_next(memory, &mut ports[place], now);
+            let Some((now, place)) = calendar.restart_while(until, sends_inside) else { return };
+            self.start_stored(place, now, downstream);
+        }
     }
 
     /// Makes a free port send its next cell, if a whole packet waits.

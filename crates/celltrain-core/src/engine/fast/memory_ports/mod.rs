@@ -237,6 +237,7 @@ impl MemoryPorts {
 
     /// Updates the counts of all ports.
     pub(super) fn look_at(&mut self) {
+        self.merging.inside_mut().for_each(|inside| self.switch.store_entered(inside));
         self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
     }
 
@@ -288,8 +289,18 @@ impl Switch {
     }
 
     /// Settles the instants without arrivals before `until`.
-    #[inline]
+    #[inline(always)]
     fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+        if !STORES || self.memory.has_clock() {
+            self.settle_each::<STORES>(until, downstream);
+        } else if self.calendar.first() < until {
+            self.send_before(until, downstream);
+        }
+    }
+
+    /// Settles the instants without arrivals before `until`, one after the other.
+    #[inline]
+    fn settle_each<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
             let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
@@ -301,17 +312,28 @@ impl Switch {
     }
 
     /// Serves the ports at the end of an instant, and lets the memory's policies act.
-    #[inline]
+    #[inline(always)]
     fn end_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        self.serve::<STORES>(now, downstream);
-        if self.memory.next_time().is_some_and(|time| time <= now) {
-            while let Some(removal) = self.memory.on_time(now) {
-                if STORES {
-                    let cells = self.remove_packet(removal, None, now);
-                    self.memory.removed(removal.queue, cells);
-                } else {
-                    self.remove(removal, None, now);
-                }
+        if !self.to_start.is_empty() || self.calendar.first() == now {
+            self.serve::<STORES>(now, downstream);
+        }
+        if self.memory.has_clock() {
+            self.act::<STORES>(now);
+        }
+    }
+
+    /// Lets the memory's policies act at the end of an instant.
+    #[inline(never)]
+    fn act<const STORES: bool>(&mut self, now: Time) {
+        if self.memory.next_time().is_none_or(|time| time > now) {
+            return;
+        }
+        while let Some(removal) = self.memory.on_time(now) {
+            if STORES {
+                let cells = self.remove_packet(removal, None, now);
+                self.memory.removed(removal.queue, cells);
+            } else {
+                self.remove(removal, None, now);
             }
         }
     }
@@ -320,14 +342,9 @@ impl Switch {
     #[inline(never)]
     fn serve<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         if STORES && self.to_start.is_empty() {
-            loop {
-                let Self { calendar, sending, memory, ports, .. } = &mut *self;
-                let sends_inside = |place: MemoryPlace| sending[place].send_next(memory, &mut ports[place], now);
-                let Some(place) = calendar.restart_while(now, sends_inside) else { return };
-                self.start_stored(place, now, downstream);
-            }
+            return self.send_before(now + Span(1), downstream);
         }
-        while let Some(place) = self.calendar.take_at(now) {
+        while let Some((_, place)) = self.calendar.take_before(now + Span(1)) {
             self.to_start.push(place);
         }
         self.to_start.sort_unstable();

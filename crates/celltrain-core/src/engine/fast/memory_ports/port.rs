@@ -160,7 +160,11 @@ impl MemoryPort {
 
     /// Returns whether a cell can be sent.
     pub(super) fn is_ready(&self) -> bool {
-        self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells)
+        match &self.waiting {
+            Waiting::Packets(runs) => !runs.is_empty(),
+            Waiting::Fifo(_) => self.occupancy > 0,
+            Waiting::Scheduled(_) => self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells),
+        }
     }
 
     #[inline]
