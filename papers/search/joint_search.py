@@ -4,13 +4,14 @@
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
 
-The questions and their answers are in papers/<id>/joint.toml. An answer never applies to individual rows. There are
-three steps:
+The questions and their answers are in papers/<id>/joint.toml, with the settings that all configurations share. An
+answer never applies to individual rows. There are three steps:
 
 1. search: tries the defaults and every answer alone. Then it mixes proposals of Optuna's TPE sampler (categorical,
    multivariate) with the best configurations so far, changing a few of their answers at random. A configuration
-   advances through the stages, each with more rows, while it is among the best. --focus searches for one network or one
-   quantity only.
+   advances through the stages, each with more rows, while it is among the best. A stage of lock-step rows counts the
+   exact rows instead: a configuration goes on if at most one row fewer is exact than with the defaults and the same
+   answer to the first question. --focus searches for one network or one quantity only.
 2. confirm: runs the best of the last stage with other seeds on the rows of the third stage. The best ten of these run
    with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
    output also shows how many means are within .02 of the printed values, and the difference between two seeds.
@@ -38,14 +39,16 @@ from celltrain.ensemble.tuning.trials import quiet, silent_optuna
 from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 
-#: Seeds for the spread of each number with the defaults, for the selection of the best, and for their confirmation.
-REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
+#: Seeds for the spread of each number with the defaults, and for the selection of the best.
+REFERENCE, SELECTION = range(1, 7), range(11, 13)
 SELECTED, CONFIRMED = 30, 10
 #: Fraction of proposals that modify the defaults or one of the best configurations, number of those best
 #: configurations, and maximum number of changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
 #: Number of configurations that a stage examines before it rejects any.
 PATIENCE = 4
+#: Number of lock-step rows that a configuration may lose.
+ROWS_LOST = 1
 
 
 class Search:
@@ -74,6 +77,8 @@ class Search:
         """Returns the score to maximise: for a network, a quantity, or all of them. Among errors, R counts twice."""
         if parts is None:
             return REFUSED
+        if "exact" in parts:
+            return parts["exact"]
         if self.focus != "all":
             return parts[self.focus]
         if self.space.measure == "likelihood":
@@ -91,7 +96,7 @@ class Search:
                 break
             values.append(self.value(self.scores.screening(configuration, place)))
             self.seen[place].append(values[-1])
-            if values[-1] == REFUSED or (run and not self.goes_on(place, values[-1])):
+            if values[-1] == REFUSED or (run and not self.goes_on(configuration, place, values[-1])):
                 break
         return values, len(values) == len(self.space.stages)
 
@@ -100,10 +105,18 @@ class Search:
         rows = {self.space.numbers[number].configuration for number in numbers}
         return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
 
-    def goes_on(self, place: int, value: float) -> bool:
-        """Returns whether a score is among the best in a stage."""
+    def goes_on(self, configuration: str, place: int, value: float) -> bool:
+        """Returns whether a score is among the best in a stage, or enough lock-step rows are exact."""
+        stage = self.space.stages[place]
+        if stage.lock_step:
+            same = self.space.with_answer(0, int(configuration[0]))
+            seeds = range(1, stage.seeds + 1)
+            self.runs.run(same, stage.numbers, seeds, self.jobs())
+            exact = self.scores.exact(same, seeds)
+            assert exact is not None, "they were run"
+            return value >= exact - ROWS_LOST
         seen = self.seen[place]
-        return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
+        return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - stage.keep))
 
     def tell(self, configuration: str, values: list[float], complete: bool) -> None:
         """Adds a configuration to the sampler's data."""
@@ -212,12 +225,14 @@ class Search:
                 if time.time() > until:
                     print("out of time; repeat the command to continue", file=sys.stderr)
                     return
-                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs(), whole=True)
-                parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
+                self.runs.run(configuration, numbers, self.space.confirmation, self.jobs(), whole=True)
+                parts = self.scores.final(configuration, self.space.confirmation, numbers) or {}
                 figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
-                print(f"{len(numbers)} numbers: {figures}  {self.space.text(configuration)}", flush=True)
+                exact = self.scores.exact(configuration, self.space.confirmation)
+                in_step = f" exact {exact:.1f}" if self.space.lock_step else ""
+                print(f"{len(numbers)} numbers: {figures}{in_step}  {self.space.text(configuration)}", flush=True)
                 if self.space.measure == "likelihood" and len(numbers) == len(self.space.numbers):
-                    near = self.scores.near(configuration, CONFIRMATION, ("sources", "buffer_cells"))
+                    near = self.scores.near(configuration, self.space.confirmation, ("sources", "buffer_cells"))
                     print("\n".join(f"    {group}: {count} of {of}" for group, (count, of) in near.items()), flush=True)
 
 
