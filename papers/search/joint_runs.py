@@ -87,9 +87,7 @@ class Space:
         numbers = self.paper.numbers(tables=declared["tables"], networks=self.networks)
         in_step = [(*number.row.values(), number.quantity.name) in tolerances for number in numbers]
         self.numbers: list[Number] = [
-            number
-            for number, own in zip(numbers, in_step, strict=True)
-            if own or (number.scored and not number.point)
+            number for number, own in zip(numbers, in_step, strict=True) if own or (number.scored and not number.point)
         ]
         #: Tolerance of each number of a lock-step row.
         self.lock_step: dict[int, float] = {

@@ -11,7 +11,8 @@ answer never applies to individual rows. There are three steps:
    multivariate) with the best configurations so far, changing a few of their answers at random. A configuration
    advances through the stages, each with more rows, while it is among the best. A stage of lock-step rows counts the
    exact rows instead: a configuration goes on if at most one row fewer is exact than with the defaults and the same
-   answer to the first question. --focus searches for one network or one quantity only.
+   answer to the first question. --focus searches for one network or one quantity only. --sample draws configurations
+   at random instead, runs the first stage of all, and continues with the best.
 2. confirm: runs the best of the last stage with other seeds on the rows of the third stage. The best ten of these run
    with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
    output also shows how many means are within .02 of the printed values, and the difference between two seeds.
@@ -184,6 +185,33 @@ class Search:
             elif count % 50 == 0:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
+    def sample(self, count: int, until: float) -> None:
+        """Runs the first stage of random configurations, as many for each answer to the first question.
+
+        Until a given time, the configurations with the best scores continue with the other stages.
+        """
+        drawn: list[str] = []
+        while len(drawn) < count:
+            digits = [self.random.randrange(len(question.answers)) for question in self.space.questions]
+            digits[0] = len(drawn) % len(self.space.questions[0].answers)
+            drawn.append("".join(map(str, digits)))
+        stage = self.space.stages[0]
+        values: dict[str, float] = {}
+        for configuration in drawn:
+            self.runs.run(configuration, stage.numbers, range(1, stage.seeds + 1), self.jobs())
+            if configuration not in self.runs.asked:
+                self.runs.ask(configuration, self.focus)
+            values[configuration] = self.value(self.scores.screening(configuration, 0))
+            if len(values) % 20 == 0:
+                print(f"{len(values):5} {time.strftime('%H:%M:%S')}", flush=True)
+        for configuration in self.runs.asked:
+            self.examine(configuration, run=False)
+        for configuration in sorted(values, key=lambda one: -values[one]):
+            if time.time() > until:
+                return
+            reached, _ = self.examine(configuration)
+            print(f"{values[configuration]:5.1f} {reached[-1]:9.2f}  {self.space.text(configuration)}", flush=True)
+
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
         """Returns the best configuration of the last stage.
 
@@ -243,6 +271,9 @@ def main() -> int:
     parser.add_argument(
         "--configurations", type=int, default=1500, help="number of configurations in the store (default: 1500)"
     )
+    parser.add_argument(
+        "--sample", type=int, help="number of random configurations to run in the first stage; the best continue"
+    )
     parser.add_argument("--focus", default="all", help="a single network or quantity, such as WAN (default: all)")
     parser.add_argument(
         "--cross", action="append", default=[], metavar="QUESTION", help="first try all combinations of these choices"
@@ -277,6 +308,8 @@ def main() -> int:
     try:
         if arguments.confirm:
             search.confirm(arguments.selected, arguments.confirmed, until)
+        elif arguments.sample:
+            search.sample(arguments.sample, until)
         else:
             search.go(arguments.configurations, until, arguments.cross)
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "papers"
 #: Every order of ties, by the name of the answer. The paper's own answer is random.
 ORDERS = ("random", "rotating", "fixed", "event_list", "event_list_last_in")
 #: Number of synthetic papers of each order, and number of seeds that judge them.
-PAPERS, JUDGES = 5, 30
+PAPERS, JUDGES = 5, 20
 #: Rows of Table 5 that are not in lock-step.
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
 
@@ -177,10 +177,10 @@ def test_if_papers_are_drawn_from_the_model_90_to_99_per_cent_of_their_numbers_l
     assert 0.90 <= share <= 0.99, share
 
 
-# Of n independent seeds and a paper, the paper is an extreme with a probability of 2 / (n + 1), so its numbers are in the
-# range of 30 seeds with .935. The tolerance of .01 makes this .95 to .98, depending on the spread of a row. Five papers
-# have the same judges, and efficiency and fairness of a row depend on each other. So the share of four rows has a
-# standard deviation of .036, and a third of all draws lie outside .90 to .99 by chance. Of 40 rows, it is .011.
+# If n seeds and a paper are independent draws, the paper is not an extreme with a probability of (n - 1) / (n + 1), which
+# is .905 for 20 seeds. The tolerance of .01 adds about .04, and values that several seeds share add up to .04 more,
+# because an extreme that has been seen is inside. The papers have the same judges, so the share has a standard deviation
+# of .014 to .016 with these 40 rows, but of .036 with 4 rows: a third of all draws would be outside .90 to .99 by chance.
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
@@ -190,7 +190,7 @@ def test_five_synthetic_papers_have_90_to_99_per_cent_of_their_numbers_inside_th
     numbers = [n for n in seeds_of(order, None, PAPERS + JUDGES, {"duration": "2s"}) if n.number.scored]
     drawn = [n for n in numbers if len({round(value, 2) for value in n.values}) > 1]
     assert len(numbers) == 80
-    assert len(drawn) >= 70, "a row of equal runs is not a draw"
+    assert len(drawn) >= 40, "a number that is equal in all runs is not a draw"
     judges = range(PAPERS, PAPERS + JUDGES)
     shares = [sum(inside(n, paper, judges) for n in drawn) / len(drawn) for paper in range(PAPERS)]
     assert 0.90 <= sum(shares) / PAPERS <= 0.99, shares
