@@ -94,6 +94,11 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
         f"Of {len(rows)} configurations, {listed(list(map(str, reached)))} reached stages "
         f"{listed(list(map(str, range(2, stages + 1))))} (version {space.version})."
     ]
+    if space.lock_step:
+        parts += [
+            f"Exact lock-step rows by {space.questions[0].name}, with seed 1:",
+            in_step_by_first_answer(space, rows),
+        ]
     if confirmed := [row for row in rows if row["fresh numbers"]]:
         order = sorted(confirmed, key=lambda row: -total(space, row, [f"{group} fresh" for group in groups]))
         heads = ["configuration", *(word(space, group) for group in groups)]
@@ -134,6 +139,19 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)
+
+
+def in_step_by_first_answer(space: Space, rows: Sequence[Row]) -> str:
+    """Returns a table of the exact lock-step rows for each answer to the first question."""
+    of = len({space.numbers[place].configuration for place in space.lock_step})
+    body = []
+    for answer, declared in enumerate(space.questions[0].answers):
+        exact = [int(row["exact"]) for row in rows if row["answers"][0] == str(answer) and row["exact"]]
+        if exact:
+            most = [f"{exact.count(of - lost)}" for lost in range(3)]
+            body.append([declared["text"], str(len(exact)), f"{sum(exact) / len(exact):.1f}", *most])
+    heads = [space.questions[0].name, "configurations", "mean", *(f"with {of - lost}" for lost in range(3))]
+    return grid(heads, body, left=(space.questions[0].name,))
 
 
 def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:

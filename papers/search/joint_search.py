@@ -234,8 +234,11 @@ class Search:
             figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
-    def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows."""
+    def confirm(self, selected: int, confirmed: int, until: float, added: Sequence[str] = ()) -> None:
+        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows.
+
+        `added` are further configurations to confirm.
+        """
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers
@@ -246,6 +249,7 @@ class Search:
                 print(f"{values[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
             chosen = sorted(chosen, key=lambda one: -values[one])
         final = [self.space.default, *(one for one in chosen if one != self.space.default)][: confirmed + 1]
+        final += [one for one in added if one not in final]
         if self.space.measure == "likelihood":
             self.noise()
         for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
@@ -294,6 +298,9 @@ def main() -> int:
         default=CONFIRMED,
         help=f"number of configurations to confirm on all rows (default: {CONFIRMED})",
     )
+    parser.add_argument(
+        "--add", action="append", default=[], metavar="DIGITS", help="confirm this configuration of joint.csv, too"
+    )
     parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")
     parser.add_argument("--store", type=Path, help="the SQLite file (default: out/joint/<paper>.sqlite)")
     arguments = parser.parse_args()
@@ -307,7 +314,7 @@ def main() -> int:
     search = Search(runs, arguments.focus, arguments.jobs, arguments.seed)
     try:
         if arguments.confirm:
-            search.confirm(arguments.selected, arguments.confirmed, until)
+            search.confirm(arguments.selected, arguments.confirmed, until, arguments.add)
         elif arguments.sample:
             search.sample(arguments.sample, until)
         else:

@@ -144,6 +144,17 @@ def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early
     runs.close()
 
 
+def test_a_sample_runs_the_first_stage_of_random_configurations_with_every_order_of_ties(
+    wan: Space, tmp_path: Path
+) -> None:
+    runs = Runs(wan, tmp_path / "store.sqlite")
+    Search(runs, "all", 1, 1).sample(10, until=0)
+    assert sorted(configuration[0] for configuration in runs.asked) == list("0011223344")
+    rows = {wan.numbers[i].configuration for i in wan.stages[0].numbers}
+    assert runs.figures.keys() == {(configuration, row, 1) for configuration in runs.asked for row in rows}
+    runs.close()
+
+
 def test_a_configuration_goes_on_if_it_loses_at_most_one_lock_step_row_against_the_defaults_with_its_order_of_ties(
     wan: Space, tmp_path: Path
 ) -> None:
