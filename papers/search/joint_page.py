@@ -129,13 +129,12 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
         for row in [*distinct[:CONFIRMED], default]
     ]
     parts += [
-        f"This table shows the best of the {len(finished)} configurations that were run on all screened rows with "
-        "seed 1. Of equal configurations, it shows only the one with the fewest changes:",
+        f"These are the best of the {len(finished)} configurations that were run on all screened rows with seed 1, "
+        "without equal ones:",
         grid(["configuration", *(word(space, group) for group in groups), *in_step], body, left=("configuration",)),
-        "The next table gives, for every answer, the number of configurations that tried it, "
-        + ("the exact lock-step rows with it alone, " if space.lock_step else "")
-        + "the last stage that it reached "
-        "alone, its gain over the defaults there, and the best configuration with it that was run on all screened rows:",
+        "The next table gives, for every answer, the number of configurations that tried it, its "
+        + ("exact lock-step rows, " if space.lock_step else "")
+        + "last stage and gain alone, and the best configuration with it:",
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)

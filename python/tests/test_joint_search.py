@@ -177,6 +177,26 @@ def test_a_configuration_goes_on_if_it_loses_at_most_one_lock_step_row_against_t
     runs.close()
 
 
+@pytest.mark.nightly
+def test_in_some_configurations_of_the_joint_search_all_lock_step_rows_are_exact_whatever_the_drift_of_the_ticks(
+    tmp_path: Path,
+) -> None:
+    space = Space("af-96-1269")
+    with (ROOT / "papers" / space.paper_id / "joint.csv").open(encoding="utf-8", newline="") as handle:
+        found = [row["answers"] for row in csv.DictReader(handle) if row["exact"] == "14"]
+    assert len(found) == 6
+    runs = Runs(space, tmp_path / "store.sqlite")
+    scores = Scores(runs, range(1, 7))
+    names = [question.name for question in space.questions]
+    for configuration in found:
+        runs.run(configuration, space.stages[0].numbers, [2, 3], 1)
+        assert scores.exact(configuration, [2, 3]) == 14, space.text(configuration)
+        answers = dict(zip(names, configuration, strict=True))
+        assert answers["ties"] != "0", "random ties leave some rows to chance"
+        assert (answers["samples"], answers["backoff"]) != ("0", "0")
+    runs.close()
+
+
 def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
     with pytest.raises(SystemExit, match="there is no question named weather; choose from ties, service"):

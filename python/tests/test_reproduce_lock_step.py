@@ -56,6 +56,30 @@ def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_e
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("timer", "locked"),
+    [
+        ({}, False),
+        ({"tcp.vanilla.rtt_sampling": "include_retransmissions"}, True),
+        ({"tcp.vanilla.backoff": "none"}, True),
+    ],
+)
+def test_random_ties_contradict_three_lock_step_rows_only_if_timeouts_double_and_retransmissions_are_not_timed(
+    timer: dict[str, str], locked: bool
+) -> None:
+    rows = ["5,0.2,0.1,1000", "15,0.8,0.1,1000", "15,0.2,0.1,3000"]
+    points = {(*n.row.values(), n.quantity.name): n.tolerance for n in load(AF_96_1269).table("lock-step").numbers}
+    exact: dict[tuple[object, ...], set[int]] = {}
+    for number in ct.reproduce(AF_96_1269, tables=[5], rows=rows, seeds=10, overrides=timer).numbers:
+        row = tuple(number.number.row.values())
+        room = points[(*row, number.number.quantity.name)] + 1e-9
+        near = {seed for seed, value in number.by_seed.items() if abs(value - number.printed) <= room}
+        exact[row] = exact.get(row, near) & near
+    assert len(exact) == len(rows)
+    assert all(len(seeds) >= 5 if locked else not seeds for seeds in exact.values()), exact
+
+
+@pytest.mark.slow
 def test_answers_to_open_questions_have_different_names_within_every_paper() -> None:
     for name in PAPER.ids():
         names = [choice.name for choice in load(name).choices]
