@@ -1,6 +1,7 @@
 """Searches all open choices of a paper jointly for the configurations that fit its printed numbers best.
 
-    python scripts/campaign.py joint-search af-96-1269 --configurations 1500
+    python scripts/campaign.py joint-search af-96-1269 --configurations 45
+    python scripts/campaign.py joint-search af-96-1269 --sample 150
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
 
