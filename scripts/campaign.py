@@ -229,8 +229,8 @@ CAMPAIGNS = {
         "python papers/draft-jagan/search/internetwork_search.py",
     ),
     "joint-search": Campaign(
-        "all open choices of a paper together: ARGS='af-96-1269 --configurations 1500'",
-        "a day",
+        "all open choices of a paper together: ARGS='af-96-1269 --sample 150'",
+        "1 h",
         "python papers/search/joint_search.py --seed {seed}",
     ),
     "littles-law": Campaign(

@@ -1,8 +1,9 @@
 """Writes the output of `joint_search.py --report`: papers/<id>/joint.csv and the page's `joint` tables.
 
 Each line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), the
-number of stages it reached, and its score in the last of them by network or quantity. Confirmed configurations also
-have a score with new seeds on all rows. Without a store, the page is made from the CSV alone.
+number of stages it reached, and its score in the last of them by network or quantity. "exact" is the number of exact
+lock-step rows, if the paper has such rows. Confirmed configurations also have a score with new seeds on all rows. Without a
+store, the page is made from the CSV alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from celltrain.model.files import replace
 from joint_runs import REFUSED, Runs, Scores, Space
-from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
+from joint_search import CONFIRMED, REFERENCE, Search
 from paper_page import ROOT, fill, grid, listed
 
 Row = dict[str, str]
@@ -44,7 +45,8 @@ def lines(space: Space, runs: Runs) -> list[Row]:
     search = Search(runs, "all", None, 1)
     scores = Scores(runs, REFERENCE)
     defaults, _ = search.examine(space.default, run=False)
-    groups = list(scores.screening(space.default, 0) or {})
+    last = len(space.stages) - 1
+    groups = list(scores.screening(space.default, last) or {})
     numbers, confirmed = confirmed_on(space, runs)
     found = []
     for configuration in dict.fromkeys([space.default, *runs.asked]):
@@ -53,14 +55,20 @@ def lines(space: Space, runs: Runs) -> list[Row]:
         row = {"answers": configuration, "stages": str(reached)}
         parts = scores.screening(configuration, reached - 1) if reached and values[-1] > REFUSED else None
         row["gain"] = f"{values[-1] - defaults[reached - 1]:.3f}" if parts else ""
-        row |= {group: f"{parts[group]:.3f}" if parts else "" for group in groups}
-        final = scores.final(configuration, CONFIRMATION, numbers) if configuration in confirmed else None
+        row |= {group: f"{parts[group]:.3f}" if parts and group in parts else "" for group in groups}
+        if space.lock_step:
+            exact = scores.exact(configuration, range(1, 2))
+            row["exact"] = "" if exact is None else f"{exact:.0f}"
+        final = scores.final(configuration, space.confirmation, numbers) if configuration in confirmed else None
         row["fresh numbers"] = str(len(numbers)) if final else ""
         row |= {f"{group} fresh": f"{final[group]:.3f}" if final else "" for group in groups}
         if space.measure == "likelihood":
             for group in groups:
-                inside = scores.inside(configuration, CONFIRMATION, group, numbers) if final else None
+                inside = scores.inside(configuration, space.confirmation, group, numbers) if final else None
                 row[f"{group} inside"] = f"{inside[0]} of {inside[1]}" if inside else ""
+        if space.lock_step:
+            fresh = scores.exact(configuration, space.confirmation) if final else None
+            row["exact fresh"] = "" if fresh is None else f"{fresh:.1f}"
         found.append(row)
     return found
 
@@ -69,7 +77,7 @@ def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
     """Returns the numbers used for confirmation (all, or only the last stage's), and the confirmed configurations."""
     for numbers in (range(len(space.numbers)), space.stages[-1].numbers):
         rows = {space.numbers[number].configuration for number in numbers}
-        needed = {(row, seed) for row in rows for seed in CONFIRMATION}
+        needed = {(row, seed) for row in rows for seed in space.confirmation}
         confirmed = {one for one in (space.default, *runs.asked) if all((one, *run) in runs.figures for run in needed)}
         if space.default in confirmed and len(confirmed) > 1:
             return numbers, confirmed
@@ -78,47 +86,71 @@ def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
 
 def tables(space: Space, rows: Sequence[Row]) -> str:
     """Returns the tables of the search's progress, the best configurations, and every answer's effect."""
-    groups = [name for name in rows[0] if f"{name} fresh" in rows[0]]
+    groups = [name for name in rows[0] if f"{name} fresh" in rows[0] and name != "exact"]
     stages = len(space.stages)
     reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(2, stages + 1)]
     default = rows[0]
     parts = [
         f"Of {len(rows)} configurations, {listed(list(map(str, reached)))} reached stages "
-        f"{listed(list(map(str, range(2, stages + 1))))} (version 0.1.0)."
+        f"{listed(list(map(str, range(2, stages + 1))))} (version {space.version})."
     ]
+    if space.lock_step:
+        parts += [
+            f"Exact lock-step rows by {space.questions[0].name}, with seed 1:",
+            in_step_by_first_answer(space, rows),
+        ]
     if confirmed := [row for row in rows if row["fresh numbers"]]:
         order = sorted(confirmed, key=lambda row: -total(space, row, [f"{group} fresh" for group in groups]))
         heads = ["configuration", *(word(space, group) for group in groups)]
         if space.measure == "likelihood":
             heads += [f"{group} inside" for group in groups]
+        heads += ["exact lock-step rows"] if space.lock_step else []
         body = [
             [name(space, row["answers"])]
             + [difference(space, row, default, f"{group} fresh") for group in groups]
             + ([row[f"{group} inside"] for group in groups] if space.measure == "likelihood" else [])
+            + ([row["exact fresh"]] if space.lock_step else [])
             for row in order[: CONFIRMED + 1]
         ]
         parts += [
             f"These are the results for {default['fresh numbers']} numbers "
-            f"with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]}:",
+            f"with the fresh seeds {space.confirmation[0]} {'and' if len(space.confirmation) == 2 else 'to'} "
+            f"{space.confirmation[-1]}:",
             grid(heads, body, left=("configuration",)),
         ]
     finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]
     order = sorted(finished, key=lambda row: (-total(space, row, groups), len(space.answers(row["answers"]))))
     distinct = list({tuple(row[group] for group in groups): row for row in reversed(order)}.values())[::-1]
+    in_step = ["exact lock-step rows"] if space.lock_step else []
     body = [
-        [name(space, row["answers"])] + [difference(space, row, default, group) for group in groups]
-        for row in distinct[:CONFIRMED]
+        [name(space, row["answers"])]
+        + [difference(space, row, default, group) for group in groups]
+        + [row["exact"] for _ in in_step]
+        for row in [*distinct[:CONFIRMED], default]
     ]
-    body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
     parts += [
-        f"This table shows the best of the {len(finished)} configurations that were run on all screened rows with "
-        "seed 1. Of equal configurations, it shows only the one with the fewest changes:",
-        grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
-        "The next table gives, for every answer, the number of configurations that tried it, the last stage that it reached "
-        "alone, its gain over the defaults there, and the best configuration with it that was run on all screened rows:",
+        f"These are the best of the {len(finished)} configurations that were run on all screened rows with seed 1, "
+        "without equal ones:",
+        grid(["configuration", *(word(space, group) for group in groups), *in_step], body, left=("configuration",)),
+        "The next table gives, for every answer, the number of configurations that tried it, its "
+        + ("exact lock-step rows, " if space.lock_step else "")
+        + "last stage and gain alone, and the best configuration with it:",
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)
+
+
+def in_step_by_first_answer(space: Space, rows: Sequence[Row]) -> str:
+    """Returns a table of the exact lock-step rows for each answer to the first question."""
+    of = len({space.numbers[place].configuration for place in space.lock_step})
+    body = []
+    for answer, declared in enumerate(space.questions[0].answers):
+        exact = [int(row["exact"]) for row in rows if row["answers"][0] == str(answer) and row["exact"]]
+        if exact:
+            most = [f"{exact.count(of - lost)}" for lost in range(3)]
+            body.append([declared["text"], str(len(exact)), f"{sum(exact) / len(exact):.1f}", *most])
+    heads = [space.questions[0].name, "configurations", "mean", *(f"with {of - lost}" for lost in range(3))]
+    return grid(heads, body, left=(space.questions[0].name,))
 
 
 def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
@@ -138,11 +170,13 @@ def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
                     question.id,
                     question.text(answer),
                     str(len(having)),
+                    *(["" if alone is None else alone["exact"]] if space.lock_step else []),
                     *(("", "") if alone is None else gain(space, alone)),
                 ]
                 + ["" if best is None else difference(space, best, default, group) for group in groups]
             )
-    heads = ["id", "answer", "tried", "stage", "alone", *(f"best: {word(space, group)}" for group in groups)]
+    in_step = ["exact"] if space.lock_step else []
+    heads = ["id", "answer", "tried", *in_step, "stage", "alone", *(f"best: {word(space, group)}" for group in groups)]
     return grid(heads, body, left=("id", "answer"))
 
 
@@ -150,6 +184,8 @@ def gain(space: Space, alone: Row) -> tuple[str, str]:
     """Returns the last stage that a configuration reached, and its gain over the defaults in that stage."""
     if not alone["gain"]:
         return alone["stages"], "no result"
+    if space.lock_step and alone["stages"] == "1":
+        return "1", ""
     return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
 
 

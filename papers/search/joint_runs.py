@@ -60,6 +60,8 @@ class Stage:
     seeds: int
     numbers: tuple[int, ...]
     """Indices into `Space.numbers` of the numbers of this stage and of earlier stages."""
+    lock_step: bool
+    """The score is the number of exact lock-step rows, not the fit to all numbers."""
 
 
 class Space:
@@ -74,17 +76,34 @@ class Space:
         self.duration: str | None = declared.get("duration")
         """Duration of every screening run, if it differs from the paper's duration."""
         self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
+        self.common: dict[str, Any] = declared.get("set", {})
+        """Settings of every configuration, also of the defaults."""
+        self.version: str = declared["version"]
+        """Version of celltrain that made the results."""
+        self.confirmation = range(101, 101 + declared.get("confirmation_seeds", 2))
+        """Fresh seeds for the best configurations."""
+        points = self.paper.table(declared["lock_step"]).numbers if "lock_step" in declared else []
+        tolerances = {(*one.row.values(), one.quantity.name): one.tolerance for one in points}
+        numbers = self.paper.numbers(tables=declared["tables"], networks=self.networks)
+        in_step = [(*number.row.values(), number.quantity.name) in tolerances for number in numbers]
         self.numbers: list[Number] = [
-            number
-            for number in self.paper.numbers(tables=declared["tables"], networks=self.networks)
-            if number.scored and not number.point
+            number for number, own in zip(numbers, in_step, strict=True) if own or (number.scored and not number.point)
         ]
+        #: Tolerance of each number of a lock-step row.
+        self.lock_step: dict[int, float] = {
+            i: tolerances[key]
+            for i, number in enumerate(self.numbers)
+            if (key := (*number.row.values(), number.quantity.name)) in tolerances
+        }
         screened = [i for i, number in enumerate(self.numbers) if number.table in declared["screened"]]
         self.stages: list[Stage] = []
         reached: set[int] = set()
         for entry in declared["stages"]:
-            reached |= {i for i in screened if any(matches(self.numbers[i].keys, row) for row in entry["rows"])}
-            self.stages.append(Stage(entry["keep"], entry["seeds"], tuple(sorted(reached))))
+            if lock_step := entry["rows"] == "lock_step":
+                reached |= set(self.lock_step)
+            else:
+                reached |= {i for i in screened if any(matches(self.numbers[i].keys, row) for row in entry["rows"])}
+            self.stages.append(Stage(entry.get("keep", 1.0), entry["seeds"], tuple(sorted(reached)), lock_step))
         self.default = "0" * len(self.questions)
 
     def answers(self, configuration: str) -> list[tuple[Question, int]]:
@@ -112,6 +131,7 @@ class Space:
     def overrides(self, configuration: str, network: str | None, *, whole: bool = False) -> dict[str, Any]:
         """Returns a configuration's values for a network's scenarios. If `whole`, runs have the paper's duration."""
         values: dict[str, Any] = {} if whole or self.duration is None else {"duration": self.duration}
+        values |= self.common
         for question, answer in self.answers(configuration):
             declared = question.answers[answer]
             values |= declared.get("set", {}) | declared.get(f"set_{network}", {})
@@ -120,7 +140,7 @@ class Space:
     def measured_from(self, configuration: str, network: str | None) -> float | None:
         """Returns the time in seconds at which measurement begins; None if it begins at the start."""
         froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
-        return next((begin[str(network)] for begin in froms if begin is not None), None)
+        return next((begin.get(str(network)) for begin in froms if begin is not None), None)
 
     def scenarios(self, configuration: str, rows: Iterable[int], *, whole: bool = False) -> dict[int, dict[str, Any]]:
         """Returns the scenario of each row (an index into the paper's configurations) for a configuration."""
@@ -302,10 +322,37 @@ class Scores:
         return found
 
     def screening(self, configuration: str, stage: int) -> dict[str, float] | None:
-        """Returns the score on a stage's rows, keyed by network or quantity; None while rows are missing."""
+        """Returns the score on a stage's rows, keyed by network or quantity; None while rows are missing.
+
+        The score of a stage of lock-step rows is their `exact` number.
+        """
         stage_ = self.space.stages[stage]
         seeds = range(1, stage_.seeds + 1)
+        if stage_.lock_step:
+            exact = self.exact(configuration, seeds)
+            return None if exact is None else {"exact": exact}
         return self._sum(configuration, stage_.numbers, list(seeds), own=False)
+
+    def exact(self, configuration: str, seeds: Sequence[int]) -> float | None:
+        """Returns the number of lock-step rows whose numbers are all within tolerance, as a mean over the seeds."""
+        rows: dict[int, list[int]] = {}
+        for place in self.space.lock_step:
+            rows.setdefault(self.space.numbers[place].configuration, []).append(place)
+        count = 0
+        for places in rows.values():
+            own = [self.runs.values(configuration, place, seeds) for place in places]
+            if None in own:
+                return None
+            count += sum(
+                all(self._near(place, value) for place, value in zip(places, values, strict=True))
+                for values in zip(*(values for values in own if values is not None), strict=True)
+            )
+        return count / len(seeds)
+
+    def _near(self, place: int, value: float) -> bool:
+        printed = self.space.numbers[place].published
+        assert printed is not None, "only printed numbers get a score"
+        return abs(value - printed) <= self.space.lock_step[place] + SLACK
 
     def final(
         self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None

@@ -1,16 +1,19 @@
 """Searches all open choices of a paper jointly for the configurations that fit its printed numbers best.
 
-    python scripts/campaign.py joint-search af-96-1269 --configurations 1500
+    python scripts/campaign.py joint-search af-96-1269 --configurations 45
+    python scripts/campaign.py joint-search af-96-1269 --sample 150
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
 
-The questions and their answers are in papers/<id>/joint.toml. An answer never applies to individual rows. There are
-three steps:
+The questions and their answers are in papers/<id>/joint.toml, with the settings that all configurations share. An
+answer never applies to individual rows. There are three steps:
 
 1. search: tries the defaults and every answer alone. Then it mixes proposals of Optuna's TPE sampler (categorical,
    multivariate) with the best configurations so far, changing a few of their answers at random. A configuration
-   advances through the stages, each with more rows, while it is among the best. --focus searches for one network or one
-   quantity only.
+   advances through the stages, each with more rows, while it is among the best. A stage of lock-step rows counts the
+   exact rows instead: a configuration goes on if at most one row fewer is exact than with the defaults and the same
+   answer to the first question. --focus searches for one network or one quantity only. --sample draws configurations
+   at random instead, runs the first stage of all, and continues with the best.
 2. confirm: runs the best of the last stage with other seeds on the rows of the third stage. The best ten of these run
    with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
    output also shows how many means are within .02 of the printed values, and the difference between two seeds.
@@ -38,14 +41,16 @@ from celltrain.ensemble.tuning.trials import quiet, silent_optuna
 from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 
-#: Seeds for the spread of each number with the defaults, for the selection of the best, and for their confirmation.
-REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
+#: Seeds for the spread of each number with the defaults, and for the selection of the best.
+REFERENCE, SELECTION = range(1, 7), range(11, 13)
 SELECTED, CONFIRMED = 30, 10
 #: Fraction of proposals that modify the defaults or one of the best configurations, number of those best
 #: configurations, and maximum number of changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
 #: Number of configurations that a stage examines before it rejects any.
 PATIENCE = 4
+#: Number of lock-step rows that a configuration may lose.
+ROWS_LOST = 1
 
 
 class Search:
@@ -74,6 +79,8 @@ class Search:
         """Returns the score to maximise: for a network, a quantity, or all of them. Among errors, R counts twice."""
         if parts is None:
             return REFUSED
+        if "exact" in parts:
+            return parts["exact"]
         if self.focus != "all":
             return parts[self.focus]
         if self.space.measure == "likelihood":
@@ -91,7 +98,7 @@ class Search:
                 break
             values.append(self.value(self.scores.screening(configuration, place)))
             self.seen[place].append(values[-1])
-            if values[-1] == REFUSED or (run and not self.goes_on(place, values[-1])):
+            if values[-1] == REFUSED or (run and not self.goes_on(configuration, place, values[-1])):
                 break
         return values, len(values) == len(self.space.stages)
 
@@ -100,10 +107,18 @@ class Search:
         rows = {self.space.numbers[number].configuration for number in numbers}
         return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
 
-    def goes_on(self, place: int, value: float) -> bool:
-        """Returns whether a score is among the best in a stage."""
+    def goes_on(self, configuration: str, place: int, value: float) -> bool:
+        """Returns whether a score is among the best in a stage, or enough lock-step rows are exact."""
+        stage = self.space.stages[place]
+        if stage.lock_step:
+            same = self.space.with_answer(0, int(configuration[0]))
+            seeds = range(1, stage.seeds + 1)
+            self.runs.run(same, stage.numbers, seeds, self.jobs())
+            exact = self.scores.exact(same, seeds)
+            assert exact is not None, "they were run"
+            return value >= exact - ROWS_LOST
         seen = self.seen[place]
-        return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
+        return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - stage.keep))
 
     def tell(self, configuration: str, values: list[float], complete: bool) -> None:
         """Adds a configuration to the sampler's data."""
@@ -171,6 +186,33 @@ class Search:
             elif count % 50 == 0:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
+    def sample(self, count: int, until: float) -> None:
+        """Runs the first stage of random configurations, as many for each answer to the first question.
+
+        Until a given time, the configurations with the best scores continue with the other stages.
+        """
+        drawn: list[str] = []
+        while len(drawn) < count:
+            digits = [self.random.randrange(len(question.answers)) for question in self.space.questions]
+            digits[0] = len(drawn) % len(self.space.questions[0].answers)
+            drawn.append("".join(map(str, digits)))
+        stage = self.space.stages[0]
+        values: dict[str, float] = {}
+        for configuration in drawn:
+            self.runs.run(configuration, stage.numbers, range(1, stage.seeds + 1), self.jobs())
+            if configuration not in self.runs.asked:
+                self.runs.ask(configuration, self.focus)
+            values[configuration] = self.value(self.scores.screening(configuration, 0))
+            if len(values) % 20 == 0:
+                print(f"{len(values):5} {time.strftime('%H:%M:%S')}", flush=True)
+        for configuration in self.runs.asked:
+            self.examine(configuration, run=False)
+        for configuration in sorted(values, key=lambda one: -values[one]):
+            if time.time() > until:
+                return
+            reached, _ = self.examine(configuration)
+            print(f"{values[configuration]:5.1f} {reached[-1]:9.2f}  {self.space.text(configuration)}", flush=True)
+
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
         """Returns the best configuration of the last stage.
 
@@ -193,8 +235,11 @@ class Search:
             figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
-    def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows."""
+    def confirm(self, selected: int, confirmed: int, until: float, added: Sequence[str] = ()) -> None:
+        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows.
+
+        `added` are further configurations to confirm.
+        """
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers
@@ -205,6 +250,7 @@ class Search:
                 print(f"{values[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
             chosen = sorted(chosen, key=lambda one: -values[one])
         final = [self.space.default, *(one for one in chosen if one != self.space.default)][: confirmed + 1]
+        final += [one for one in added if one not in final]
         if self.space.measure == "likelihood":
             self.noise()
         for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
@@ -212,12 +258,14 @@ class Search:
                 if time.time() > until:
                     print("out of time; repeat the command to continue", file=sys.stderr)
                     return
-                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs(), whole=True)
-                parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
+                self.runs.run(configuration, numbers, self.space.confirmation, self.jobs(), whole=True)
+                parts = self.scores.final(configuration, self.space.confirmation, numbers) or {}
                 figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
-                print(f"{len(numbers)} numbers: {figures}  {self.space.text(configuration)}", flush=True)
+                exact = self.scores.exact(configuration, self.space.confirmation)
+                in_step = f" exact {exact:.1f}" if self.space.lock_step else ""
+                print(f"{len(numbers)} numbers: {figures}{in_step}  {self.space.text(configuration)}", flush=True)
                 if self.space.measure == "likelihood" and len(numbers) == len(self.space.numbers):
-                    near = self.scores.near(configuration, CONFIRMATION, ("sources", "buffer_cells"))
+                    near = self.scores.near(configuration, self.space.confirmation, ("sources", "buffer_cells"))
                     print("\n".join(f"    {group}: {count} of {of}" for group, (count, of) in near.items()), flush=True)
 
 
@@ -227,6 +275,9 @@ def main() -> int:
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
     parser.add_argument(
         "--configurations", type=int, default=1500, help="number of configurations in the store (default: 1500)"
+    )
+    parser.add_argument(
+        "--sample", type=int, help="number of random configurations to run in the first stage; the best continue"
     )
     parser.add_argument("--focus", default="all", help="a single network or quantity, such as WAN (default: all)")
     parser.add_argument(
@@ -248,6 +299,9 @@ def main() -> int:
         default=CONFIRMED,
         help=f"number of configurations to confirm on all rows (default: {CONFIRMED})",
     )
+    parser.add_argument(
+        "--add", action="append", default=[], metavar="DIGITS", help="confirm this configuration of joint.csv, too"
+    )
     parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")
     parser.add_argument("--store", type=Path, help="the SQLite file (default: out/joint/<paper>.sqlite)")
     arguments = parser.parse_args()
@@ -261,7 +315,9 @@ def main() -> int:
     search = Search(runs, arguments.focus, arguments.jobs, arguments.seed)
     try:
         if arguments.confirm:
-            search.confirm(arguments.selected, arguments.confirmed, until)
+            search.confirm(arguments.selected, arguments.confirmed, until, arguments.add)
+        elif arguments.sample:
+            search.sample(arguments.sample, until)
         else:
             search.go(arguments.configurations, until, arguments.cross)
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ import numpy as np
 
 from celltrain.model.files import replace
 from joint_runs import Runs, Space
-from joint_search import CONFIRMATION, store
+from joint_search import store
 from paper_page import ROOT, figure, fill, grid
 
 PAPER = "draft-jagan"
@@ -73,7 +73,7 @@ def main() -> int:
             sys.exit(f"no {store(PAPER)}; first: python scripts/campaign.py joint-search {PAPER} --configurations 300")
         runs = Runs(space, store(PAPER))
         for configuration in recoveries(space):
-            runs.run(configuration, of_table(space, "1"), CONFIRMATION, arguments.jobs, whole=True)
+            runs.run(configuration, of_table(space, "1"), space.confirmation, arguments.jobs, whole=True)
         write(lines(space, runs))
         runs.close()
     with TABLE.open(encoding="utf-8", newline="") as handle:
@@ -96,7 +96,7 @@ def of_table(space: Space, table: str) -> list[int]:
 def lines(space: Space, runs: Runs) -> list[Line]:
     """Returns R and D of every recovery in every row of Table 1, and of every searched configuration in two rows."""
     services = dict.fromkeys(str(space.numbers[place].row["service"]) for place in of_table(space, "1"))
-    wanted = [("1", service, one, CONFIRMATION) for one in recoveries(space) for service in services]
+    wanted = [("1", service, one, space.confirmation) for one in recoveries(space) for service in services]
     wanted += [(table, service, one, range(1, 2)) for table, service in SEARCHED for one in runs.asked]
     found = []
     for table, service, configuration, seeds in wanted:
