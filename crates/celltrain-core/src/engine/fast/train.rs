@@ -186,7 +186,7 @@ pub(super) struct InputArrival(u128);
 
 impl InputArrival {
     /// An unused place in the list, which sorts after all arrivals.
-    const NONE: InputArrival = InputArrival(u128::MAX);
+    pub(super) const NONE: InputArrival = InputArrival(u128::MAX);
 
     pub(super) fn new(time: Time, input: u32) -> Self {
         Self(u128::from(time.0) << 64 | u128::from(input))

@@ -1,7 +1,8 @@
 //! Arrivals at ports that store packets, taken from the inputs one by one.
 //!
 //! Cells that arrive in the same instant on links of the same rate usually do so again one cell time later. So these inputs
-//! stay together as one entry, and only the others are in a sorted list.
+//! stay together as one entry. The next arrival of another input usually belongs at the end of the list of inputs that
+//! alternate. Inputs that do not are in a list of their own.
 
 use super::inside::Inside;
 use super::{MemoryPorts, Switch};
@@ -18,8 +19,12 @@ pub(super) struct Merging {
     in_step: Vec<u32>,
     /// [`Time::NEVER`] if no input is in `in_step`.
     step: Time,
-    /// The other inputs.
+    /// The inputs that alternate.
     order: ArrivalOrder,
+    /// The other inputs, by the arrival of the next cell. The first arrival comes last.
+    later: Vec<InputArrival>,
+    /// The last entry of `later`, or [`InputArrival::NONE`].
+    first_later: InputArrival,
     /// The inputs of simultaneous cells.
     tied: Vec<u32>,
     /// The cell that has been taken from each input, unless it is inside a packet.
@@ -31,9 +36,10 @@ pub(super) struct Merging {
 impl Merging {
     pub(super) fn new(ingress: &CellIngress) -> Self {
         let inputs = ingress.at_node.len();
-        let (in_step, tied) = Default::default();
+        let (in_step, later, tied) = Default::default();
+        let (order, first_later) = (ArrivalOrder::new(inputs), InputArrival::NONE);
         let (cells, inside) = (vec![Cell::NONE; inputs], vec![Inside::NONE; inputs]);
-        Self { in_step, step: Time::NEVER, order: ArrivalOrder::new(inputs), tied, cells, inside }
+        Self { in_step, step: Time::NEVER, order, later, first_later, tied, cells, inside }
     }
 
     pub(super) fn inside_mut(&mut self) -> impl Iterator<Item = &mut Inside> {
@@ -48,9 +54,11 @@ impl MemoryPorts {
         let Self { ingress, merging, switch, .. } = self;
         for (input, (_, next)) in downstream.links.row(ingress.row()).enumerate() {
             if *next < until {
-                merging.order.put(InputArrival::new(*next, number(input)));
+                merging.later.push(InputArrival::new(*next, number(input)));
             }
         }
+        merging.later.sort_unstable_by(|a, b| b.cmp(a));
+        merging.update_first_later();
         let follows_bursts = ingress.ties.follows_bursts();
         while let Some(now) = merging.tie() {
             merging.take_next(ingress, now, until, downstream);
@@ -79,7 +87,7 @@ impl Merging {
     /// Moves the inputs of the first arrivals to `tied`, by number, and returns the time of these arrivals.
     #[inline(always)]
     fn tie(&mut self) -> Option<Time> {
-        let mut first = self.order.first();
+        let mut first = self.first_other();
         let now = self.step.min(first.time());
         if now == Time::NEVER {
             return None;
@@ -90,14 +98,29 @@ impl Merging {
         }
         if now == first.time() {
             while first.time() == now {
-                self.order.pop_first();
+                if first == self.first_later {
+                    self.later.pop();
+                    self.update_first_later();
+                } else {
+                    self.order.pop_first();
+                }
                 self.tied.push(first.input());
-                first = self.order.first();
+                first = self.first_other();
             }
             // The inputs that were in step come first in the list.
             self.tied.sort_unstable();
         }
         Some(now)
+    }
+
+    /// Returns the first arrival on an input that is not in `in_step`.
+    #[inline(always)]
+    fn first_other(&self) -> InputArrival {
+        self.order.first().min(self.first_later)
+    }
+
+    fn update_first_later(&mut self) {
+        self.first_later = self.later.last().copied().unwrap_or(InputArrival::NONE);
     }
 
     /// Takes the cells that arrive at `now`, on the inputs in `tied`.
@@ -106,7 +129,8 @@ impl Merging {
         let mut joins = false;
         for &input in &self.tied {
             let stream = ingress.first_stream.input(input);
-            let next = if let Some(period) = self.inside[input as usize].period() {
+            let period = self.inside[input as usize].period();
+            let next = if let Some(period) = period {
                 now + period
             } else {
                 let (cell, next) = downstream.links.streams[stream].take_first();
@@ -122,8 +146,13 @@ impl Merging {
                 later.for_each(|arrival| self.order.put(arrival));
                 self.in_step.push(input);
                 (self.step, joins) = (next, true);
-            } else {
+            } else if period.is_some() {
                 self.order.put(InputArrival::new(next, input));
+            } else {
+                let arrival = InputArrival::new(next, input);
+                let place = self.later.partition_point(|&other| other > arrival);
+                self.later.insert(place, arrival);
+                self.first_later = self.first_later.min(arrival);
             }
         }
     }
