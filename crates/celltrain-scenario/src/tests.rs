@@ -217,7 +217,10 @@ fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts_or_to_no
     assert_eq!(ends(""), ["sw->host1"; 3]);
     assert_eq!(ends("pattern = \"ring\""), ["sw->host2", "sw->host3", "sw->host4", "sw->host1"]);
     assert_eq!(ends("pattern = \"all_pairs\"").len(), 12);
-    assert_eq!(ends("pattern = \"none\"").len(), 0);
+    let none = STAR.replace("hosts = 4", "hosts = 4\npattern = \"none\"");
+    assert!(messages(&none).iter().any(|said| said.contains("has no flows; write a table [requests.NAME]")));
+    let requests = format!("{none}\n[requests.web]\nload = 0.1\nsizes = \"1kB\"\n");
+    assert!(build::network(&read(&requests).scenario.unwrap(), 1).flows.is_empty());
 }
 
 #[test]

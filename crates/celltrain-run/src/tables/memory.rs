@@ -43,9 +43,12 @@ pub const MEMORY: &[Memory] = &[
         "cells refused by the memory, without the rest of their frames; ports count all dropped cells",
         |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum()),
     ),
-    Memory::count("pushed_out_cells", "cells", "waiting cells removed by the policies of the pools, or with their packets", |memory| {
-        Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pushed_out).sum())
-    }),
+    Memory::count(
+        "pushed_out_cells",
+        "cells",
+        "waiting cells removed by the policies of the pools, or with their packets",
+        |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pushed_out).sum()),
+    ),
     Memory::count("pauses", "1", "number of pauses of the links that feed the memory", |memory| {
         Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pauses).sum())
     }),

@@ -35,9 +35,12 @@ pub const QUEUE: &[Queue] = &[
     Queue::count("refused_cells", "cells", "cells refused by the queue, without the rest of their frames", |queue| {
         counted(queue, queue.counters.refused)
     }),
-    Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy, or with their packets", |queue| {
-        counted(queue, queue.counters.pushed_out)
-    })
+    Queue::count(
+        "pushed_out_cells",
+        "cells",
+        "waiting cells removed by the pool's policy, or with their packets",
+        |queue| counted(queue, queue.counters.pushed_out),
+    )
     .printed("pushed out", When::Present),
     Queue::count("pauses", "1", "number of pauses of the link that feeds the queue", |queue| {
         counted(queue, queue.counters.pauses)
