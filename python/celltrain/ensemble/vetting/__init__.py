@@ -240,8 +240,8 @@ def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -
     different = []
     for name in named:
         changes: dict[str, Any] = {"duration": of.by_both}
-        if "measure" in of.scenarios[name]:
-            changes["measure"] = {}
+        # The scenario may measure for longer than this, and wait for what it measures.
+        changes |= {key: value for key, value in standard.AT_ONCE.items() if key in of.scenarios[name]}
         scenario = Scenario.model_validate(of.scenario(name, mine.table, **changes))
         with warnings.catch_warnings():
             # The check with an empty buffer reports the same problem.

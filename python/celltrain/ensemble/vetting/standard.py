@@ -364,6 +364,8 @@ def check_file(
 
 #: Beginning of a run in which a Python class is tried.
 TRIED = "3ms"
+#: Settings with which a shortened run ends at its duration.
+AT_ONCE: dict[str, Any] = {"measure": {}, "until": "duration"}
 
 
 def _tried(policy: Policy) -> Iterator[str]:
@@ -376,7 +378,7 @@ def _tried(policy: Policy) -> Iterator[str]:
     from celltrain.model.types import Scenario
     from celltrain.running.results import run
 
-    scenario = MEMORIES.scenario(next(iter(MEMORIES.scenarios)), policy.table, duration=TRIED, measure={})
+    scenario = MEMORIES.scenario(next(iter(MEMORIES.scenarios)), policy.table, duration=TRIED, **AT_ONCE)
     with of_python.catch_warnings():
         # The warning below names the policy.
         of_python.simplefilter("ignore", CelltrainWarning)
