@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, is_refused
 
 import celltrain as ct
-from celltrain.ensemble.vetting import standard
+from celltrain.ensemble.vetting import WORDS, standard
 
 #: The pool of the switch in `memory-formula`, and that of all switches.
 POOL, ALL_POOLS = "switch.sw.memory.pool.main.policy", standard.MEMORY_PATH
@@ -223,6 +223,7 @@ def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests
             expected = answer["metrics"][name]["mean"] - answer["beside"][other][name]["mean"]
             assert difference["mean"] == pytest.approx(expected)
     assert {"short_slowdown", "switch.query_ms", "switch.query_ms_p99", "switch.timeouts"} <= set(answer["metrics"])
+    assert not [name for name in answer["metrics"] if "_" in name and name.rpartition(".")[2] not in WORDS]
 
 
 @pytest.mark.slow

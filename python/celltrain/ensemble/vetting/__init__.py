@@ -58,6 +58,7 @@ WORDS = {
     "short_slowdown": "mean slowdown, short requests",
     "slowdown": "mean slowdown, all requests",
     "query_ms": "mean time of a query (ms)",
+    "query_ms_p99": "p99 time of a query (ms)",
     "goodput_mbps": "goodput (Mb/s)",
     "open_requests": "requests that stay open",
 }
