@@ -21,7 +21,7 @@ use provided::{free, used};
 #[cfg(not(target_family = "wasm"))]
 use system::{free, used};
 
-/// The runs of this process, and what was read of the machine when none was active.
+/// Number of active runs, and the readings of memory taken while there was none.
 struct Readings {
     runs: u64,
     machine: Machine,

@@ -241,7 +241,7 @@ def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -
     different = []
     for name in named:
         changes: dict[str, Any] = {"duration": of.by_both}
-        # The scenario may measure for longer than this, and wait for what it measures.
+        # The scenario may measure for longer than this, and wait until all requests are complete.
         changes |= {key: value for key, value in standard.AT_ONCE.items() if key in of.scenarios[name]}
         scenario = Scenario.model_validate(of.scenario(name, mine.table, **changes))
         with warnings.catch_warnings():
