@@ -164,7 +164,7 @@ def run(
         choice = f"tables = {described(tables)} and networks = {described(networks)}"
         raise PaperError(f"{choice} do not select any number of {paper.id}")
     counts = _seed_counts(numbers, seeds)
-    claims.check(paper)
+    claims.check(paper, {number.table for number in numbers})
     worker = worker_of(jobs, None, None)
     started = time.monotonic()
     measures = measures_of(numbers)

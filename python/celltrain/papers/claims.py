@@ -34,7 +34,7 @@ these limits, the claim has a second verdict, which never replaces the first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -46,6 +46,8 @@ from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evalua
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 
+#: Keys of a test that contain a selection of rows.
+SIDES = ("a", "b", "over")
 #: A test: an entry of `claims.toml`.
 Entry = Mapping[str, Any]
 #: Result of a test: True if it passes, and None if the seeds cannot decide, with the figures as evidence.
@@ -115,12 +117,14 @@ def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] =
     chosen = [*(s.number for s in scored), *unfinished]
     printed = [Point.of(number, number.published) for number in chosen if number.published is not None]
     requested = [Point.of(number, 0.0) for number in chosen]
+    tables = {number.table for number in chosen}
+    everything = _everything(paper, tables)
     claims, left_out = [], []
     for entry in paper.claims:
         with _naming(entry):
             tests = entry["tests"]
-            needed = len(_rows(_everything(paper), tests))
-            if len(_rows(requested, tests)) < needed:
+            needed = len(_rows(everything, tests)) if _tables(tests) <= tables else None
+            if needed is None or len(_rows(requested, tests)) < needed:
                 left_out.append(entry["id"])
                 continue
             examined = [s for s in scored if _rows([Point.of(s.number, 0.0)], tests)]
@@ -150,10 +154,18 @@ def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] =
     return claims, left_out
 
 
-def check(paper: Paper) -> None:
-    """Refuses claims that test a quantity or a row that the paper does not have, before anything is run."""
+def check(paper: Paper, tables: Set[str]) -> None:
+    """Refuses claims about these tables that test a quantity or a row that the paper does not have.
+
+    This comes before anything is run.
+    """
+    everything, known = _everything(paper, tables), {table.number for table in paper.tables}
     for claim in paper.claims:
         with _naming(claim):
+            if (examined := _tables(claim["tests"])) - known:
+                raise PaperError("a selection matches no row")
+            if not examined <= tables:
+                continue
             for entry in claim["tests"]:
                 _form(entry)
                 if unknown := set(entry.get("neighbour", {})) - {"low", "high"}:
@@ -161,7 +173,7 @@ def check(paper: Paper) -> None:
                 for quantity in _quantities(entry):
                     if quantity not in paper.quantities:
                         raise PaperError(f"{quantity!r} is not a quantity; choose from {', '.join(paper.quantities)}")
-                _some(_rows(_everything(paper), [entry]))
+                _some(_rows(everything, [entry]))
 
 
 @contextmanager
@@ -324,8 +336,19 @@ def select(points: Iterable[Point], selection: Entry, quantity: str) -> list[Poi
     return [p for p in points if p.quantity == quantity and p.table in tables and matches(p.keys, where)]
 
 
-def _everything(paper: Paper) -> list[Point]:
-    return [Point.of(number, 0.0) for table in paper.tables for number in table.numbers]
+def _everything(paper: Paper, tables: Set[str]) -> list[Point]:
+    return [
+        Point(table.number, cell.keys, cell.quantity, 0.0)
+        for table in paper.tables
+        if table.number in tables
+        for cell in table.numbers.cells
+    ]
+
+
+def _tables(tests: Sequence[Entry]) -> set[str]:
+    """Returns the tables that these tests examine."""
+    named = [entry[side]["table"] for entry in tests for side in SIDES if side in entry]
+    return {table for some in named for table in (some if isinstance(some, list) else [some])}
 
 
 def verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
@@ -367,7 +390,7 @@ def _rows(points: Sequence[Point], tests: Sequence[Entry]) -> list[Point]:
     return [
         point
         for entry in tests
-        for side in ("a", "b", "over")
+        for side in SIDES
         if side in entry
         for quantity in _quantities(entry)
         for point in select(points, entry[side], quantity)

@@ -15,9 +15,17 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Any, Literal, TypeVar, overload
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
@@ -206,6 +214,55 @@ class Number:
     most_seeds: int | None = None
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: what is known of a number without its scenario.
+
+    Attributes:
+        row: Values of the key columns, and of the key in the column heading if there is one.
+        keys: `row`, and the keys that are constant in the table.
+        quantity: Name of the quantity.
+        published: Printed value; None in an experiment.
+    """
+
+    row: Row
+    keys: Row
+    quantity: str
+    published: float | None
+
+
+class Numbers(Sequence[Number]):
+    """The numbers of a table. Each one, with its scenario, is made when it is first asked for."""
+
+    def __init__(self, cells: Callable[[], Iterable[Cell]], make: Callable[[Cell], Number]) -> None:
+        self._cells = cells
+        self._make = make
+        self._made: dict[int, Number] = {}
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells of the table that are not blank."""
+        return list(self._cells())
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @overload
+    def __getitem__(self, place: int) -> Number: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Number]: ...
+
+    def __getitem__(self, place: int | slice) -> Number | list[Number]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        cell = self.cells[place]
+        place %= len(self)
+        if place not in self._made:
+            self._made[place] = self._make(cell)
+        return self._made[place]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table of the paper, or an experiment: rows for claims about which the paper prints no table.
@@ -219,10 +276,15 @@ class Table:
     title: str
     keys: tuple[str, ...]
     quantities: tuple[str, ...]
-    numbers: tuple[Number, ...]
+    numbers: Numbers
     experiment: bool
     across: str | None = None
     against: Row = field(default_factory=dict)
+
+    @property
+    def networks(self) -> set[str]:
+        """The networks of its rows."""
+        return {str(cell.keys["network"]) for cell in self.numbers.cells if "network" in cell.keys}
 
     @property
     def heading(self) -> str:
@@ -249,19 +311,56 @@ class Configuration:
             ) from None
 
 
+class Configurations(Sequence[Configuration]):
+    """The scenarios of a paper's numbers. Its length, and its end, are known once all numbers have been made."""
+
+    def __init__(self, make_all: Callable[[], object]) -> None:
+        self.made: dict[str, int] = {}
+        self._list: list[Configuration] = []
+        self._make_all = make_all
+
+    def place_of(self, text: str, network: str | None, scenario: dict[str, Any]) -> int:
+        """Returns the index of a scenario; `text` is its JSON. Adds a new one."""
+        if text not in self.made:
+            self.made[text] = len(self._list)
+            self._list.append(Configuration(network=network, scenario=scenario, text=text))
+        return self.made[text]
+
+    def __len__(self) -> int:
+        self._make_all()
+        return len(self._list)
+
+    @overload
+    def __getitem__(self, place: int) -> Configuration: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Configuration]: ...
+
+    def __getitem__(self, place: int | slice) -> Configuration | list[Configuration]:
+        if not isinstance(place, int) or not 0 <= place < len(self._list):
+            self._make_all()
+        return self._list[place]
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Configurations) else NotImplemented
+
+
 class Paper(Description):
     """A paper, or a study, with all its numbers.
 
     Attributes:
+        configurations: Scenarios of the numbers, each once. `Number.configuration` is an index into it.
         panels: Scenarios of the panels of figures with runs of their own, by the figure's id.
         claims: Content of `claims.toml`, as `celltrain.papers.claims` reads it.
         overrides: Changes to every configuration, by dotted path, including those of `chosen`.
         chosen: Alternative answers in place of the paper's own.
     """
 
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
     kind: Kind
     tables: tuple[Table, ...]
-    configurations: tuple[Configuration, ...]
+    configurations: Configurations
     panels: dict[str, list[dict[str, Any]]]
     claims: list[dict[str, Any]]
     overrides: dict[str, Any]
@@ -294,27 +393,38 @@ class Paper(Description):
             rows: Rows by the values of their keys, such as `"5,1000,epd"`; some of the values, in their order, suffice.
         """
         chosen = self.tables if tables is None else [self.table(str(number)) for number in tables]
-        known = {c.network.lower(): c.network for c in self.configurations if c.network is not None}
-        for network in networks or ():
-            if network.lower() not in known:
-                listed = ", ".join(sorted(known.values())) or "none"
-                raise PaperError(f"{self.id} has no network {described(network)}; it has {listed}")
-        wanted = None if networks is None else {known[network.lower()] for network in networks}
-        every = (number for table in chosen for number in table.numbers)
-        found = [one for one in every if wanted is None or one.network is None or one.network in wanted]
-        if rows is None:
-            return found
-        for row in rows:
-            if found and not any(_is_row(one, row) for one in found):
-                known_rows = list(dict.fromkeys(",".join(map(str, one.row.values())) for one in found))
-                raise PaperError(f"{self.id} has no row {described(row)} there; {among(row, known_rows[:MOST_ROWS])}")
-        return [one for one in found if any(_is_row(one, row) for row in rows)]
+        wanted = None if networks is None else {None, *(self._network(name, chosen) for name in networks)}
+        found = [
+            (table, place, cell.row)
+            for table in chosen
+            for place, cell in enumerate(table.numbers.cells)
+            if wanted is None or cell.keys.get("network") in wanted
+        ]
+        if rows is not None:
+            matching = {row: [one for one in found if _is_row(one[2], row)] for row in rows}
+            for row, own in matching.items():
+                if found and not own:
+                    known = list(dict.fromkeys(",".join(map(str, values.values())) for *_, values in found))
+                    raise PaperError(f"{self.id} has no row {described(row)} there; {among(row, known[:MOST_ROWS])}")
+            found = [one for one in found if any(one in own for own in matching.values())]
+        return [table.numbers[place] for table, place, _ in found]
+
+    def _network(self, name: str, tables: Sequence[Table]) -> str:
+        """Returns the name of a network as the paper writes it. Looks in these tables first."""
+        known: dict[str, str] = {}
+        for table in (*tables, *self.tables):
+            known |= {network.lower(): network for network in table.networks}
+            if name.lower() in known:
+                return known[name.lower()]
+        raise PaperError(
+            f"{self.id} has no network {described(name)}; it has {', '.join(sorted(known.values())) or 'none'}"
+        )
 
 
-def _is_row(number: Number, row: str) -> bool:
-    """Returns whether the keys of a number have these values, in their order."""
-    values = iter([str(value).lower() for value in number.row.values()])
-    return all(value.strip().lower() in values for value in row.split(","))
+def _is_row(row: Row, text: str) -> bool:
+    """Returns whether the keys of a row have these values, in their order."""
+    values = iter([str(value).lower() for value in row.values()])
+    return all(value.strip().lower() in values for value in text.split(","))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed, list[Item]]:
@@ -482,8 +592,9 @@ class _Expansion:
         self.overrides = {path: value for choice in self.chosen for path, value in choice.overrides.items()} | {
             **overrides
         }
-        self.configurations: dict[str, Configuration] = {}
-        self.by_keys: dict[str, tuple[int, Configuration]] = {}
+        self.tables = tuple(map(self.table, [*self.source.tables, *self.source.experiments]))
+        self.configurations = Configurations(lambda: [list(table.numbers) for table in self.tables])
+        self.by_keys: dict[str, int] = {}
         self.bases: dict[str, dict[str, Any]] = {}
 
     def invalid(self, error: ValidationError) -> PaperError:
@@ -520,13 +631,12 @@ class _Expansion:
 
     def paper(self) -> Paper:
         source = self.source
-        tables = tuple(map(self.table, [*source.tables, *source.experiments]))
         has_claims = self.read(f"{self.folder}/claims.toml") is not None
         return Paper(
             **{name: getattr(source, name) for name in Description.model_fields},
             kind=self.kind,
-            tables=tables,
-            configurations=tuple(self.configurations.values()),
+            tables=self.tables,
+            configurations=self.configurations,
             panels={
                 figure["id"]: self.panels(figure) for figure in source.figures if {"network", "scenario"} & set(figure)
             },
@@ -550,18 +660,19 @@ class _Expansion:
             title=entry.title,
             keys=(*entry.keys, *heading, *entry.grid),
             quantities=entry.quantities,
-            numbers=tuple(self.number(entry, *cell) for cell in self.cells(entry)),
+            numbers=Numbers(lambda: self.cells(entry), lambda cell: self.number(entry, cell)),
             experiment=not entry.csv,
             across=entry.columns if isinstance(entry.columns, str) else None,
             against=entry.against,
         )
 
-    def cells(self, entry: _Rows) -> Iterator[tuple[Row, str, float | None]]:
-        """Yields the row, the quantity and the printed value of each number; skips blank cells."""
+    def cells(self, entry: _Rows) -> Iterator[Cell]:
+        """Yields the cells that are not blank."""
         if not entry.csv:
             for values in itertools.product(*entry.grid.values()):
                 row = dict(zip(entry.grid, values, strict=True))
-                yield from ((row, quantity, None) for quantity in entry.quantities)
+                for quantity in entry.quantities:
+                    yield Cell(row, {**row, **entry.fixed}, quantity, None)
             return
         for line in csv.DictReader(io.StringIO(self.text(entry.csv))):
             row = {key: _cell(line[key]) for key in entry.keys}
@@ -570,20 +681,21 @@ class _Expansion:
                 cells = [({**row, key: value}, quantity, line[value]) for value in entry.columns["values"]]
             else:
                 cells = [(row, quantity, line[quantity]) for quantity in entry.quantities]
-            yield from ((row, quantity, float(text)) for row, quantity, text in cells if text)
+            for row, quantity, text in cells:
+                if text:
+                    yield Cell(row, {**row, **entry.fixed}, quantity, float(text))
 
-    def number(self, entry: _Rows, row: Row, name: str, published: float | None) -> Number:
-        keys: Row = {**row, **entry.fixed}
+    def number(self, entry: _Rows, cell: Cell) -> Number:
+        keys, name, published = cell.keys, cell.quantity, cell.published
         quantity = self.source.quantities[name]
         unit_of_last_digit = 10.0**-quantity.decimals
         covering = [rule for rule in entry.rules if matches({**keys, "quantity": name}, rule.where)]
         rule = covering[-1] if covering else _Rule()
-        place, configuration = self.configuration(keys)
         return Number(
             table=entry.number,
-            row=row,
+            row=cell.row,
             keys=keys,
-            network=configuration.network,
+            network=str(keys["network"]) if "network" in keys else None,
             quantity=quantity,
             result=str(substitute(quantity.result, self.names(keys))),
             published=published,
@@ -595,20 +707,19 @@ class _Expansion:
             point=rule.point,
             scored=rule.scored and published is not None,
             note=rule.note,
-            configuration=place,
+            configuration=self.configuration(keys),
             most_seeds=entry.most_seeds,
         )
 
-    def configuration(self, keys: Row) -> tuple[int, Configuration]:
-        """Returns the configuration that these keys describe, and its position. Adds a new one."""
+    def configuration(self, keys: Row) -> int:
+        """Returns the index of the configuration that these keys describe. Adds a new one."""
         # Every quantity of a row has the same keys.
         name = repr(keys)
         if name not in self.by_keys:
             scenario = self.scenario(keys)
-            text = json.dumps(scenario, sort_keys=True)
             network = str(keys["network"]) if "network" in keys else None
-            self.configurations.setdefault(text, Configuration(network=network, scenario=scenario, text=text))
-            self.by_keys[name] = (list(self.configurations).index(text), self.configurations[text])
+            text = json.dumps(scenario, sort_keys=True)
+            self.by_keys[name] = self.configurations.place_of(text, network, scenario)
         return self.by_keys[name]
 
     def effects(self, keys: Row) -> list[Effect]:
