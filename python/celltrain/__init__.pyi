@@ -35,6 +35,7 @@ from .inspect.why import Why as Why
 from .inspect.why import episodes as episodes
 from .inspect.why import why as why
 from .model.cancel import Cancel as Cancel
+from .model.graph import GraphOptions as GraphOptions
 from .model.graph import import_graph as import_graph
 from .model.network import max_min_shares as max_min_shares
 from .model.policy_files import Policy as Policy
@@ -54,6 +55,11 @@ from .running.events import Capture as Capture
 from .running.events import EventLog as EventLog
 from .running.events import Events as Events
 from .running.events import read_events as read_events
+from .running.options import Options as Options
+from .running.options import ReproduceOptions as ReproduceOptions
+from .running.options import RunOptions as RunOptions
+from .running.options import SweepOptions as SweepOptions
+from .running.options import TuneOptions as TuneOptions
 from .running.results import RunResult as RunResult
 from .running.results import run as run
 

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ import celltrain.ensemble.tuning
 import celltrain.models
 import celltrain.papers
 from celltrain.errors import CelltrainError
+from celltrain.model.arguments import SHARED, names
 
 NESTED: list[Any] = [[[[]]], {"a": [None, {"b": object()}]}]
 ITSELF: list[Any] = []
@@ -270,8 +272,9 @@ LONG = {(name, argument) for name in ("reproduce", "study") for argument in ("ta
 
 
 def arguments(function: Callable[..., Any], right: dict[str, Any]) -> list[str]:
-    names = [name for name, one in inspect.signature(function).parameters.items() if one.kind != one.VAR_KEYWORD]
-    return list(dict.fromkeys([*names, *right]))
+    own = [name for name, one in inspect.signature(function).parameters.items() if one.kind != one.VAR_KEYWORD]
+    shared = names(function) if isinstance(function, FunctionType) else []
+    return [name for name in dict.fromkeys([*own, *shared, *right]) if name != SHARED]
 
 
 def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
@@ -286,7 +289,7 @@ def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
-    errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
+    errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning", "Options"))}
     # Result classes, which users do not create.
     answers = {"Compared", "Episodes", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called

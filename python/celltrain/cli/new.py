@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import re
 import shlex
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from celltrain.cli import options, shell
 from celltrain.drawing.figure import refuse_other, require_matplotlib
 from celltrain.drawing.words import counted
 from celltrain.errors import Fault, InputError, OutputError
-from celltrain.model import shipped
+from celltrain.model import arguments, shipped
 from celltrain.model.graph import import_graph
 from celltrain.model.grids import Line
 from celltrain.model.network import Network
@@ -36,7 +35,7 @@ SONIC = "sonic"
 #: Arguments that are valid for `sonic`.
 OF_SONIC = {"file", "folder", "generation", "cable", "as_scenario", "lossless", "out", "as_json"}
 #: Options of graphs.
-OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}
+OF_GRAPHS = {*arguments.names(import_graph)} - {"path"}
 
 
 @shell.command

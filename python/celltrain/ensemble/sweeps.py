@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Unpack
+
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, case_of, execute
 from celltrain.ensemble.plan import Plan, run_key
@@ -25,13 +27,11 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
 from celltrain.errors import ClusterError, PlanError, warn
-from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, check
-from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import check
+from celltrain.running import Rows, RunRecord, SweepOptions, Worker, statistics, worker_of
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from celltrain.model.types import Scenario
 
 
@@ -45,15 +45,9 @@ def sweep(
     seeds: int | Mapping[str, Any] = 10,
     measures: Sequence[str] | Mapping[str, str] | None = None,
     series: Mapping[str, Any] | None = None,
-    limit: Time | None = None,
     store: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    retry_failed: bool = False,
-    jobs: int | None = None,
-    client: Client | None = None,
-    worker: Worker | None = None,
-    progress: Callable[[Progress], object] | None = None,
-    cancel: Cancel | None = None,
+    **options: Unpack[SweepOptions],
 ) -> Store:
     """Runs a scenario over every combination of settings, each with several seeds; returns the store of the results.
 
@@ -69,15 +63,9 @@ def sweep(
             fairness, losses, the largest queue, timeouts, retransmissions and the smallest goodput of a flow, and
             measures of requests.
         series: Series that every run records, as in a plan's `[series]`.
-        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
         resume: True to continue with `store`. Failed runs count as done.
-        retry_failed: True to run failed runs again; needs `resume`.
-        jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
-        worker: Any other worker that runs chunks.
-        progress: Called from time to time with the progress.
-        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+        options: See `celltrain.SweepOptions`: jobs, client, worker, limit, progress, cancel, retry_failed.
 
     Raises:
         PlanError: With all faults of the plan.
@@ -92,17 +80,18 @@ def sweep(
     >>> store.summary(["efficiency"]).column_names[:4]
     ['point', 'tcp', 'topology.n_source.link_delay', 'measure']
     """
-    limits = None if limit is None else {"time": limit}
+    limits = {"time": limit} if (limit := options.get("limit")) is not None else None
+    retry_failed = options.get("retry_failed", False)
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
         raise PlanError.of_option("resume", True, "needs the store to continue")
     if retry_failed and not resume:
         raise PlanError.of_option("retry_failed", True, "needs resume=True and the store to continue")
-    where = worker_of(jobs, client, worker)
+    where = worker_of(options)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
-    run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
+    run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=options.get("progress"))
     answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
     warn(plan_warnings.of_store(answer))
     return answer

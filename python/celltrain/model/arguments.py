@@ -13,10 +13,13 @@ import inspect
 import operator
 import os
 import pathlib
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typing_extensions
 
 from celltrain.errors import Fault, InputError
 from celltrain.model.cancel import supervised
@@ -32,6 +35,8 @@ R = TypeVar("R")
 Time = Annotated[str, 'a time with its unit, such as "5us"']
 Rate = Annotated[str, 'a rate with its unit, such as "155.52Mbps"']
 
+#: Name of the parameter for options that several functions share: `**options: Unpack[Options]`.
+SHARED = "options"
 #: Largest number of threads that a caller may request.
 MOST_JOBS = 4096
 
@@ -88,19 +93,25 @@ def checked(
                         raise error([Fault.saying(advice, key=name, value=described(value))]) from None
                 # Python's own messages for a wrong number of arguments or an unknown option are clear enough.
                 return function(*args, **options)
+            is_shared = SHARED in signature.parameters and SHARED not in hints
+            shared = bound.arguments.setdefault(SHARED, {}) if is_shared else {}
+            if unknown := next((name for name in shared if name not in hints), None):
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {unknown!r}")
             faults = []
-            for name, value in bound.arguments.items():
-                if name in hints:
-                    try:
-                        bound.arguments[name] = converted(value, hints[name])
-                    except _MismatchError:
-                        problem = f"is not {' or '.join(dict.fromkeys(expected(hints[name])))}"
-                        faults.append(Fault.of_option(name, described(value), problem))
+            for name, hint in hints.items():
+                given = shared if name in shared else bound.arguments
+                if name not in given:
+                    continue
+                try:
+                    given[name] = converted(given[name], hint)
+                except _MismatchError:
+                    problem = f"is not {' or '.join(dict.fromkeys(expected(hint)))}"
+                    faults.append(Fault.of_option(name, described(given[name]), problem))
             if faults:
                 raise error(faults)
-            if "cancel" not in signature.parameters:
+            if "cancel" not in hints:
                 return function(*bound.args, **bound.kwargs)
-            with supervised(bound.arguments, signature.parameters):
+            with supervised(bound.arguments if "cancel" in signature.parameters else shared, hints):
                 return function(*bound.args, **bound.kwargs)
 
         return guarded
@@ -115,18 +126,39 @@ class _MismatchError(Exception):
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
     own = inspect.unwrap(function).__globals__
-    annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    hints = _hints(function.__annotations__, own)
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL and name in hints:
+            hints[name] = collections.abc.Sequence[hints[name]]  # type: ignore[valid-type]
+    if shares(hints):
+        [shared] = typing.get_args(hints.pop(SHARED))
+        texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in shared.__annotations__.items()}
+        hints |= _hints(texts, vars(sys.modules[shared.__module__]))
+    return signature, hints
+
+
+def shares(hints: Mapping[str, Any]) -> bool:
+    """Returns whether a function has options that it shares with others, given the types of its parameters."""
+    return typing_extensions.get_origin(hints.get(SHARED)) is typing_extensions.Unpack
+
+
+def names(function: Callable[..., Any]) -> list[str]:
+    """Returns the names of a public function's parameters, and of the options that it shares with others."""
+    signature, hints = _parameters(inspect.unwrap(function))
+    shared = [name for name in hints if name not in signature.parameters]
+    return [*(name for name in signature.parameters if name != SHARED or not shared), *shared]
+
+
+def _hints(annotations: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Evaluates annotations, except that of the result. `own` contains the names of their module."""
+    annotations = {name: hint for name, hint in annotations.items() if name != "return"}
     texts = [hint for hint in annotations.values() if isinstance(hint, str)]
     names = {name for text in texts for name in compile(text, "<annotation>", "eval").co_names}
     # Classes imported only for type checkers are recognised by name.
     unknown = {name: _ByName(name, (), {}) for name in names if name not in own and not hasattr(builtins, name)}
     annotated = types.SimpleNamespace(__annotations__=annotations)
-    hints = typing.get_type_hints(annotated, globalns=own, localns=unknown, include_extras=True)
-    signature = inspect.signature(function)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL and name in hints:
-            hints[name] = collections.abc.Sequence[hints[name]]  # type: ignore[valid-type]
-    return signature, hints
+    return typing.get_type_hints(annotated, globalns=own, localns=unknown, include_extras=True)
 
 
 class _ByName(type):

@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from typing_extensions import Unpack
 
 from celltrain.errors import Fault, InputError, needed
 from celltrain.model.arguments import checked
@@ -40,6 +42,47 @@ MOST_FLOWS = 100_000
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?")
 
 
+class GraphOptions(TypedDict, total=False):
+    """How to read a graph, and the links of the hosts that are added to it. All options may be left out.
+
+    Attributes:
+        rate_attribute: Edge attribute with the rate, such as `"34.368Mbps"`; by default `"rate"`.
+        delay_attribute: Edge attribute with the delay, such as `"5ms"`; by default `"delay"`.
+        rate_unit: The unit of rates that are bare numbers, such as `"bps"`; if None, such a number is refused.
+        delay_unit: The unit of delays that are bare numbers, such as `"ms"`.
+        name_attribute: Node attribute with the name; nodes without it are named by their ids.
+        kind_attribute: Node attribute with the kind: `host`, `switch` or `edge_device`; by default `"kind"`. Nodes
+            without it are switches.
+        flow_attribute: Node attribute that lists the destinations of the node's flows, separated by commas; by default
+            `"flow_to"`.
+        both_ways: If true, a directed edge without an opposite edge is a link with the same rate and delay in both
+            directions.
+        access_rate: Rate of the links between switches and the hosts made for flows; `rate` when None.
+        access_delay: Propagation delay of these links; by default `"5us"`.
+    """
+
+    rate_attribute: str
+    delay_attribute: str
+    rate_unit: str | None
+    delay_unit: str | None
+    name_attribute: str | None
+    kind_attribute: str
+    flow_attribute: str
+    both_ways: bool
+    access_rate: str | None
+    access_delay: str
+
+
+#: Values of options that are left out.
+DEFAULTS: GraphOptions = {
+    "rate_attribute": "rate",
+    "delay_attribute": "delay",
+    "kind_attribute": "kind",
+    "flow_attribute": "flow_to",
+    "access_delay": "5us",
+}
+
+
 @checked()
 def import_graph(
     path: str | os.PathLike[str],
@@ -48,19 +91,10 @@ def import_graph(
     seed: int = 1,
     rate: str = "155.52Mbps",
     delay: str | None = None,
-    rate_attribute: str = "rate",
-    delay_attribute: str = "delay",
-    rate_unit: str | None = None,
-    delay_unit: str | None = None,
-    name_attribute: str | None = None,
-    kind_attribute: str = "kind",
-    flow_attribute: str = "flow_to",
-    both_ways: bool = False,
-    access_rate: str | None = None,
-    access_delay: str = "5us",
     buffer_cells: int = 1000,
     duration: str = "1s",
     name: str | None = None,
+    **options: Unpack[GraphOptions],
 ) -> Scenario:
     """Makes a scenario from the network in a GraphML file, or in a JSON file with `nodes` and `links` or `edges`.
 
@@ -74,20 +108,10 @@ def import_graph(
         seed: Seed of these draws, and of the scenario.
         rate: Rate of links whose edge states none.
         delay: Propagation delay of links whose edge states none; if None, every edge must state one.
-        rate_attribute: Edge attribute with the rate, such as `"34.368Mbps"`.
-        delay_attribute: Edge attribute with the delay, such as `"5ms"`.
-        rate_unit: The unit of rates that are bare numbers, such as `"bps"`; if None, such a number is refused.
-        delay_unit: The unit of delays that are bare numbers, such as `"ms"`.
-        name_attribute: Node attribute with the name; nodes without it are named by their ids.
-        kind_attribute: Node attribute with the kind: `host`, `switch` or `edge_device`; nodes without it are switches.
-        flow_attribute: Node attribute that lists the destinations of the node's flows, separated by commas.
-        both_ways: If true, a directed edge without an opposite edge is a link with the same rate and delay in both
-            directions.
-        access_rate: Rate of the links between switches and the hosts made for flows; `rate` when None.
-        access_delay: Propagation delay of these links.
         buffer_cells: The buffer of every port of a switch.
         duration: Simulated time.
         name: Description, shown in results and figures; the file's name when None.
+        options: See `celltrain.GraphOptions`: the attributes and units of the file, and the links of added hosts.
 
     Raises:
         InputError: If the file cannot be read or its graph is not a network; lists every fault.
@@ -106,8 +130,9 @@ def import_graph(
         raise InputError.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")
     if buffer_cells < 1:
         raise InputError.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")
-    graph = _read(Path(path), file)
-    names = {node: str(data.get(name_attribute) or node) for node, data in graph.nodes(data=True)}
+    graph, how = _read(Path(path), file), DEFAULTS | options
+    kind_attribute, flow_attribute = how["kind_attribute"], how["flow_attribute"]
+    names = {node: str(data.get(how.get("name_attribute")) or node) for node, data in graph.nodes(data=True)}
     if (longest := max(map(len, names.values()))) > MOST_NAME:
         problem = f"has a name of {longest:,} characters; a name can have at most {MOST_NAME:,}"
         raise InputError.of_file(file, problem)
@@ -116,8 +141,11 @@ def import_graph(
         if kind not in KINDS:
             problem = f"node {described(node)} has {kind_attribute} = {described(kind)}, which is none of"
             raise InputError.of_file(file, f"{problem} {', '.join(KINDS)}")
-    quantities = {"rate": (rate_attribute, rate, rate_unit), "delay": (delay_attribute, delay, delay_unit)}
-    links = _links(graph, names, quantities, both_ways=both_ways, file=file)
+    quantities = {
+        "rate": (how["rate_attribute"], rate, how.get("rate_unit")),
+        "delay": (how["delay_attribute"], delay, how.get("delay_unit")),
+    }
+    links = _links(graph, names, quantities, both_ways=how.get("both_ways", False), file=file)
     ends = _flows(graph.nodes(data=flow_attribute), names)
     if flows is not None:
         ends += _draw(kinds, flows, seed, file)
@@ -143,7 +171,7 @@ def import_graph(
             host += "-host"
         network["hosts"].append(host)
         between = (host, node) if sends else (node, host)
-        links.append({"between": between, "rate": access_rate or rate, "delay": access_delay})
+        links.append({"between": between, "rate": how.get("access_rate") or rate, "delay": how["access_delay"]})
         return host
 
     network["flows"] = [

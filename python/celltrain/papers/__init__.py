@@ -12,9 +12,11 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import Unpack
 
 from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import Case, Run, execute, trial_run
@@ -22,7 +24,7 @@ from celltrain.ensemble.plan import run_key
 from celltrain.ensemble.sweeps import Progress
 from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check
+from celltrain.model.cancel import check
 from celltrain.model.expressions import outlined, problem
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
@@ -30,7 +32,7 @@ from celltrain.papers.kept import Kept
 from celltrain.papers.paper import PAPER, STUDY, Number, Paper, PaperError, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
-from celltrain.running import Rows, RunRecord, Worker, worker_of
+from celltrain.running import Options, ReproduceOptions, Rows, RunRecord, Worker, worker_of
 from celltrain.text import described
 
 __all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "reproduce", "study"]
@@ -47,16 +49,12 @@ def reproduce(
     *,
     tables: Sequence[str | int] | None = None,
     seeds: int | Mapping[str, int] = 30,
-    jobs: int | None = None,
-    progress: Callable[[Progress], object] | None = None,
     networks: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
-    cancel: Cancel | None = None,
     rows: Sequence[str] | None = None,
-    seed: int = 1,
     kept: str | os.PathLike[str] | None = None,
-    resume: bool = False,
     choices: Sequence[str] = (),
+    **options: Unpack[ReproduceOptions],
 ) -> Reproduction:
     """Runs a paper's tables again and compares the results with the printed numbers.
 
@@ -66,18 +64,14 @@ def reproduce(
         paper_id: Id of the paper, such as `"af-96-1269"`; `celltrain list papers` shows all.
         tables: Tables to run, such as `[1, 2]`; all of them, and the experiments, when None.
         seeds: Number of seeds of every scenario, or for each network: `{"LAN": 30, "WAN": 3}`.
-        jobs: Number of threads; one for each core when None.
-        progress: Called after every run.
         networks: Networks to run, such as `["LAN"]`, in upper or lower case; all of them when None.
         overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`, to see
             how much a choice of the paper's authors matters.
-        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
         rows: Rows to run, by the values of their keys, such as `["5,1000,epd"]`; all of them when None.
-        seed: The first seed; the others follow.
         kept: File to which the finished runs are written at the end, and after Ctrl-C.
-        resume: True to take the finished runs from `kept`, and run only the others.
         choices: Alternative answers to questions that the paper leaves open, such as `["A-03=event_list"]`; an unknown
             one names those of the paper.
+        options: See `celltrain.ReproduceOptions`: seed, resume, and those of `celltrain.Options`.
 
     Raises:
         InputError: If there is no such paper, table, row or network, or too few seeds or threads.
@@ -85,12 +79,13 @@ def reproduce(
         CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(paper_id, overrides=overrides, choices=choices)
+    seed, resume = options.get("seed", 1), options.get("resume", False)
     file = None if kept is None else Kept(Path(kept), resume=resume)
     if resume and file is None:
         raise PaperError("resume = True needs kept, the file of the finished runs")
     choice: dict[str, Any] = {"tables": tables, "networks": networks, "rows": rows}
     command = _command(paper, seeds, seed, {"table": tables, "network": networks, "row": rows})
-    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file, command=command)
+    return run(paper, **choice, seeds=seeds, first=seed, options=options, kept=file, command=command)
 
 
 @checked()
@@ -99,10 +94,8 @@ def study(
     *,
     tables: Sequence[str] | None = None,
     seeds: int = 10,
-    jobs: int | None = None,
-    progress: Callable[[Progress], object] | None = None,
     overrides: Mapping[str, Any] | None = None,
-    cancel: Cancel | None = None,
+    **options: Unpack[Options],
 ) -> Reproduction:
     """Runs a study: tables of our own design, with verdicts on the expectations from theory.
 
@@ -112,10 +105,8 @@ def study(
         study_id: Id of the study, such as `"different-rtts"`; `celltrain list studies` shows all.
         tables: Tables to run, such as `["ratios"]`; all of them when None.
         seeds: Seeds 1 to n of every scenario.
-        jobs: Number of threads; one for each core when None.
-        progress: Called after every run.
         overrides: Settings to change in every scenario, by dotted path, such as `{"duration": "1s"}` for a quick look.
-        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+        options: See `celltrain.Options`: jobs, client, worker, limit, progress, cancel.
 
     Raises:
         InputError: If there is no such study or table, or too few seeds or threads.
@@ -124,7 +115,7 @@ def study(
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
     command = _command(paper, seeds, 1, {"table": tables})
-    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress, command=command)
+    return run(paper, tables=tables, seeds=seeds, options=options, command=command)
 
 
 def _command(
@@ -148,13 +139,12 @@ def _command(
 def run(
     paper: Paper,
     *,
-    tables: Sequence[str | int] | None,
-    networks: Sequence[str] | None,
-    seeds: int | Mapping[str, int],
-    jobs: int | None,
-    progress: Callable[[Progress], object] | None,
+    tables: Sequence[str | int] | None = None,
+    networks: Sequence[str] | None = None,
     rows: Sequence[str] | None = None,
+    seeds: int | Mapping[str, int],
     first: int = 1,
+    options: Options,
     kept: Kept | None = None,
     command: str = "",
 ) -> Reproduction:
@@ -165,11 +155,11 @@ def run(
         raise PaperError(f"{choice} do not select any number of {paper.id}")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper, {number.table for number in numbers})
-    worker = worker_of(jobs, None, None)
+    worker = worker_of(options)
     started = time.monotonic()
     measures = measures_of(numbers)
     plan = planned(paper, numbers, counts, first)
-    records, interrupted = _run(paper, measures, plan, worker, progress, kept)
+    records, interrupted = _run(paper, measures, plan, worker, options, kept)
     return Reproduction(
         paper=paper,
         seeds=counts,
@@ -254,13 +244,13 @@ def _run(
     measures: Mapping[int, tuple[str, ...]],
     planned: Sequence[tuple[int, int]],
     worker: Worker,
-    progress: Callable[[Progress], object] | None,
+    options: Options,
     kept: Kept | None,
 ) -> tuple[list[RunRecord], bool]:
     """Returns the records of the runs, and whether Ctrl-C or the call's handle stopped them early."""
     started = time.monotonic()
     records: list[RunRecord] = []
-    before = 0
+    before, progress = 0, options.get("progress")
 
     def take(rows: Rows) -> None:
         for record in rows.runs:

@@ -1,6 +1,11 @@
 from .local import Local as Local
 from .local import run_chunk as run_chunk
-from .local import worker_of as worker_of
+from .options import Options as Options
+from .options import ReproduceOptions as ReproduceOptions
+from .options import RunOptions as RunOptions
+from .options import SweepOptions as SweepOptions
+from .options import TuneOptions as TuneOptions
+from .options import worker_of as worker_of
 from .work import Chunk as Chunk
 from .work import Recording as Recording
 from .work import Rows as Rows

@@ -6,38 +6,18 @@ import contextvars
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celltrain import _core
-from celltrain.errors import PlanError
-from celltrain.model.arguments import MOST_JOBS, cores
+from celltrain.model.arguments import cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
 from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, note_on_open, wanted
 from celltrain.model.python_policy import allow
 from celltrain.running.tables import Series, encoded
-from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
-
-if TYPE_CHECKING:
-    from distributed import Client
+from celltrain.running.work import Chunk, Recording, Rows, RunRecord
 
 #: Seconds between checks for a cancelled call.
 POLL = 0.05
-
-
-def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
-    """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
-    chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
-    if len(chosen) > 1:
-        raise PlanError.of_option(
-            chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one of these options"
-        )
-    if client is not None:
-        from celltrain.running.cluster import Cluster
-
-        return Cluster(client)
-    return worker or Local(jobs)
 
 
 class Local:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -13,9 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Unpack
+
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current
+from celltrain.model.cancel import current
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, CardMixin, Grid
@@ -24,6 +26,7 @@ from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
 from celltrain.running.events import Capture, EventLog, Events
+from celltrain.running.options import RunOptions
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
@@ -58,14 +61,11 @@ def run(
     trace: str | Sequence[str] = (),
     step: Time | None = None,
     ports: str | Sequence[str] | None = None,
-    engine: str | None = None,
-    threads: int = 1,
     delays: bool = False,
     request_rows: bool | None = None,
     events: Events | str | os.PathLike[str] | None = None,
     pcap: Capture | str | os.PathLike[str] | None = None,
-    progress: Callable[[float], object] | None = None,
-    cancel: Cancel | None = None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """Simulates a scenario, cell by cell. Other Python threads can run meanwhile; Ctrl-C stops the simulation at once.
 
@@ -77,11 +77,6 @@ def run(
             or ports that share a memory.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
-        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
-            fast one, unless a capture or some of the events need the reference engine.
-        threads: Largest number of threads that share the run. The result is the same, bit for bit, for any number.
-            Large networks with long links gain most; others run on one thread, with a warning. `trace`, `delays`,
-            `events`, `pcap` and the reference engine need a single thread.
         delays: True to measure the delays of packets: round-trip times, one-way delays and jitter of flows, and queueing
             delays at ports and in the queues of memories. Adds columns to `flows`, `ports` and `queues`.
         request_rows: True to keep a row for each request in `requests`, which takes up to 600 bytes each. When None,
@@ -90,8 +85,7 @@ def run(
             not affect the run.
         pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
             at the senders' hosts. Capturing does not affect the run.
-        progress: Called regularly with the completed share of the run, 0 to 1.
-        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+        options: See `celltrain.RunOptions`: engine, threads, progress, cancel.
 
     Raises:
         ScenarioError: If the scenario or an option is invalid; lists every fault.
@@ -107,7 +101,11 @@ def run(
     >>> result.fingerprint == ct.run(lan, seed=7, engine="reference").fingerprint
     True
     """
-    trace = tuple(dict.fromkeys(names_of(trace) or ()))
+    trace, engine, threads = (
+        tuple(dict.fromkeys(names_of(trace) or ())),
+        options.get("engine"),
+        options.get("threads", 1),
+    )
     events = events if events is None or isinstance(events, Events) else Events(events)
     capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
     faults = [Fault.of_choice("trace", name, "a series", SERIES) for name in trace if name not in SERIES]
@@ -148,11 +146,15 @@ def run(
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
             if outputs:
                 outputs["event_engine"] = engine or ("reference" if "reference" in needed else "fast")
-            options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
+            recorded = (trace, step, names_of(ports))
             records: list[dict[str, Any]] = []
             doubts: list[str] = []
             answer_json, series = accepted.run(
-                *options,
+                seed,
+                *recorded,
+                engine or "fast",
+                options.get("progress"),
+                current(),
                 threads=threads,
                 on_requests=records.append,
                 most_requests={None: MOST_ROWS, False: 0, True: 2**64 - 1}[request_rows],

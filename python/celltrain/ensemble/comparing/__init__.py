@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from typing_extensions import Unpack
 
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
@@ -40,18 +41,15 @@ from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.plan.axes import defaults
 from celltrain.ensemble.plan.reader import Reader, labels_of
 from celltrain.errors import Fault, InputError, ScenarioError, warn
-from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel
+from celltrain.model.arguments import checked
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved, told_apart
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.running import Rows, RunRecord, Worker, worker_of
+from celltrain.running import Options, Rows, RunRecord, worker_of
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from celltrain.model.types import Scenario
 
     Comparable: TypeAlias = Scenario | str | os.PathLike[str]
@@ -78,12 +76,7 @@ def compare(
     first_seed: int = 1,
     measures: Sequence[str] | Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
-    limit: Time | None = None,
-    jobs: int | None = None,
-    client: Client | None = None,
-    worker: Worker | None = None,
-    progress: Callable[[float], object] | None = None,
-    cancel: Cancel | None = None,
+    **options: Unpack[Options],
 ) -> Compared:
     """Runs scenarios with the same seeds: means with 95 % intervals, and differences from the first, paired by seed.
 
@@ -103,12 +96,7 @@ def compare(
         measures: Measures as in a plan: a list, or a table of measures by their labels. When None, efficiency, fairness, goodput, losses and timeouts of flows, and
             completion times, slowdowns and timeouts of requests.
         labels: Labels of measures by path, and of axes by name, in tables and figures; otherwise they are in words.
-        limit: Real time that a run may take, such as `"60s"`.
-        jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
-        worker: Any other worker that runs chunks.
-        progress: Called from time to time with the completed fraction of the runs, 0 to 1.
-        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+        options: See `celltrain.Options`: jobs, client, worker, limit, progress, cancel.
 
     Raises:
         InputError: With all faults of a scenario, a setting or a measure; also if measures have different meanings in
@@ -139,7 +127,7 @@ def compare(
         "axes": {name: _axis(name, given) for name, given in (vary or {}).items()},
         "seeds": {"first": first_seed, "count": seeds},
         "measures": [*wanted, *(one for one in ADDITIONAL if one not in wanted)],
-        **({} if limit is None else {"limits": {"time": limit}}),
+        **({} if options.get("limit") is None else {"limits": {"time": options["limit"]}}),
     }
     plans = _plans(flat, names if len(flat) != 1 else None, document)
     layout, points = _layout(plans, names if len(flat) == 1 else None)
@@ -160,12 +148,12 @@ def compare(
 
     def take(rows: Rows) -> None:
         records.update({(record.point, record.seed): record for record in rows.runs})
-        if progress is not None:
+        if (progress := options.get("progress")) is not None:
             progress(len(records) / total)
 
     seeds_of_each = range(first_seed, first_seed + seeds)
     runs = (Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases for seed in seeds_of_each)
-    execute(runs, worker_of(jobs, client, worker), take, measures=plan.measures, limit_s=plan.limit_s)
+    execute(runs, worker_of(options), take, measures=plan.measures, limit_s=plan.limit_s)
     table = RunTable.of_records(list(records.values()), plan.measures)
     measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
     compared = _compared({**layout, "axis_labels": axis_labels}, plans, cases, table, measured, (warnings, of_check))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from celltrain.drawing.words import valued
 from celltrain.ensemble import plan_warnings
@@ -27,13 +28,11 @@ from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check
-from celltrain.running import Rows, Worker, statistics, worker_of
+from celltrain.model.cancel import check
+from celltrain.running import Rows, TuneOptions, Worker, statistics, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from celltrain.model.types import Scenario
 
 #: Number of confirmation seeds with which tail drop is also run.
@@ -485,20 +484,11 @@ def tune(
     objectives: Mapping[str, str] | None = None,
     references: Mapping[str, Mapping[str, Any]] | None = None,
     over: Mapping[str, Any] | None = None,
-    trials: int | None = None,
-    batch: int | None = None,
-    finalists: int | None = None,
-    seed: int | None = None,
     seeds: Mapping[str, int] | None = None,
     measures: Sequence[str] | None = None,
-    limit: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    jobs: int | None = None,
-    client: Client | None = None,
-    worker: Worker | None = None,
-    progress: Callable[[TuneProgress], object] | None = None,
-    cancel: Cancel | None = None,
+    **options: Unpack[TuneOptions],
 ) -> Tuned:
     """Searches parameters for the Pareto front of two measures, and compares it with references.
 
@@ -509,20 +499,11 @@ def tune(
         objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, both maximized, when None.
         references: Settings to compare with, by label.
         over: Axes. Each of their points has its own search.
-        trials: Number of settings that each search tries.
-        batch: Number of trials that are chosen together.
-        finalists: Maximum number of settings of each search that advance to selection.
-        seed: Seed of the sampler.
         seeds: Number of seeds of each stage: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
         measures: Additional measures to store for every run.
-        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         out: The folder, new or empty. When None, a temporary one that is deleted with the result.
         resume: Continues the search in `out`.
-        jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster on which to run the search; needs `pip install celltrain[cluster]`.
-        worker: A worker that runs the chunks instead of this machine's threads.
-        progress: Called with the progress while the search runs.
-        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+        options: See `celltrain.TuneOptions`: trials, batch, finalists, seed, and those of `celltrain.Options`.
 
     Raises:
         PlanError: With all faults of the plan.
@@ -531,18 +512,18 @@ def tune(
         CancelledError: If `cancel` ended the call; `out` contains everything done so far.
     """
     search: dict[str, Any] = {"parameters": parameters, "objectives": objectives or OBJECTIVES}
-    search |= {"references": references, "trials": trials, "batch": batch, "finalists": finalists}
-    search |= {"seed": seed, "seeds": seeds}
+    search |= {"references": references, "seeds": seeds}
+    search |= {name: options.get(name) for name in ("trials", "batch", "finalists", "seed")}
     given = {key: value for key, value in search.items() if value is not None}
-    limits = None if limit is None else {"time": limit}
+    limits = {"time": limit} if (limit := options.get("limit")) is not None else None
     document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
     plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
         raise PlanError.of_option("resume", True, "needs the folder of the search to continue")
-    where = worker_of(jobs, client, worker)
+    where = worker_of(options)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
-    answer = run_tune(plan, folder, where, resume=resume, progress=progress)
+    answer = run_tune(plan, folder, where, resume=resume, progress=options.get("progress"))
     warn(answer.warnings)
     return Tuned._made(**{**vars(answer), "keeper": keeper})
 

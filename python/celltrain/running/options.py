@@ -1,0 +1,111 @@
+"""Options shared by calls with many runs: where they run, for how long, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from celltrain.errors import PlanError
+from celltrain.model.arguments import MOST_JOBS, Time
+from celltrain.model.cancel import Cancel
+from celltrain.running.work import Worker
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class Options(TypedDict, total=False):
+    """Options of every call with many runs. All of them may be left out.
+
+    Attributes:
+        jobs: Threads; one for each core when None.
+        client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
+        worker: Any other worker that runs chunks.
+        limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
+        progress: Called from time to time with the progress: the completed share, 0 to 1, or an object with counts.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+    """
+
+    jobs: int | None
+    client: Client | None
+    worker: Worker | None
+    limit: Time | None
+    progress: Callable[[Any], object] | None
+    cancel: Cancel | None
+
+
+class SweepOptions(Options, total=False):
+    """Options of sweeps.
+
+    Attributes:
+        retry_failed: True to run failed runs again; needs `resume`.
+    """
+
+    retry_failed: bool
+
+
+class TuneOptions(Options, total=False):
+    """Options of searches.
+
+    Attributes:
+        trials: Number of settings that each search tries.
+        batch: Number of trials that are chosen together.
+        finalists: Maximum number of settings of each search that advance to selection.
+        seed: Seed of the sampler.
+    """
+
+    trials: int | None
+    batch: int | None
+    finalists: int | None
+    seed: int | None
+
+
+class ReproduceOptions(Options, total=False):
+    """Options of reproductions.
+
+    Attributes:
+        seed: The first seed, 1 when left out; the others follow.
+        resume: True to take the finished runs from `kept`, and run only the others.
+    """
+
+    seed: int
+    resume: bool
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a run that do not affect its result.
+
+    Attributes:
+        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
+            fast one, unless a capture or some of the events need the reference engine.
+        threads: Largest number of threads that share the run, 1 when left out. The result is the same, bit for bit, for
+            any number. Large networks with long links gain most; others run on one thread, with a warning. `trace`,
+            `delays`, `events`, `pcap` and the reference engine need a single thread.
+        progress: Called regularly with the completed share of the run, 0 to 1.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+    """
+
+    engine: str | None
+    threads: int
+    progress: Callable[[float], object] | None
+    cancel: Cancel | None
+
+
+def worker_of(options: Mapping[str, Any]) -> Worker:
+    """Returns the worker for the options of a call; raises `PlanError` if they contradict each other."""
+    chosen = [name for name in ("jobs", "client", "worker") if options.get(name) is not None]
+    jobs, client = options.get("jobs"), options.get("client")
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
+    if len(chosen) > 1:
+        raise PlanError.of_option(
+            chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one of these options"
+        )
+    if client is not None:
+        from celltrain.running.cluster import Cluster
+
+        return Cluster(client)
+    from celltrain.running.local import Local
+
+    worker: Worker = options.get("worker") or Local(jobs)
+    return worker

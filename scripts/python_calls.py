@@ -1,0 +1,77 @@
+"""Counts the Python functions of celltrain that a question calls, and the scenarios that it reads.
+
+    python scripts/python_calls.py
+
+Functions of other packages do not count. Each question is asked once before, so that imports do not count either.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import celltrain as ct
+
+PACKAGE = str(Path(ct.__file__).parent)
+#: The way of reading a scenario: every other one calls this function.
+READING = "of_core"
+SHORT = {"duration": "10ms"}
+EPD = ct.load("lan-epd", settings=SHORT)
+TAIL_DROP = ct.load("lan-tail-drop", settings=SHORT)
+
+
+def sweep(points: int, seeds: int) -> None:
+    """Sweeps a threshold."""
+    path = "port.bottleneck.policy.epd.threshold"
+    ct.sweep(EPD, over={path: [500 + point for point in range(points)]}, seeds=seeds, jobs=1)
+
+
+QUESTIONS: dict[str, Callable[[], object]] = {
+    "run": lambda: ct.run(EPD),
+    "compare, 2 cases, 2 seeds": lambda: ct.compare(EPD, TAIL_DROP, seeds=2, jobs=1),
+    "sweep, 10 points, 2 seeds": lambda: sweep(10, 2),
+    "sweep, 10 points, 12 seeds": lambda: sweep(10, 12),
+    "sweep, 30 points, 2 seeds": lambda: sweep(30, 2),
+    "reproduce, 1 table, 2 configurations": lambda: ct.reproduce(
+        "af-96-1269", tables=[1], networks=["LAN"], seeds=1, overrides=SHORT, jobs=1
+    ),
+}
+
+
+def counted(ask: Callable[[], object]) -> Counter[str]:
+    """Returns the number of calls by function."""
+    ask()
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            calls[frame.f_code.co_name] += 1
+
+    sys.setprofile(count)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def main() -> None:
+    """Prints a row for each question, and the calls for each further row of a sweep."""
+    totals = {}
+    print(f"{'question':<38} {'calls':>8} {'readings':>9}")
+    for question, ask in QUESTIONS.items():
+        calls = counted(ask)
+        totals[question] = calls.total()
+        print(f"{question:<38} {calls.total():>8,} {calls[READING]:>9,}")
+    base, seeds, points = (
+        totals[f"sweep, {size}"] for size in ("10 points, 2 seeds", "10 points, 12 seeds", "30 points, 2 seeds")
+    )
+    print(f"{'one more row of a sweep':<38} {(seeds - base) / 100:>8.1f}")
+    print(f"{'one more point of a sweep':<38} {(points - base) / 20:>8.1f}")
+
+
+if __name__ == "__main__":
+    main()
