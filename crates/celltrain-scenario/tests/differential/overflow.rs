@@ -12,19 +12,20 @@ use celltrain_core::scheduler::SchedulerConfig;
 /// Numbers of cells. A packet of 512 bytes has twelve.
 const BUFFERS: [u32; 6] = [1, 2, 13, 30, 88, 300];
 
-/// Gives three quarters of the switch ports a small buffer with tail drop or drop
+/// Makes a network use AAL5, and gives three quarters of the switch ports a small buffer with tail drop or drop
 /// from front. Ports at which VCs merge keep
 /// their settings.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
+    // Only AAL5 loses single cells, and drop from front keeps last cells.
+    network.aal5.framing = Framing::Aal5;
     let merging: BTreeSet<LinkIndex> = network.merges.iter().map(|merge| merge.at).collect();
     for (index, link) in network.links.iter_mut_enumerated() {
         if network.nodes[link.from].kind != NodeKind::Switch || merging.contains(&index) || rng.below(4) == 0 {
             continue;
         }
         link.buffer = Some(BUFFERS[rng.below(6) as usize]);
-        // Drop from front keeps last cells, which only AAL5 needs.
-        let pushes_out = network.aal5.framing == Framing::Aal5 && rng.below(2) == 0;
-        link.policy = if pushes_out { drop_from_front::Config::default().into() } else { tail_drop::Config {}.into() };
+        link.policy =
+            if rng.below(2) == 0 { drop_from_front::Config::default().into() } else { tail_drop::Config {}.into() };
         link.scheduler = SchedulerConfig::default();
     }
 }
