@@ -12,9 +12,8 @@ use celltrain_core::scheduler::SchedulerConfig;
 /// Numbers of cells. A packet of 512 bytes has twelve.
 const BUFFERS: [u32; 6] = [1, 2, 13, 30, 88, 300];
 
-/// Makes a network use AAL5, and gives three quarters of the switch ports a small buffer with tail drop or drop
-/// from front. Ports at which VCs merge keep
-/// their settings.
+/// Makes a network use AAL5, and gives three quarters of the switch ports a small buffer with tail drop or drop from
+/// front. Ports at which VCs merge keep their settings.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     // Only AAL5 loses single cells, and drop from front keeps last cells.
     network.aal5.framing = Framing::Aal5;
