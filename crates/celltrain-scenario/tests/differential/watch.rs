@@ -430,7 +430,7 @@ impl ReportedEvents {
         }
     }
 
-    fn on_cell(&mut self, CellEvent { link, vc, frame, step, .. }: CellEvent) {
+    fn on_cell(&mut self, CellEvent { link, vc, step, .. }: CellEvent) {
         let by_memory = self.by_memory.get(&(link, vc)) == Some(&true);
         let port = &mut self.ports[link];
         if matches!(step, CellStep::Admitted | CellStep::Lost(_)) {
