@@ -204,7 +204,7 @@ CAMPAIGNS = {
     "competitive-ratios": Campaign(
         "calculates exact ratios of memory policies with two ports, and searches bad arrivals for more ports in COUNT tries",
         "5 min",
-        "cargo run --release --package celltrain-core --example competitive_ratios -- {count} {seed}",
+        "cargo run --release --package competitive-ratios -- {count} {seed}",
         count=500,
     ),
     # Campaigns for research on single papers.

@@ -23,6 +23,9 @@ pub(crate) struct DelayLine {
     leaving: VecDeque<(Time, Cell)>,
     /// Complete packets, ordered by the time at which they may leave.
     late: VecDeque<LatePacket>,
+    /// For each label, the first label of its VC on the wire. On the link behind the port where VCs merge, each branch still
+    /// has its own label.
+    merged: TiVec<Label, Label>,
     vcs: TiVec<Label, VcOnLine>,
 }
 
@@ -37,9 +40,9 @@ struct LatePacket {
 struct VcOnLine {
     /// The delayed packet whose cells are currently arriving.
     collected: Option<Collected>,
-    /// True if the last data cell that left was not the end of its packet.
+    /// True if the last data cell that left was not the end of its packet. For merged VCs, kept at the first label.
     is_within_packet: bool,
-    /// Packets that are due and wait for the end of the packet that is currently leaving.
+    /// Packets that are due and wait for the end of the packet that is currently leaving, at the same label.
     waiting: VecDeque<Vec<Cell>>,
 }
 
@@ -52,10 +55,12 @@ struct Collected {
 }
 
 impl DelayLine {
-    /// Creates the line of a link that `vcs` VCs cross.
-    pub(crate) fn new(vcs: usize, cell_time: Span) -> Self {
+    /// Creates the line of a link. `merged` contains, for each label, the first label of the VC with which it has merged, or
+    /// the label itself.
+    pub(crate) fn new(merged: TiVec<Label, Label>, cell_time: Span) -> Self {
         let (leaving, late) = (VecDeque::new(), VecDeque::new());
-        Self { cell_time, free_at: Time::default(), leaving, late, vcs: ti_vec![VcOnLine::default(); vcs] }
+        let vcs = ti_vec![VcOnLine::default(); merged.len()];
+        Self { cell_time, free_at: Time::default(), leaving, late, merged, vcs }
     }
 
     /// Takes a cell that reaches the end of the link at `now`, with the delay of its packet, if any. For each packet
@@ -87,7 +92,7 @@ impl DelayLine {
             }
         } else {
             self.leave(cell, now);
-            self.leave_waiting(label, now, &mut released);
+            self.leave_waiting(self.merged[label], now, &mut released);
         }
         self.advance(now, &mut released);
     }
@@ -97,7 +102,7 @@ impl DelayLine {
         while self.late.front().is_some_and(|packet| packet.due <= now)
             && let Some(packet) = self.late.pop_front()
         {
-            let label = packet.cells[0].label();
+            let label = self.merged[packet.cells[0].label()];
             self.vcs[label].waiting.push_back(packet.cells);
             reached!(DelayedPacketWaits if self.vcs[label].is_within_packet);
             self.leave_waiting(label, now, released);
@@ -140,7 +145,7 @@ impl DelayLine {
         self.free_at = start + self.cell_time;
         self.leaving.push_back((start, cell));
         if !cell.is_rm() {
-            self.vcs[cell.label()].is_within_packet = !cell.last_cell();
+            self.vcs[self.merged[cell.label()]].is_within_packet = !cell.last_cell();
         }
     }
 
@@ -152,7 +157,7 @@ impl DelayLine {
             for &cell in &cells {
                 self.leave(cell, now);
             }
-            released(label, cells[0].frame);
+            released(cells[0].label(), cells[0].frame);
         }
     }
 }
@@ -165,7 +170,12 @@ mod tests {
     /// Passes cells through a line with a cell time of 2. Each cell is given as time, frame, whether it ends the frame,
     /// and delay. Returns the frames and the times at which they leave.
     fn through(cells: &[(u64, u32, bool, Option<u64>)]) -> Vec<(u64, u32)> {
-        let mut line = DelayLine::new(1, Span(2));
+        through_merged(1, cells)
+    }
+
+    /// Passes cells of merged VCs through a line. The frames belong to the `branches` in turn.
+    fn through_merged(branches: u32, cells: &[(u64, u32, bool, Option<u64>)]) -> Vec<(u64, u32)> {
+        let mut line = DelayLine::new((0..branches).map(|_| Label::new(0)).collect(), Span(2));
         let (mut cells, mut left) = (VecDeque::from(cells.to_vec()), Vec::new());
         loop {
             let next = cells.front().map(|cell| Time(cell.0));
@@ -174,7 +184,7 @@ mod tests {
             if next == Some(now)
                 && let Some((_, frame, ends, delay)) = cells.pop_front()
             {
-                line.enter(cell(0, frame, ends), delay.map(Span), now, |_, _| {});
+                line.enter(cell(frame % branches, frame, ends), delay.map(Span), now, |_, _| {});
             }
             while let Some(cell) = line.take(now) {
                 left.push((now.0, cell.frame.number()));
@@ -201,6 +211,12 @@ mod tests {
             (10, 2, true, None),
         ];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (8, 0), (10, 0), (12, 2), (14, 2)]);
+    }
+
+    #[test]
+    fn a_delayed_packet_waits_for_the_end_of_a_packet_of_a_vc_with_which_its_own_merges() {
+        let cells = [(0, 0, false, Some(5)), (2, 0, true, Some(5)), (4, 1, false, None), (6, 1, true, None)];
+        assert_eq!(through_merged(2, &cells), [(4, 1), (6, 1), (8, 0), (10, 0)]);
     }
 
     #[test]

@@ -38,7 +38,6 @@ pub struct ResolvedScenario<'a> {
     pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,
     /// Connections that open during the run. Incomplete if their tables have faults.
     pub requests: Requests,
-    pub(crate) request_faults: Faults,
 }
 
 /// Builds the network of a checked scenario for a run with `seed`.
@@ -52,23 +51,23 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
 /// Returns [`Interrupted`] if cancelled.
 pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
     let layout = scenario.topology.config().lay_out(token)?;
-    Ok(ResolvedScenario::of(scenario, layout, token)?.network(seed))
+    let mut none = Faults::default();
+    Ok(ResolvedScenario::of(scenario, layout, &mut Scope::root(&mut none, &[], token))?.network(seed))
 }
 
 impl<'a> ResolvedScenario<'a> {
-    /// Combines a scenario with the layout of its topology, which must have no faults. The remaining checks use the
-    /// result.
+    /// Resolves each table of a scenario once for the layout of its topology, and reports the faults that this finds. The
+    /// topology must have no faults. The remaining checks use the result.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    pub fn of(scenario: &'a Scenario, layout: Layout, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
+    pub fn of(scenario: &'a Scenario, layout: Layout, root: &mut Scope<'_>) -> Result<Self, Interrupted> {
         let mut channels = channels(&layout);
-        let (requests, request_faults) = requests::resolve(scenario, &layout, &mut channels, token)?;
-        let tables = Tables::of(scenario, &layout, &channels, token)?;
-        let memories = memories::of(scenario, &layout, &channels, &tables);
-        let losses =
-            losses::resolve(scenario, &layout, &channels, &mut Scope::root(&mut Faults::default(), &[], token));
-        Ok(Self { scenario, layout, channels, tables, memories, losses, requests, request_faults })
+        let requests = requests::resolve(scenario, &layout, &mut channels, root)?;
+        let tables = Tables::of(scenario, &layout, &channels, root.token())?;
+        let memories = memories::resolve(scenario, &layout, &channels, &tables, root);
+        let losses = losses::resolve(scenario, &layout, &channels, root);
+        Ok(Self { scenario, layout, channels, tables, memories, losses, requests })
     }
 
     /// Returns the memory of a port.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use celltrain_core::aal5::Framing;
-use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::index::{LinkIndex, MemoryIndex, NodeIndex};
 use celltrain_core::memory::{
     Lossless, MemoryConfig, PauseResponse, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
@@ -14,24 +13,12 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::channels::Channels;
 use crate::document::join;
-use crate::fault::Faults;
 use crate::hints::{closest, did_you_mean};
 use crate::memory_options::{MAX_PRIORITY, MemoryOptions, OwnSwitch, PoolOptions, QueueOptions};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::tables::{Tables, matches};
 use crate::topology::Layout;
-
-/// Finds the memories of a scenario, without looking for faults.
-pub(crate) fn of(
-    scenario: &Scenario,
-    layout: &Layout,
-    channels: &Channels,
-    tables: &Tables<'_>,
-) -> TiVec<MemoryIndex, MemoryConfig> {
-    let (mut faults, token) = (Faults::default(), CancellationToken::never());
-    resolve(scenario, layout, channels, tables, &mut Scope::root(&mut faults, &[], &token))
-}
 
 /// Finds the memories of a scenario, and reports faults.
 pub(crate) fn resolve(

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::aal5::Aal5Options;
-use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::cancellation::Interrupted;
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{NodeKind, Vc};
 use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, RequestGroup, Requests};
@@ -19,7 +19,6 @@ use celltrain_formula::names::is_in_range;
 
 use crate::channels::Channels;
 use crate::document::join;
-use crate::fault::Faults;
 use crate::hints::{closest, did_you_mean};
 use crate::limits::{MAX_CROSSINGS, MAX_DURATION, MAX_FILE, MAX_PATHS};
 use crate::request_options::{IncastOptions, RequestOptions, query_times};
@@ -99,8 +98,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Resolves the requests of a scenario, and adds their VCs to those of the flows. Returns all faults. The requests are
-/// incomplete if there are any.
+/// Resolves the requests of a scenario, and adds their VCs to those of the flows. The requests are incomplete if their
+/// tables have faults.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
@@ -108,13 +107,12 @@ pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,
     channels: &mut Channels,
-    token: &CancellationToken<'_>,
-) -> Result<(Requests, Faults), Interrupted> {
-    let (mut requests, mut faults) = (Requests::default(), Faults::default());
+    root: &mut Scope<'_>,
+) -> Result<Requests, Interrupted> {
+    let mut requests = Requests::default();
     if !scenario.has_requests() {
-        return Ok((requests, faults));
+        return Ok(requests);
     }
-    let mut root = Scope::root(&mut faults, &[], token);
     let hosts = Hosts::of(layout);
     let mut ends: Vec<Vec<Vec<Ends>>> = Vec::new();
     for (kind, name, table) in Table::all(scenario) {
@@ -127,11 +125,11 @@ pub(crate) fn resolve(
         ends.push(hosts.ends(table, &mut scope)?);
     }
     let wanted: BTreeSet<Ends> = ends.iter().flatten().flatten().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
-    let Some(places) = connect(layout, &wanted, channels, (&mut requests, scenario), &mut root)? else {
-        return Ok((requests, faults));
+    let Some(places) = connect(layout, &wanted, channels, (&mut requests, scenario), root)? else {
+        return Ok(requests);
     };
     for ((kind, name, table), ends) in Table::all(scenario).zip(ends) {
-        token.tick(ends.iter().map(Vec::len).fold(1, usize::saturating_add))?;
+        root.token().tick(ends.iter().map(Vec::len).fold(1, usize::saturating_add))?;
         let mut of_kind = root.at(kind);
         let mut scope = of_kind.at(name);
         let stack = table.stack(scenario);
@@ -155,7 +153,7 @@ pub(crate) fn resolve(
             requests.groups.push(group);
         }
     }
-    Ok((requests, faults))
+    Ok(requests)
 }
 
 struct Hosts<'a> {

@@ -101,11 +101,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Adds faults that were found elsewhere, at any position.
-    pub fn report(&mut self, faults: Faults) {
-        self.found.extend(faults);
-    }
-
     /// Merges equal faults; see [`Faults::merge_equal`].
     pub fn merge_equal(&mut self, from: usize, note: impl Fn(usize) -> String) {
         self.found.merge_equal(from, note);

@@ -30,8 +30,6 @@ pub mod occamy;
 pub mod python;
 pub mod static_thresholds;
 
-pub mod slotted;
-
 pub(crate) use accounting::{Attempt, CountingQueue};
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,

@@ -32,10 +32,20 @@ impl Network {
     /// For each link with rules, creates the delay line at its end; `None` if the link delays no packets.
     pub(crate) fn delay_lines(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, Option<Box<DelayLine>>> {
         let line = |(index, link): (LinkIndex, &Link)| {
-            let new = || Box::new(DelayLine::new(routing.vcs[index].len(), clock.cell_time(link.rate)));
+            let new = || Box::new(DelayLine::new(self.merged(routing, index), clock.cell_time(link.rate)));
             (!link.late.is_empty()).then(new)
         };
         self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(line).collect()
+    }
+
+    /// Returns, for each label on a link, the first label with which it merges at the port, or the label itself.
+    fn merged(&self, routing: &Routing, link: LinkIndex) -> TiVec<Label, Label> {
+        let merge = |label: Label| self.vcs[routing.vcs[link][label]].merge.filter(|_| routing.merging[link][label]);
+        let first = |label: Label| match merge(label) {
+            None => label,
+            own => routing.vcs[link].keys().find(|&other| merge(other) == own).unwrap_or(label),
+        };
+        routing.vcs[link].keys().map(first).collect()
     }
 
     /// Returns the label of a VC on a link with rules, and its branch if the VC has merged.

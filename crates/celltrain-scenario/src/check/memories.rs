@@ -1,4 +1,4 @@
-//! Checks of memories shared by ports, and of the tables of these ports.
+//! Checks of the tables of ports that share a memory.
 
 use celltrain_core::network::NodeKind;
 
@@ -7,10 +7,9 @@ use crate::memories;
 use crate::scenario::{Buffer, Infinite, Shared};
 use crate::scope::Scope;
 
-/// Checks the memories. Also checks that a port has a shared buffer if and only if it belongs to a memory.
+/// Checks that a port has a shared buffer if and only if it belongs to a memory.
 pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
-    let ResolvedScenario { scenario, layout, channels, tables, .. } = resolved;
-    memories::resolve(scenario, layout, channels, tables, root);
+    let ResolvedScenario { layout, tables, .. } = resolved;
     for (port, link) in layout.graph.links.iter_enumerated() {
         let Some((name, table)) = tables.ports[port] else { continue };
         let mut of_all = root.at("port");

@@ -14,6 +14,7 @@ pub(crate) mod late;
 pub(crate) mod losses;
 pub(crate) mod marks;
 pub(crate) mod memories;
+pub(crate) mod overflow;
 pub(crate) mod packets;
 pub(crate) mod requests;
 pub(crate) mod stand;

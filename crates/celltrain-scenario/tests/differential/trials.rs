@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use super::bisect::first_difference;
 use super::compare::compare;
 use super::text::text;
-use super::{beginning, draw, late, losses, marks, memories, packets, requests, steps, watch};
+use super::{beginning, draw, late, losses, marks, memories, overflow, packets, requests, steps, watch};
 
 /// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
 pub(crate) struct Trial {
@@ -58,6 +58,8 @@ trials! {
     both_engines_agree_where_trains_run_in_step: 1/2, compare, draw::in_step;
     both_engines_agree_where_long_trains_meet_ports_that_depart_late: 1/1, compare, draw::crowded;
     both_engines_agree_where_trains_overlap_in_queues_of_their_own: 1/2, compare, draw::overlapping::trains;
+    both_engines_agree_where_small_buffers_overflow: 1/6, compare, draw::any_network, overflow::add;
+    both_engines_agree_where_trains_in_step_overflow_small_buffers: 1/6, compare, draw::in_step, overflow::add;
     both_engines_agree_where_many_vcs_cross_a_mesh: 1/2, compare, draw::meshes::meshes;
     both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers: 1/2, compare, draw::written_in_numbers;
     both_engines_agree_where_ports_share_memories: 1/3, compare, draw::any_network, memories::add;

@@ -137,8 +137,9 @@ pub(super) struct ReportedEvents {
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
     /// The frame of the cell that a memory has just refused, until the port's event for this cell.
     just_refused: Option<(VcIndex, FrameNumber)>,
-    /// Frames that a memory refused as a whole, by link.
-    refused_by_memories: BTreeSet<(LinkIndex, VcIndex, FrameNumber)>,
+    /// For each link and VC, whether a memory refused the frame that was refused last. With AAL5, the cells of the next
+    /// frame share its decision if its last cell is missing.
+    by_memory: BTreeMap<(LinkIndex, VcIndex), bool>,
     memory_of: BTreeMap<LinkIndex, MemoryIndex>,
     occupancies: TiVec<MemoryIndex, Occupancy>,
     /// Events that the fast engine also emits.
@@ -278,7 +279,7 @@ impl ReportedEvents {
             frames: BTreeMap::new(),
             at_memories: BTreeMap::new(),
             just_refused: None,
-            refused_by_memories: BTreeSet::new(),
+            by_memory: BTreeMap::new(),
             memory_of: network
                 .memories
                 .iter_enumerated()
@@ -389,9 +390,7 @@ impl ReportedEvents {
             FrameStep::Refused(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
-                if self.just_refused == Some((vc, frame)) {
-                    self.refused_by_memories.insert((judged.link, vc, frame));
-                }
+                self.by_memory.insert((judged.link, vc), self.just_refused == Some((vc, frame)));
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
@@ -431,8 +430,8 @@ impl ReportedEvents {
         }
     }
 
-    fn on_cell(&mut self, CellEvent { link, vc, frame, step, .. }: CellEvent) {
-        let by_memory = self.refused_by_memories.contains(&(link, vc, frame));
+    fn on_cell(&mut self, CellEvent { link, vc, step, .. }: CellEvent) {
+        let by_memory = self.by_memory.get(&(link, vc)) == Some(&true);
         let port = &mut self.ports[link];
         if matches!(step, CellStep::Admitted | CellStep::Lost(_)) {
             self.just_refused = None;

@@ -3,11 +3,11 @@
 
 use std::env;
 
-use celltrain_core::memory::slotted::game::two_port_ratio;
-use celltrain_core::memory::slotted::search::{Pattern, search};
 use celltrain_core::memory::{
     MemoryPolicyConfig, complete_sharing, dynamic_threshold, harmonic, longest_queue_drop, static_thresholds,
 };
+use competitive_ratios::game::two_port_ratio;
+use competitive_ratios::search::{Pattern, search};
 
 fn main() {
     let mut numbers = env::args().skip(1).map(|text| text.parse().expect("arguments are whole numbers"));

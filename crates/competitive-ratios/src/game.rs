@@ -9,7 +9,7 @@
 use typed_index_collections::TiVec;
 
 use super::{Ratio, SlottedMemory};
-use crate::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
+use celltrain_core::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
 
 /// Numbers of cells in the queues of two ports.
 pub type Queues = [u32; 2];
@@ -156,8 +156,8 @@ impl Game {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::longest_queue_drop::{self, Variant};
-    use crate::memory::{complete_sharing, static_thresholds};
+    use celltrain_core::memory::longest_queue_drop::{self, Variant};
+    use celltrain_core::memory::{complete_sharing, static_thresholds};
 
     /// Selects the queue that loses a cell if both queues have the same length.
     #[derive(Clone, Copy)]

@@ -11,8 +11,8 @@
 //! calculation, it is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
 
 use super::{Burst, Ratio, ratio};
-use crate::memory::MemoryPolicyConfig;
-use crate::rng::Stream;
+use celltrain_core::memory::MemoryPolicyConfig;
+use celltrain_core::rng::Stream;
 
 /// Number of cells that arrive in each slot for a port while it is saturated.
 const SATURATION: u32 = 2;

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use celltrain_core::memory::complete_sharing;
-//! use celltrain_core::memory::slotted::{Burst, optimum, sent};
+//! use competitive_ratios::{Burst, optimum, sent};
 //!
 //! // One port takes all places, and the other port's cell is refused.
 //! let bursts = [Burst { slot: 0, port: 0, cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }];
@@ -27,12 +27,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use celltrain_core::aal5::CellFormat;
+use celltrain_core::memory::{
+    MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View,
+};
+use celltrain_core::rng::Stream;
+use celltrain_core::units::{Clock, Time};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
-
-use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
-use crate::aal5::CellFormat;
-use crate::rng::Stream;
-use crate::units::{Clock, Time};
 
 /// Cells that arrive for one port, directly one after the other. An arrival sequence is a list of bursts, sorted by
 /// slot. Bursts of one slot arrive in list order.

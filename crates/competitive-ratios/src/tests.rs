@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::search::{Pattern, search};
 use super::*;
-use crate::memory::dynamic_threshold::{self, ArrivingCell};
-use crate::memory::longest_queue_drop::{self, Variant};
-use crate::memory::{complete_sharing, credence, harmonic};
+use celltrain_core::memory::dynamic_threshold::{self, ArrivingCell};
+use celltrain_core::memory::longest_queue_drop::{self, Variant};
+use celltrain_core::memory::{complete_sharing, credence, harmonic};
 
 /// Random bursts, in the order of their slots.
 fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Value = Vec<Burst>> {
