@@ -15,6 +15,7 @@ mod captured;
 pub mod clock;
 pub mod describe;
 pub mod events;
+pub mod expressions;
 pub mod hosting;
 mod limit;
 pub mod measure;
