@@ -10,6 +10,7 @@
 //! buffer cell by cell.
 
 pub mod answer;
+mod as_python;
 pub mod buffer;
 mod captured;
 pub mod clock;

@@ -11,7 +11,6 @@
 mod aggregates;
 mod open;
 mod path;
-mod quoting;
 mod similar;
 mod windows;
 
@@ -19,11 +18,11 @@ use celltrain_formula::{Step, parse_measure};
 use serde_json::Value;
 
 use crate::answer::Wanted;
+use crate::as_python::quoted;
 pub use open::NEEDED;
-use path::{Lack, Members};
 pub use path::named;
-use quoting::quoted;
-pub use windows::Windows;
+use path::{Lack, Members};
+pub use windows::{STEP, Windows};
 
 /// A measure as a user writes it.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::path::{follow, named, several};
-use super::quoting::quoted;
+use crate::as_python::quoted;
 use crate::vetting::grouped;
 
 /// Statistics of requests, and the number of requests that each needs.

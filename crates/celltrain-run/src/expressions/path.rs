@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::aggregates;
-use super::quoting::{number_in, quoted};
 use super::similar::nearest;
+use crate::as_python::{number_in, quoted};
 use crate::vetting::grouped;
 
 /// Largest number of names among which a similar one is searched. A mesh has thousands of connections.

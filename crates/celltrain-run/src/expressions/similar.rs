@@ -76,7 +76,12 @@ impl Index {
 
     /// Returns the longest common block: its start in `other`, its start in this name, and its length. Of several, it is
     /// the first in `other`, and then in this name.
-    fn longest(&self, other: &[char], (from, to): (usize, usize), (own_from, own_to): (usize, usize)) -> (usize, usize, usize) {
+    fn longest(
+        &self,
+        other: &[char],
+        (from, to): (usize, usize),
+        (own_from, own_to): (usize, usize),
+    ) -> (usize, usize, usize) {
         let (mut start, mut own_start, mut length) = (from, own_from, 0);
         // Length of the block that ends at the previous character of `other`, by the place in this name.
         let mut ending: HashMap<usize, usize> = HashMap::new();
@@ -97,7 +102,10 @@ impl Index {
         while start > from && own_start > own_from && other[start - 1] == self.name[own_start - 1] {
             (start, own_start, length) = (start - 1, own_start - 1, length + 1);
         }
-        while start + length < to && own_start + length < own_to && other[start + length] == self.name[own_start + length] {
+        while start + length < to
+            && own_start + length < own_to
+            && other[start + length] == self.name[own_start + length]
+        {
             length += 1;
         }
         (start, own_start, length)

@@ -46,8 +46,7 @@ struct Case(String, Option<String>, String, Value, Option<String>, Option<String
 #[test]
 fn values_notes_and_messages_equal_those_of_the_evaluator_in_python() {
     let Pinned { answers, series, cases } = serde_json::from_str(PINNED).expect("the file is valid");
-    let series: BTreeMap<String, Recorded> =
-        series.into_iter().map(|(name, trace)| (name, trace.recorded())).collect();
+    let series: BTreeMap<String, Recorded> = series.into_iter().map(|(name, trace)| (name, trace.recorded())).collect();
     assert!(cases.len() > 1000);
     for Case(answer, trace, text, value, kind, message) in cases {
         let windows = trace.map(|name| Windows::of(&series[&name]).expect("the trace has windows"));
