@@ -1,4 +1,4 @@
-//! Runs of cases as rows of numbers. Rows are handed over in blocks while further runs are under way.
+//! Runs of cases as rows of numbers. Python receives blocks of rows while other runs continue.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{arrays, interpreter, policy};
 
-/// Time after which finished runs are handed over, and their largest number.
+/// Time after which a block is delivered, and its largest number of runs.
 const WAIT: Duration = Duration::from_millis(50);
 const MOST: usize = 1024;
 
@@ -29,7 +29,7 @@ type Recording = (Vec<String>, String, Option<Vec<String>>);
 /// Runs cases, and calls `take` with blocks of finished runs, in any order.
 ///
 /// Each run is the index of its case, its seed, and the index of its measures. If the call is cancelled, finished runs
-/// are handed over before the exception is raised.
+/// are delivered before the exception is raised.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None))]
@@ -81,13 +81,13 @@ pub(crate) fn run_cases(
         interpreter::attach(|py| {
             let checked = cancel::check(py, cancel);
             if checked.is_err() || block.is_due() {
-                block.hand_over(py, &take)?;
+                block.deliver(py, &take)?;
             }
             checked
         })
     };
     cancel::noted(py, || runner::rows(&handles, &measures, (&runs, threads), how, on))?;
-    block.hand_over(py, &take)
+    block.deliver(py, &take)
 }
 
 /// Finished runs that Python has not received yet.
@@ -128,7 +128,7 @@ impl Block {
         }
     }
 
-    /// Returns whether the block should be handed over now.
+    /// Returns whether the block should be delivered now.
     fn is_due(&self) -> bool {
         self.runs.len() >= MOST || self.since.elapsed() >= WAIT
     }
@@ -166,8 +166,8 @@ impl Block {
         self.values.resize(self.runs.len() * self.width, f64::NAN);
     }
 
-    /// Passes the finished runs to `take`. They count as handed over even if it raises an exception.
-    fn hand_over(&mut self, py: Python<'_>, take: &Py<PyAny>) -> PyResult<()> {
+    /// Passes the finished runs to `take`. They count as delivered even if it raises an exception.
+    fn deliver(&mut self, py: Python<'_>, take: &Py<PyAny>) -> PyResult<()> {
         let block = std::mem::replace(self, Self::new(self.width, self.is_recorded));
         if block.runs.is_empty() {
             return Ok(());

@@ -298,7 +298,7 @@ class Coordinator:
             with self._lock:
                 received = [record for record in self._runs.values() if record is not None]
                 repeats = list(self._repeats)
-            self._store.write(received, repeats)
+            self._store.add(received, repeats)
             with self._lock:
                 for record in received:
                     del self._runs[record.run_key]

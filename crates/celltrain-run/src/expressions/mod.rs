@@ -57,16 +57,16 @@ impl Missing {
 pub struct Figure {
     /// The value; `None` if this run has none.
     pub value: Option<f64>,
-    /// What a reader of the value has to know.
+    /// Explanation of a missing value, or a note about the value.
     pub note: Option<Note>,
 }
 
 /// A note about a measure of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What the note says.
+    /// Its kind.
     pub kind: NoteKind,
-    /// The note in words.
+    /// Its text.
     pub text: String,
 }
 
@@ -92,7 +92,7 @@ impl NoteKind {
     }
 }
 
-/// What measures read.
+/// The data of a run that measures read.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The answer of a run, or its outline; the scenario is under `scenario`.

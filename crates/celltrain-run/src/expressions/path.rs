@@ -248,7 +248,7 @@ fn range(text: &str) -> Option<(&str, u64, u64)> {
 fn fits(name: &str, pattern: &[char]) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut in_pattern) = (0, 0);
-    // Where to go on if what follows the last asterisk does not fit: it takes one more character.
+    // If the rest of the pattern does not fit, the last asterisk takes one more character, and matching continues here.
     let mut retry: Option<(usize, usize)> = None;
     while at < name.len() {
         if in_pattern < pattern.len() && pattern[in_pattern] == '*' {

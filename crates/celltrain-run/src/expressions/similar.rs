@@ -98,7 +98,7 @@ impl Index {
             }
             ending = next;
         }
-        // Frequent characters beside the block belong to it.
+        // Frequent characters next to the block extend it.
         while start > from && own_start > own_from && other[start - 1] == self.name[own_start - 1] {
             (start, own_start, length) = (start - 1, own_start - 1, length + 1);
         }

@@ -376,6 +376,10 @@ class Store(CardMixin, Answer):
     @checked(StoreError)
     def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
+        self.add(rows, repeats)
+
+    def add(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat]) -> None:
+        """Adds runs of a worker, without checking their types."""
         if rows or repeats:
             with uninterrupted():
                 self.database.add(rows, repeats, self.plan.measures, self._settings)

@@ -175,7 +175,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
             return np.array([value for (value,) in query(f"SELECT {expression} FROM runs ORDER BY run")], kind)
 
         measures = [column(f"m{place + 1}", np.float64) for place in range(len(manifest["measures"]))]
-        keys = b"".join(key for (key,) in query("SELECT run_key FROM runs ORDER BY run"))
+        keys = b"".join([key for (key,) in query("SELECT run_key FROM runs ORDER BY run")])
         run, point, checked = (column(name, np.int64) for name in ("run", "point", "checked"))
         seconds, key = column("seconds", np.float64), np.frombuffer(keys, np.uint32).reshape(count, 3)
         cases = query(f"SELECT point, configuration, checked{axes} FROM cases ORDER BY point").fetchall()
