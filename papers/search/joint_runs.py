@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.model.expressions import measure, wanted
+from celltrain.model.expressions import measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
 from celltrain.papers.paper import Number, Paper, load, matches
@@ -260,10 +260,6 @@ class Runs:
                 late = after(answer, series, begin)
                 found[runs[index]] = {name: late[name] for name in rows[row]}
 
-        texts = {result for results in rows.values() for result in results.values()}
-        columns = wanted(sorted(texts))
-        if begin is not None:
-            columns = {**columns, "flows": ["name", "delivered_bytes"]}
         _core.run_many(
             [handles[row] for row in place],
             [(place[row], seed) for row, seed in runs],
@@ -272,7 +268,6 @@ class Runs:
             on_error=lambda index, _: found.__setitem__(runs[index], None),
             trace=("delivered",) if begin is not None else (),
             step=f"{round(begin * 1000)}ms" if begin is not None else None,
-            wanted=columns,
         )
         return found
 

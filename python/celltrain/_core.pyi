@@ -3,9 +3,14 @@
 docs/design/bridge.md describes every call.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
+import numpy as np
+from numpy.typing import NDArray
+
+#: Statistics of requests, and the number of requests that each needs.
+REQUESTS_NEEDED: list[tuple[str, int]]
 #: Version without the commit. Stores and the keys of runs use it, so that a commit does not invalidate them.
 __version__: str
 
@@ -37,7 +42,8 @@ class Scenario:
     def __init__(self, json: str) -> None: ...
     @property
     def json(self) -> str: ...
-    def outline(self, cancel: Cancel | None = None) -> str: ...
+    def canonical(self, cancel: Cancel | None = None) -> str: ...
+    def problems(self, measures: Sequence[str], cancel: Cancel | None = None) -> list[str | None]: ...
     def network(self, cancel: Cancel | None = None) -> str: ...
     def explain_plan(self, cancel: Cancel | None = None) -> str: ...
     def empty_series(
@@ -138,13 +144,44 @@ def run_many(
     trace: Sequence[str] = (),
     step: str | None = None,
     links: Sequence[str] | None = None,
-    wanted: Mapping[str, Sequence[str]] | None = None,
     cancel: Cancel | None = None,
-    on_unmet: Callable[[int, list[tuple[int, str]]], object] | None = None,
+) -> None: ...
+
+class Block(TypedDict):
+    """Runs that have ended, in any order."""
+
+    #: Indices of the runs.
+    runs: list[int]
+    #: A row for each run, with its measures; not a number if a measure has no value.
+    values: NDArray[np.float64]
+    #: Row, measure, kind (`gap`, `open` or `bound`) and text.
+    notes: list[tuple[int, int, str, str]]
+    #: None for runs that failed.
+    fingerprints: list[str | None]
+    seconds: list[float]
+    cell_hops: list[int]
+    #: Row and error of runs that failed.
+    errors: list[tuple[int, str]]
+    #: Rules of links that had no effect, by row: number and warning.
+    unmet: list[tuple[int, list[tuple[int, str]]]]
+    #: Recorded series by row.
+    series: list[tuple[int, dict[str, Any]]]
+
+def run_cases(
+    cases: Sequence[Scenario],
+    runs: Sequence[tuple[int, int, int]],
+    measures: Sequence[Sequence[str]],
+    threads: int,
+    take: Callable[[Block], object],
+    limit_s: float | None = None,
+    recording: tuple[Sequence[str], str, Sequence[str] | None] | None = None,
+    cancel: Cancel | None = None,
 ) -> None: ...
 def toml(text: str, source: str) -> str: ...
 def threshold(json: str) -> str | None: ...
-def parse_expression(text: str) -> list[float | list[str] | str]: ...
+def parse_measure(text: str) -> tuple[bool, bool, bool]: ...
+def evaluate(text: str, answer: str) -> tuple[float | None, str, str]: ...
+def named(text: str, known: Sequence[str]) -> list[str]: ...
 def data(path: str) -> str | None: ...
 def data_names(prefix: str) -> list[str]: ...
 def memory_limit() -> int | None: ...

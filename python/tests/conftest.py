@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from failed_runs import failed_block
 
 if TYPE_CHECKING:
     from celltrain.ensemble.tuning import Tuned
@@ -179,23 +180,21 @@ def fail_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes the runs of some seeds fail. Returns these seeds."""
     from celltrain import _core
 
-    seeds, before = [4], _core.run_many
+    seeds, before = [4], _core.run_cases
 
-    def run_many(
-        scenarios: Any, runs: Any, threads: int, on_result: Any, *, on_error: Any = None, **options: Any
-    ) -> None:
-        places = [place for place, (_, seed) in enumerate(runs) if seed not in seeds]
-        for place, (_, seed) in enumerate(runs):
-            if seed in seeds:
-                on_error(place, "panicked: made for a test")
-        before(
-            *(scenarios, [runs[place] for place in places], threads),
-            lambda index, *answer: on_result(places[index], *answer),
-            on_error=on_error and (lambda index, text: on_error(places[index], text)),
-            **options,
-        )
+    def run_cases(cases: Any, runs: Any, measures: Any, threads: int, take: Any, **options: Any) -> None:
+        failed = [place for place, (_, seed, _) in enumerate(runs) if seed in seeds]
+        others = [place for place, (_, seed, _) in enumerate(runs) if seed not in seeds]
+        if failed:
+            take(failed_block(failed, max(map(len, measures)), "panicked: made for a test"))
+        kept = [runs[place] for place in others]
 
-    monkeypatch.setattr(_core, "run_many", run_many)
+        def take_others(block: Any) -> None:
+            take({**block, "runs": [others[run] for run in block["runs"]]})
+
+        before(cases, kept, measures, threads, take_others, **options)
+
+    monkeypatch.setattr(_core, "run_cases", run_cases)
     return seeds
 
 

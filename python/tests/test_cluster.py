@@ -39,25 +39,27 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reas
 # A worker chosen to die does so in the middle of its work, and again after its nanny has restarted it. A run chosen to
 # panic ends like a real panic.
 PRELOAD = """
-import os, pathlib, signal
+import os, pathlib, signal, sys
+sys.path.insert(0, {tests!r})
 from celltrain import _core
+from failed_runs import failed_block
 
 order = pathlib.Path({order!r})
 panics = order.with_name("panics")
 
-def deadly(scenarios, runs, *arguments, **options):
-    if order.exists() and any(seed == int(order.read_text()) for _, seed in runs):
+def deadly(cases, runs, measures, threads, take, **options):
+    if order.exists() and any(seed == int(order.read_text()) for _, seed, _ in runs):
         os.kill(os.getpid(), signal.SIGKILL)
     if panics.exists():
-        [(_, seed)], [_, on_result], on_error = runs, arguments, options["on_error"]
+        [(_, seed, _)] = runs
         if seed == int(panics.read_text()):
-            on_error(0, "panicked: made for a test")
+            take(failed_block([0], len(measures[0]), "panicked: made for a test"))
             return
-    _core.harmless(scenarios, runs, *arguments, **options)
+    _core.harmless(cases, runs, measures, threads, take, **options)
 
 # It is loaded more than once.
 if not hasattr(_core, "harmless"):
-    _core.harmless, _core.run_many = _core.run_many, deadly
+    _core.harmless, _core.run_cases = _core.run_cases, deadly
 """
 
 # Runs a chunk in a new process, where all threads belong to the chunk, and none to Dask or other tests.
@@ -94,7 +96,7 @@ class Machines:
     def __init__(self, folder, workers=2):
         self.folder, self.file = folder, folder / "scheduler.json"
         self.order = folder / "deadly"
-        (folder / "preload.py").write_text(PRELOAD.format(order=str(self.order)))
+        (folder / "preload.py").write_text(PRELOAD.format(order=str(self.order), tests=str(Path(__file__).parent)))
         also = ("--preload", folder / "preload.py", "--local-directory", folder)
         self.scheduler = self._start("scheduler", "--port", 0)
         self.nanny = self._start("worker", "--nworkers", workers, "--nthreads", 1, *also)

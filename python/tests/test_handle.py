@@ -59,7 +59,7 @@ def test_a_scenario_handle_can_be_run_again_with_the_same_and_other_seeds(handle
 def test_inspecting_the_network_does_not_change_the_run(handle):
     before = pickle.loads(pickle.dumps(handle))
     assert [flow["name"] for flow in json.loads(handle.network())["flows"]] == ["tcp1", "tcp2"]
-    assert json.loads(handle.outline())["efficiency"] == 1
+    assert handle.problems(["efficiency"]) == [None]
     assert fingerprint(handle, 5) == fingerprint(before, 5)
 
 
@@ -74,7 +74,7 @@ def test_errors_of_an_unpickled_scenario_handle_appear_at_its_first_use(handle):
     wrong = handle.json.replace('"sources":2', '"sources":0')
     assert wrong != handle.json
     refused = pickle.loads(pickle.dumps(_core.Scenario(wrong)))
-    for ask in (refused.outline, refused.network, lambda: refused.run(1)):
+    for ask in (refused.canonical, refused.network, lambda: refused.run(1)):
         with pytest.raises(ValueError, match=r"topology\.n_source\.sources"):
             ask()
     assert refused.json == wrong

@@ -56,7 +56,7 @@ def test_the_measures_that_a_plan_names_are_checked_before_any_run(tmp_path, mon
     def ran(*_arguments):
         raise AssertionError("a plan is read without running anything")
 
-    monkeypatch.setattr(_core, "run_many", ran)
+    monkeypatch.setattr(_core, "run_cases", ran)
     # If the test started a run by mistake, the run would take days.
     long = (ROOT / "scenarios" / "lan-epd.toml").read_text().replace('duration = "10s"', 'duration = "1000000s"')
     assert "1000000s" in long

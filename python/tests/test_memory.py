@@ -15,7 +15,6 @@ from conftest import ROOT, Command
 import celltrain as ct
 from celltrain.ensemble.plan import no_measures
 from celltrain.ensemble.store import Store
-from celltrain.model.expressions import outlined
 from celltrain.model.network import Network
 from celltrain.model.scenario import Reading
 
@@ -123,17 +122,18 @@ class NoLonger:
 
     json = "{}"
 
-    def outline(self, _: object) -> str:
+    def problems(self, *_: object) -> str:
         # Regression: the check uses memory, so less was free for the second layout, and the sweep ended with code 3.
         raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
 
-    network = outline
+    network = problems
     fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
 
 
 def test_a_scenario_that_no_longer_fits_into_memory_after_its_check_is_refused() -> None:
     gone: Any = NoLonger()
-    for ask in (lambda: outlined(gone, {}), lambda: Network.of_core(gone)):
+    reading = Reading(handle=gone, faults=[])
+    for ask in (lambda: reading.problems([]), lambda: Network.of_core(gone)):
         with pytest.raises(ct.ScenarioError, match="is too large"):
             ask()
 

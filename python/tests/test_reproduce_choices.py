@@ -78,24 +78,20 @@ def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_p
     whole = celltrain(*words, "6").out
     (tmp_path / "runs.json").unlink()
     assert celltrain(*words, "6", "--resume").code == 2
-    before, ran = _core.run_many, []
+    before, ran = _core.run_cases, []
 
-    def run_many(scenarios, runs, threads, on_result, **options):
-        def interrupted(index, *answer):
-            on_result(index, *answer)
-            ran.append(runs[index][1])
-            if len(ran) == 2:
-                signal.raise_signal(signal.SIGINT)
+    def run_cases(cases, runs, *arguments, **options):
+        some = runs if ran else runs[:2]
+        before(cases, some, *arguments, **options)
+        ran.extend(seed for _, seed, _ in some)
+        if len(some) < len(runs):
+            signal.raise_signal(signal.SIGINT)
 
-        before(scenarios, runs, threads, interrupted, **options)
-
-    monkeypatch.setattr(_core, "run_many", run_many)
+    monkeypatch.setattr(_core, "run_cases", run_cases)
     stopped = celltrain(*words, "6")
     assert stopped.code == 130
     assert f"interrupted: finished runs are kept in {tmp_path}; continue with --resume" in stopped.err
-    done, ran[:] = set(ran), []
-    ran.append(0)
-    ran.append(0)
+    done, ran[:] = set(ran), [0]
     again = celltrain(*words, "6", "--resume")
     assert again.code == 0
     assert done.isdisjoint(ran)
@@ -124,7 +120,7 @@ def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
 
 
 def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(celltrain, monkeypatch):
-    monkeypatch.setattr(_core, "run_many", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(_core, "run_cases", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     told = celltrain("compare", "lan-epd", "lan-tail-drop", "--seeds", "2")
     assert told.code == 130
     assert told.err.splitlines() == [

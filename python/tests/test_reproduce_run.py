@@ -17,10 +17,10 @@ from rich.console import Console
 
 import celltrain
 from celltrain import _core
-from celltrain.model.expressions import follow
+from celltrain.model.expressions import measure
 from celltrain.papers import Progress, Reproduction, figures, load, planned, report, reproduce, run
 from celltrain.papers.paper import Number, PaperError
-from celltrain.running import Chunk, RunRecord, local
+from celltrain.running import Chunk, Rows, local
 
 AF_96_1269 = "af-96-1269"
 
@@ -283,20 +283,20 @@ def test_values_in_the_result_of_a_reproduction_can_be_looked_up_by_name() -> No
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
     }
-    assert follow(answer, ["efficiency"]) == 1.0
-    assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0
+    assert measure("efficiency", answer) == 1.0
+    assert measure("ports.sw1->sw2.max_queue_cells", answer) == 2.0
 
 
 def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
-    run_records = local.run_records
+    run_rows = local.run_rows
 
-    def noted(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
+    def noted(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None:
         handed.append((len(chunk.tasks), threads))
-        run_records(chunk, threads, take)
+        run_rows(chunk, threads, take)
 
-    monkeypatch.setattr(local, "run_records", noted)
+    monkeypatch.setattr(local, "run_rows", noted)
     again = reproduce("af-97-0831", tables=["windows"], seeds=2, jobs=2, overrides={"duration": "100ms"})
     assert any("series." in scored.number.result for scored in again.scored)
     assert sum(runs for runs, _ in handed) == len(again.fingerprints)
@@ -331,7 +331,7 @@ def test_wrong_names_in_the_description_of_a_paper_are_refused_before_anything_r
     def ran(*arguments: object, **options: object) -> None:
         raise AssertionError("nothing runs")
 
-    monkeypatch.setattr(_core, "run_many", ran)
+    monkeypatch.setattr(_core, "run_cases", ran)
     paper = load(AF_96_1269, read=read)
     with pytest.raises(PaperError) as refused:
         run(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)

@@ -14,7 +14,6 @@ from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.sweeps import run_plan
 from celltrain.ensemble.tuning import TunePlan, run_tune
-from celltrain.model.expressions import note_on_open
 from celltrain.running import Local
 
 SCENARIO = """
@@ -251,7 +250,6 @@ def test_comparisons_warn_of_means_that_leave_out_open_requests_but_do_not_mark_
     [warning] = [one for one in compared.warnings if "leaves out" in one]
     of = f"{still_open:,} of {opened:,} requests were open at the end"
     assert warning.startswith(f"'{mean}' leaves out open requests: {of}; run longer")
-    assert note_on_open(mean, {"requests": [{"name": "web", "all": {"open": 1, "opened": 100}}]}) is None
 
 
 @pytest.mark.slow

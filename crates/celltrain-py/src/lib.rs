@@ -4,9 +4,11 @@
 
 mod cancel;
 mod captures;
+mod cases;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod events;
+mod expressions;
 mod interpreter;
 mod many;
 mod memory;
@@ -20,7 +22,6 @@ use celltrain_bench::allocator::BySize;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
-use celltrain_formula::{Step as MeasureStep, parse_measure};
 use celltrain_run::answer::Build;
 use celltrain_run::hosting::VERSIONS;
 use celltrain_run::memory::machine;
@@ -53,11 +54,17 @@ mod module {
     #[pymodule_export]
     use super::{
         bench_cases, build, conformance, data, data_names, measure, measures, memory_conformance, memory_limit, parse,
-        parse_expression, parse_json, schema, stacks, threshold, toml,
+        parse_json, schema, stacks, threshold, toml,
     };
     #[pymodule_export]
     use crate::{
-        cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, memory::MemoryView, policy::View,
+        cancel::Cancel,
+        cases::run_cases,
+        expressions::{evaluate, named, parse_measure},
+        interpreter::AwaitedAtExit,
+        many::run_many,
+        memory::MemoryView,
+        policy::View,
         scenario::Scenario,
     };
 
@@ -80,6 +87,7 @@ mod module {
         if let Some(commit) = option_env!("CELLTRAIN_COMMIT") {
             celltrain_run::answer::Build::identify(commit);
         }
+        module.add("REQUESTS_NEEDED", celltrain_run::expressions::NEEDED.to_vec())?;
         module.add("__version__", celltrain_run::answer::Build::release())
     }
 }
@@ -170,30 +178,6 @@ fn threshold(json: &str) -> Option<String> {
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-/// An operand or operator of a parsed measure: a number, a path, or an operator.
-#[derive(IntoPyObject)]
-enum Step {
-    Number(f64),
-    Path(Vec<String>),
-    Operator(&'static str),
-}
-
-/// Parses a measure. Returns its steps in postfix order; unary minus is `negative`.
-///
-/// # Errors
-/// Returns the problem, followed by the line of the text with carets under the position.
-#[pyfunction]
-fn parse_expression(text: &str) -> PyResult<Vec<Step>> {
-    let steps = parse_measure(text).map_err(|fault| PyValueError::new_err(fault.shown(text)))?;
-    let step = |step| match step {
-        MeasureStep::Number(value) => Step::Number(value),
-        MeasureStep::Path(steps) => Step::Path(steps),
-        MeasureStep::Operator(sign) => Step::Operator(sign),
-        MeasureStep::Negative => Step::Operator("negative"),
-    };
-    Ok(steps.into_iter().map(step).collect())
 }
 
 /// Returns the text of a file shipped with the package.

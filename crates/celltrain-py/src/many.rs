@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_run::Unfinished;
-use celltrain_run::answer::Wanted;
 use celltrain_run::runner::{self, Finished, How};
 use celltrain_run::scenario::Handle;
 use celltrain_run::series::Trace;
@@ -16,13 +15,12 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter, policy};
 
-/// Runs many scenarios on several threads, and delivers each result when its run ends. First calls `on_unmet` with the
-/// link rules that lost or delayed less than they should, if any.
+/// Runs many scenarios on several threads, and delivers each result when its run ends.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (
     scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
-    wanted=None, cancel=None, on_unmet=None
+    cancel=None
 ))]
 pub(crate) fn run_many(
     py: Python<'_>,
@@ -36,9 +34,7 @@ pub(crate) fn run_many(
     trace: Vec<String>,
     step: Option<&str>,
     links: Option<Vec<String>>,
-    wanted: Option<Wanted>,
     cancel: Option<Py<Cancel>>,
-    on_unmet: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
     let handles: Vec<&Handle> = scenarios.iter().map(|scenario| &scenario.get().handle).collect();
@@ -66,21 +62,13 @@ pub(crate) fn run_many(
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
         trace.map_err(PyValueError::new_err)?
     };
-    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), ..How::default() };
+    let how = How { trace: trace.as_ref(), engine, limit, ..How::default() };
     let on = |event| {
         interpreter::attach(|py| {
             cancel::check(py, cancel)?;
             match event {
                 Event::Look => Ok(()),
-                Event::Done(index, done) => {
-                    if let (Some(call), Ok(Finished { unmet, .. })) = (&on_unmet, &done)
-                        && !unmet.is_empty()
-                    {
-                        let rules: Vec<_> = unmet.iter().map(|rule| (rule.number, rule.text.as_str())).collect();
-                        call.call1(py, (index, rules))?;
-                    }
-                    hand_over(py, index, done, &on_result, on_error.as_ref())
-                }
+                Event::Done(index, done) => hand_over(py, index, done, &on_result, on_error.as_ref()),
             }
         })
     };

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use celltrain_capture::CaptureChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, ParallelOptions};
-use celltrain_run::answer::outlined;
 use celltrain_run::events::Choice;
 use celltrain_run::reading::Estimated;
 use celltrain_run::runner::{self, Captured, EventOutput, Finished, How, Progress, Watched};
@@ -35,22 +34,35 @@ impl Scenario {
         Self { handle: Handle::of_text(json) }
     }
 
-    /// Returns the outline of a run's answer, in which every number is 1.
+    /// Returns the scenario's text.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
         interpreter::detach(py, || self.handle.json())
+    }
+
+    /// Returns the canonical text of the case, without name and seed. The network built by the checks is dropped, because
+    /// many cases may wait for their runs.
+    #[pyo3(signature = (cancel=None))]
+    fn canonical(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+        self.with_checked(py, cancel.as_ref(), |checked, _| {
+            checked.forget_network();
+            Ok(checked.canonical())
+        })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
         (py.get_type::<Self>(), (self.json(py),))
     }
 
-    /// Returns the outline of a run's answer, in which every number is 1.
-    #[pyo3(signature = (cancel=None))]
-    fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.with_checked(py, cancel.as_ref(), |checked, token| {
-            checked.with_network(token, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
-        })
+    /// Returns for each measure why runs of this scenario do not have it; None for a measure that they have.
+    #[pyo3(signature = (measures, cancel=None))]
+    fn problems(
+        &self,
+        py: Python<'_>,
+        measures: Vec<String>,
+        cancel: Option<Py<Cancel>>,
+    ) -> PyResult<Vec<Option<String>>> {
+        self.with_checked(py, cancel.as_ref(), |checked, token| Ok(checked.problems(&measures, token)?))
     }
 
     /// Returns the nodes, links and flows of the network.
@@ -148,7 +160,7 @@ impl Scenario {
         if let Some(error) = sinks.into_iter().find_map(Sink::raised) {
             return Err(error);
         }
-        let Finished { answer, series, records, captured, unmet } = finished?;
+        let Finished { answer, series, records, captured, unmet, .. } = finished?;
         if let Some(call) = on_warnings {
             let warnings: Vec<String> = unmet.into_iter().map(|rule| rule.text).collect();
             call.call1(py, (warnings,))?;

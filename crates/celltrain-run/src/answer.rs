@@ -88,6 +88,15 @@ impl Answer<'_> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
 
+    /// Returns the answer as a tree.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error only if interrupted.
+    pub fn value(&self) -> Result<Value, Interrupted> {
+        serde_json::to_value(self).map_err(|_| Interrupted)
+    }
+
     fn rows<'b, T>(
         &'b self,
         list: &str,

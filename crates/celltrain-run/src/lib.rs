@@ -10,11 +10,13 @@
 //! buffer cell by cell.
 
 pub mod answer;
+mod as_python;
 pub mod buffer;
 mod captured;
 pub mod clock;
 pub mod describe;
 pub mod events;
+pub mod expressions;
 pub mod hosting;
 mod limit;
 pub mod measure;

@@ -21,6 +21,7 @@ use crate::buffer::Buffer;
 pub use crate::captured::{Captured, Capturing};
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
+use crate::expressions::{Figure, Measures, Source, Windows};
 use crate::hosting;
 use crate::limit::Limit;
 use crate::memory;
@@ -36,6 +37,7 @@ use celltrain_capture::About;
 use celltrain_capture::watch::{Destination, Ended};
 use celltrain_hosts::Seen;
 use celltrain_scenario::Scenario;
+use serde_json::Value;
 
 /// Options for runs.
 #[derive(Clone, Copy, Default)]
@@ -46,17 +48,22 @@ pub struct How<'a> {
     pub engine: Engine,
     /// Limit on a run's real time, including reading its scenario.
     pub limit: Option<Duration>,
-    /// Requested parts of the answers; `None` for all.
-    pub wanted: Option<&'a Wanted>,
+    /// Measures of a row, in place of an answer.
+    pub measures: Option<&'a Measures>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
     /// Largest expected number of requests for which records are returned; 0 to return none.
     pub most_records: u64,
-    /// True to measure the delays of packets even if `wanted` does not name them.
+    /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
 }
 
-impl How<'_> {
+impl<'a> How<'a> {
+    /// Returns the requested parts of the answer; `None` for all.
+    fn wanted(&self) -> Option<&'a Wanted> {
+        self.measures.map(Measures::wanted)
+    }
+
     fn most_threads(&self) -> usize {
         self.threads.map_or(1, NonZeroUsize::get)
     }
@@ -104,8 +111,10 @@ pub struct EventOutput<'a> {
 /// Result of a run.
 #[derive(Debug, PartialEq)]
 pub struct Finished {
-    /// The answer's JSON.
+    /// The answer's JSON; empty if a row was requested.
     pub answer: String,
+    /// The row, if measures were requested.
+    pub row: Option<Row>,
     /// The series, if any were requested.
     pub series: Option<Recorded>,
     /// The records of all requests, if they were requested and are not too many.
@@ -114,6 +123,19 @@ pub struct Finished {
     pub captured: Vec<u64>,
     /// Rules of links that never met the packets or cells that they select.
     pub unmet: Vec<UnmetRule>,
+}
+
+/// A run as a row of a table.
+#[derive(Debug, PartialEq)]
+pub struct Row {
+    /// Its measures, in their order.
+    pub figures: Vec<Figure>,
+    /// Fingerprint of the result as 16 hex digits.
+    pub fingerprint: String,
+    /// Real time in seconds that the engine took.
+    pub engine_seconds: f64,
+    /// Number of cell transmissions over links.
+    pub cell_hops: u64,
 }
 
 /// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
@@ -199,9 +221,49 @@ pub fn many<E: From<io::Error>>(
     on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
 ) -> Result<(), E> {
     let work = |index: usize, stopped: &AtomicBool| {
-        let (scenario, seed) = runs[index];
-        let done = caught(|| one(scenarios[scenario], Some(seed), how, stopped, &Progress::default()));
-        done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
+        let run = || (scenarios[runs[index].0], runs[index].1, how);
+        one_of_many(run, stopped)
+    };
+    threads::over((runs.len(), threads), work, on)
+}
+
+/// Does a run of a batch. A panic is its error, even if its scenario does not exist.
+fn one_of_many<'a>(
+    run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
+    stopped: &AtomicBool,
+) -> Result<Finished, Unfinished> {
+    let done = caught(|| {
+        let (scenario, seed, how) = run();
+        one(scenario, Some(seed), how, stopped, &Progress::default())
+    });
+    done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
+}
+
+/// One run of a case.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseRun {
+    /// Index of the case.
+    pub case: usize,
+    /// The run's seed.
+    pub seed: u64,
+    /// Index of its measures.
+    pub measures: usize,
+}
+
+/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer.
+///
+/// # Errors
+/// Returns the first error of `on`.
+pub fn rows<E: From<io::Error>>(
+    cases: &[&Handle],
+    measures: &[Measures],
+    (runs, threads): (&[CaseRun], usize),
+    how: How<'_>,
+    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+) -> Result<(), E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let CaseRun { case, seed, measures: set } = runs[index];
+        one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), stopped)
     };
     threads::over((runs.len(), threads), work, on)
 }
@@ -269,7 +331,7 @@ impl Run<'_> {
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
         let mut network = checked.network(seed, token)?;
-        network.delays = match how.wanted {
+        network.delays = match how.wanted() {
             _ if how.delays => DelayChoice::All,
             wanted => wanted.map_or(DelayChoice::None, answer::delays),
         };
@@ -299,7 +361,7 @@ impl Run<'_> {
         let has_requests = !network.requests.groups.is_empty();
         let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
-        let with_slowdowns = how.wanted.is_none_or(of_requests);
+        let with_slowdowns = how.wanted().is_none_or(of_requests);
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let mut captured = Vec::new();
         let mut result = if watched.has_any() && until.is_none() {
@@ -349,11 +411,29 @@ impl Run<'_> {
             result,
         );
         run.requests = requests;
-        let answer = Answer { run: &run, wanted: how.wanted, token }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
+        let answer = Answer { run: &run, wanted: how.wanted(), token };
+        let (answer, row) = match how.measures {
+            None => (answer.text()?, None),
+            Some(measures) => (String::new(), Some(self.row(measures, &answer, series.as_ref())?)),
+        };
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        Ok(Finished { answer, series, records, captured, unmet })
+        Ok(Finished { answer, row, series, records, captured, unmet })
+    }
+
+    /// Evaluates measures of a run.
+    fn row(&self, measures: &Measures, answer: &Answer<'_>, series: Option<&Recorded>) -> Result<Row, Interrupted> {
+        let mut value = answer.value()?;
+        value["scenario"] = if measures.need_scenario() { self.scenario.given() } else { Value::Null };
+        let source = Source { answer: &value, windows: series.and_then(Windows::of) };
+        let EndedRun { engine_seconds, result, .. } = answer.run;
+        Ok(Row {
+            figures: measures.figures(source),
+            fingerprint: result.fingerprint.to_string(),
+            engine_seconds: *engine_seconds,
+            cell_hops: result.cell_hops,
+        })
     }
 
     /// Writes the events that `event_engine` reports in a run of this network up to `until`. Returns the number of packets or

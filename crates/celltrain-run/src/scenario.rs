@@ -7,6 +7,9 @@ use celltrain_core::network::Network;
 use celltrain_scenario::{Scenario, build};
 use serde_json::Value;
 
+use crate::answer::outlined;
+use crate::as_python;
+use crate::expressions::Expression;
 use crate::memory::{MemoryEstimate, machine};
 use crate::reading::{Estimated, read};
 use crate::{Unfinished, describe};
@@ -72,6 +75,21 @@ impl Handle {
             _ => unreachable!("a scenario without text has been accepted before"),
         }
     }
+
+    /// Returns the scenario as its runs' measures read it: as given in a text, or the canonical form without `name` and
+    /// `seed`.
+    pub fn given(&self) -> Value {
+        let scenario = serde_json::from_str(&self.json()).unwrap_or_default();
+        if self.text.is_some() { scenario } else { without_name(scenario) }
+    }
+}
+
+/// Removes the keys of a scenario that do not belong to a case.
+fn without_name(mut scenario: Value) -> Value {
+    if let Value::Object(keys) = &mut scenario {
+        keys.retain(|key, _| key != "name" && key != "seed");
+    }
+    scenario
 }
 
 /// A scenario that passed its checks, and the network that was built for them.
@@ -92,6 +110,11 @@ impl Checked {
     /// Returns the canonical form: JSON with sorted keys and every default filled in.
     pub fn json(&self) -> Value {
         serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
+    }
+
+    /// Returns the text from which the keys of runs are computed: the canonical form without `name` and `seed`.
+    pub fn canonical(&self) -> String {
+        as_python::json(&without_name(self.json()))
     }
 
     /// Returns a network for a run with this seed. The first call returns the network built by the checks; later calls
@@ -131,6 +154,23 @@ impl Checked {
     #[cfg(test)]
     pub(crate) fn holds_a_network(&self) -> bool {
         locked(&self.network).is_some()
+    }
+
+    /// Returns for each measure why runs of this scenario do not have it; `None` for a measure that they have.
+    ///
+    /// # Errors
+    /// Returns an error if interrupted.
+    pub fn problems(
+        &self,
+        measures: &[String],
+        token: &CancellationToken<'_>,
+    ) -> Result<Vec<Option<String>>, Interrupted> {
+        let mut outline = self.with_network(token, |network| Ok::<_, Interrupted>(outlined(network)))?;
+        outline["scenario"] = self.json();
+        if self.scenario.measure.file_size.is_none() {
+            outline["file_delay_ms"] = Value::Null;
+        }
+        Ok(measures.iter().map(|text| Expression::new(text.as_str()).problem(&outline)).collect())
     }
 
     /// Drops the stored network, to save memory while many scenarios are waiting for their runs.
@@ -216,6 +256,29 @@ mod tests {
         let Unfinished::Refused(words) = refusal(&bad) else { panic!("it is refused") };
         assert!(words.contains("topology.n_source.sources"), "{words}");
         assert_eq!(refusal(&bad), Unfinished::Refused(words));
+    }
+
+    #[test]
+    fn a_measure_that_no_run_has_is_reported_before_any_run() {
+        let checked = checked(&handle());
+        let texts =
+            ["efficiency", "flows.tcp9.timeouts", "scenario.seed", "file_delay_ms.mean", "1 /"].map(String::from);
+        let problems = checked.problems(&texts, &CancellationToken::never()).expect("no test cancels a check");
+        assert_eq!([&problems[0], &problems[2]], [&None, &None]);
+        let problem = |place: usize| problems[place].as_deref().expect("no run has the measure");
+        assert!(problem(1).starts_with("'flows.tcp9.timeouts' is not in the result of a run: there is no 'tcp9'"));
+        assert!(problem(3).contains("this scenario has no files"));
+        assert!(problem(4).starts_with("'1 /' lacks"));
+    }
+
+    #[test]
+    fn measures_read_a_scenario_as_given_or_its_canonical_form_without_name_and_seed() {
+        let read = handle();
+        let mut whole: Value = serde_json::from_str(&read.json()).expect("the text is valid JSON");
+        assert_eq!(Handle::of_text(read.json()).given(), whole);
+        let keys = whole.as_object_mut().expect("a scenario is a table");
+        assert_eq!((keys.remove("name"), keys.remove("seed")), (Some("two".into()), Some(7.into())));
+        assert_eq!(read.given(), whole);
     }
 
     #[test]

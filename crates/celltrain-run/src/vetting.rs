@@ -357,7 +357,7 @@ fn offered(operations: &[Operation]) -> u64 {
 }
 
 /// Formats a count with thousands separators, as in all printed output.
-fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

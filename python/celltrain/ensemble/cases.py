@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.ensemble.plan import Axis, Plan, canonical, compact
+from celltrain.ensemble.plan import Axis, Plan, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
-from celltrain.model.expressions import is_lower_bound, is_monotone
 from celltrain.model.measures import ROWS, RUN
+from celltrain.model.scenario import Reading
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 PROBE_SECONDS = 2.0
 #: Number of points that are tried, spread over the plan.
 PROBES = 5
+#: Order of runs in tables.
+BY_CASE = operator.attrgetter("point", "seed")
 #: Bytes on disk for a run without its measures, and for each measure.
 RUN_BYTES, MEASURE_BYTES = 95, 10
 
@@ -49,15 +52,22 @@ class Case:
     Attributes:
         number: Its number, from 0.
         configuration: The canonical scenario as JSON.
+        handle: The scenario, read and checked; None if a worker has to read it.
     """
 
     number: int
     configuration: str
+    handle: _core.Scenario | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, number: int, scenario: Mapping[str, Any]) -> Case:
         """Returns the case of a scenario; raises `ScenarioError` if the scenario is refused."""
-        return cls(number=number, configuration=canonical(scenario))
+        return cls.of_reading(number, Reading.of_table(scenario, "scenario"))
+
+    @classmethod
+    def of_reading(cls, number: int, reading: Reading) -> Case:
+        """Returns the case of a scenario that was read; raises `ScenarioError` if it was refused."""
+        return cls(number=number, configuration=reading.canonical, handle=reading.handle)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,11 +87,12 @@ class Run:
     measures: tuple[str, ...] | None = None
 
 
-def case_of(point: int, scenario: Mapping[str, Any]) -> tuple[Case, str | None]:
+def case_of(plan: Plan, point: int) -> tuple[Case, str | None]:
     """Returns the case of a point, and the reason if its scenario is refused."""
     try:
-        return Case.of(point, scenario), None
+        return Case.of_reading(point, plan.reading(point)), None
     except ScenarioError as error:
+        scenario = plan.points[point].scenario
         bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
         text = compact(json.loads(json.dumps(bare)))
         return Case(number=point, configuration=text), str(error).replace("\n", "; ")
@@ -117,18 +128,20 @@ def execute(
     def chunk(batch: Sequence[Run]) -> Chunk:
         cases: dict[int, Case] = {run.case.number: run.case for run in batch}
         places = {number: place for place, number in enumerate(cases)}
+        tasks = [
+            Task(
+                run_key=run.key,
+                point=run.case.number,
+                seed=run.seed,
+                configuration=places[run.case.number],
+                measures=run.measures,
+            )
+            for run in batch
+        ]
         return Chunk(
-            configurations=tuple(case.configuration for case in cases.values()),
-            tasks=tuple(
-                Task(
-                    run_key=run.key,
-                    point=run.case.number,
-                    seed=run.seed,
-                    configuration=places[run.case.number],
-                    measures=run.measures,
-                )
-                for run in batch
-            ),
+            configurations=tuple([case.configuration for case in cases.values()]),
+            scenarios=tuple([case.handle for case in cases.values()]),
+            tasks=tuple(tasks),
             measures=tuple(measures),
             limit_s=limit_s,
             recording=recording,
@@ -141,8 +154,8 @@ class _TookLongError(Exception):
     """A trial run has reached its time limit."""
 
 
-def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, Any] | None, float]:
-    """Runs a canonical scenario for at most this number of seconds.
+def trial_run(scenario: _core.Scenario, seed: int, seconds: float) -> tuple[dict[str, Any] | None, float]:
+    """Runs a scenario for at most this number of seconds.
 
     Returns:
         The answer (None if the run was stopped), and the time that a whole run takes, in seconds.
@@ -156,7 +169,7 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
             raise _TookLongError
 
     try:
-        text, _ = _core.Scenario(configuration).run(seed, on_progress=check_time, cancel=current())
+        text, _ = scenario.run(seed, on_progress=check_time, cancel=current())
     except _TookLongError:
         return None, (time.monotonic() - begun) / share
     answer = json.loads(text)
@@ -193,12 +206,10 @@ def estimate(plan: Plan, threads: int) -> Estimate:
     count, until = len(plan.points), plan.seeds.until
     seconds, characters = [], 0
     for index in sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}):
-        try:
-            text = canonical(plan.points[index].scenario)
-        except ScenarioError:
-            continue
-        seconds.append(trial_run(text, plan.seeds.first, PROBE_SECONDS)[1])
-        characters += len(text)
+        reading = plan.reading(index)
+        if reading.handle is not None:
+            seconds.append(trial_run(reading.handle, plan.seeds.first, PROBE_SECONDS)[1])
+            characters += len(reading.canonical)
     probes = len(seconds)
     each = sum(seconds) / max(probes, 1)
     size = RUN_BYTES + MEASURE_BYTES * len(plan.measures) + characters / max(probes, 1) * count / plan.runs
@@ -373,6 +384,7 @@ class RunTable:
         errors: Errors of failed runs, by index.
         gaps: Reasons why a measure has no value, or depends on open requests, by the indices of run and measure. At -1 - N,
             the warning that rule N of the links never met what it should have lost or delayed.
+        bounds: Indices of run and measure of values that are only lower bounds.
     """
 
     measures: tuple[Measured, ...]
@@ -383,13 +395,20 @@ class RunTable:
     printed: NDArray[np.bool_]
     errors: Mapping[int, str]
     gaps: Mapping[tuple[int, int], str]
+    bounds: Collection[tuple[int, int]] = ()
 
     @classmethod
     def of_records(cls, records: Sequence[RunRecord], measures: Sequence[str]) -> RunTable:
         """Returns the table of runs in memory."""
-        ordered = sorted(records, key=lambda record: (record.point, record.seed))
+        ordered = sorted(records, key=BY_CASE)
         empty = (None,) * len(measures)
         prints = [record.fingerprint for record in ordered]
+        gaps: dict[tuple[int, int], str] = {}
+        for place, record in enumerate(ordered):
+            if record.problems is not None:
+                gaps |= {(place, i): text for i, text in enumerate(record.problems) if text is not None}
+            if record.unmet:
+                gaps |= {(place, -1 - rule): text for rule, text in record.unmet}
         return cls(
             measures=tuple(map(measured, measures)),
             case=np.array([record.point for record in ordered], np.int64),
@@ -398,15 +417,8 @@ class RunTable:
             fingerprint=np.array([int(text or "0", 16) for text in prints], np.uint64),
             printed=np.array([text is not None for text in prints], np.bool_),
             errors={place: record.error for place, record in enumerate(ordered) if record.error is not None},
-            gaps={
-                (place, measure): problem
-                for place, record in enumerate(ordered)
-                for measure, problem in (
-                    *enumerate(record.problems or ()),
-                    *((-1 - n, text) for n, text in record.unmet),
-                )
-                if problem is not None
-            },
+            gaps=gaps,
+            bounds=[(place, measure) for place, record in enumerate(ordered) for measure in record.bounds],
         )
 
     def __len__(self) -> int:
@@ -423,9 +435,8 @@ class RunTable:
     def censored(self) -> NDArray[np.bool_]:
         """Runs by measures: true for values that are only lower bounds."""
         censored = np.zeros(self.values.shape, np.bool_)
-        for (run, place), note in self.gaps.items():
-            if place >= 0:
-                censored[run, place] = is_lower_bound(note) and is_monotone(self.measures[place].name)
+        for run, place in self.bounds:
+            censored[run, place] = True
         return censored & ~np.isnan(self.values)
 
     @cached_property

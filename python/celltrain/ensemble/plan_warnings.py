@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from celltrain.drawing.words import counted, settings, valued
 from celltrain.ensemble.cases import RunTable, trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
-from celltrain.ensemble.plan import Plan, canonical, tcps
+from celltrain.ensemble.plan import Plan, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
-from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.errors import CelltrainError
 from celltrain.model.network import RECOVERY
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
@@ -80,7 +80,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
         for index in _spread(len(plan.points), MOST_READ):
             where = ", ".join(one for one in (shown(name) if len(plans) > 1 else "", _point(plan, index)) if one)
             read += 1
-            for message in Reading.of_table(plan.points[index].scenario, name).warnings:
+            for message in plan.reading(index, name).warnings:
                 path = message.partition(" = ")[0]
                 if not any(one.startswith(f"{path} stays") for one in thresholds):
                     found.setdefault(message, []).append(where)
@@ -102,16 +102,16 @@ def tried(plan: Plan) -> list[str]:
         # Keep all other axes at their first, middle and last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
-            first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
-            if first is None or last is None or first == last:
+            first, last = (plan.reading(base + level * stride) for level in (0, len(group) - 1))
+            if first.handle is None or last.handle is None or first.canonical == last.canonical:
                 # The axis has no effect at these values, but may have an effect at others.
                 continue
-            for text in (first, last):
-                if text not in prints and time.monotonic() - begun < TRIED_SECONDS:
-                    answer, _ = trial_run(text, plan.seeds.first, TRY_SECONDS)
-                    prints[text] = None if answer is None else str(answer["fingerprint"])
-            if prints.get(first) and prints.get(last):
-                outcomes.append(prints[first] == prints[last])
+            for one in (first, last):
+                if one.canonical not in prints and time.monotonic() - begun < TRIED_SECONDS:
+                    answer, _ = trial_run(one.accepted(), plan.seeds.first, TRY_SECONDS)
+                    prints[one.canonical] = None if answer is None else str(answer["fingerprint"])
+            if prints.get(first.canonical) and prints.get(last.canonical):
+                outcomes.append(prints[first.canonical] == prints[last.canonical])
         if outcomes and all(outcomes):
             tries = len(outcomes)
             found.append(
@@ -395,7 +395,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     found = [
         point
         for point, prints in zip(points, distinct[chosen], strict=True)
-        if prints == 1 or _ties_only(plan.points[point].scenario)
+        if prints == 1 or _ties_only(plan.reading(point))
     ]
     if found:
         total = len(chosen) if len(chosen) < len(able) else int((seeds > 0).sum())
@@ -582,18 +582,10 @@ def _point(plan: Plan, index: int) -> str:
     )
 
 
-def _ties_only(scenario: Mapping[str, Any]) -> bool:
+def _ties_only(reading: Reading) -> bool:
     """Returns whether only the order of simultaneous cells is random, or nothing at all."""
-    text = _canonical(scenario)
-    return text is not None and not any(True for _ in drawn(json.loads(text)))
-
-
-def _canonical(scenario: Mapping[str, Any]) -> str | None:
-    """Returns the canonical text; None for a scenario that does not fit into memory, because its rows report that."""
-    try:
-        return canonical(scenario)
-    except ScenarioError:
-        return None
+    # A scenario may not fit into memory; its rows report that.
+    return reading.handle is not None and not any(True for _ in drawn(json.loads(reading.canonical)))
 
 
 def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

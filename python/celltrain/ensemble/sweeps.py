@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import tempfile
 import threading
@@ -22,7 +23,7 @@ from typing_extensions import Unpack
 
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, case_of, execute
-from celltrain.ensemble.plan import Plan, run_key
+from celltrain.ensemble.plan import Plan, run_keys
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
@@ -92,7 +93,7 @@ def sweep(
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=options.get("progress"))
-    answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
+    answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper, "plan": plan})
     warn(plan_warnings.of_store(answer))
     return answer
 
@@ -101,6 +102,8 @@ def sweep(
 BLOCK = 1000
 #: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
+#: Number of runs that are prepared together.
+AT_ONCE = 64
 #: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
 #: Minimum time between two writes in seconds, so that short runs are written together. A run that took at least half of
@@ -219,29 +222,35 @@ class Coordinator:
         """Yields the runs to do. Records repeats of earlier points, and failed rows for refused scenarios."""
         for block in blocks:
             cases: dict[int, tuple[Case, str | None]] = {}
-            for point, seed in block:
+            for first in range(0, len(block), AT_ONCE):
+                some = block[first : first + AT_ONCE]
+                for point, _ in some:
+                    if point not in cases:
+                        check()
+                        cases[point] = case_of(self._plan, point)
                 check()
-                if point not in cases:
-                    cases[point] = case_of(point, self._plan.points[point].scenario)
-                case, refusal = cases[point]
-                key = run_key(case.configuration, seed)
-                if not self._is_new(Repeat(point, seed, key)):
+                yield from self._new(some, cases)
+
+    def _new(self, block: Sequence[tuple[int, int]], cases: Mapping[int, tuple[Case, str | None]]) -> list[Run]:
+        """Returns the new runs of a block. The others repeat a run of an earlier point."""
+        keys = run_keys([(cases[point][0].configuration, seed) for point, seed in block])
+        new, refused = [], []
+        with self._lock:
+            stored = self._store.database.known(keys)
+            for (point, seed), key in zip(block, keys, strict=True):
+                if key in self._runs or key in stored:
+                    self._repeats.append(Repeat(point, seed, key))
+                    self._repeated += 1
                     continue
+                self._runs[key] = None
+                case, refusal = cases[point]
                 if refusal is None:
-                    yield Run(case=case, seed=seed, key=key)
+                    new.append(Run(case=case, seed=seed, key=key))
                 else:
                     text = case.configuration
-                    self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
-
-    def _is_new(self, run: Repeat) -> bool:
-        """Returns whether a run is new. If it is not, records it as a repeat of an earlier point's run."""
-        with self._lock:
-            if run.run_key in self._runs or self._store.database.knows(run.run_key):
-                self._repeats.append(run)
-                self._repeated += 1
-                return False
-            self._runs[run.run_key] = None
-            return True
+                    refused.append(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+        self._keep(refused)
+        return new
 
     def _take(self, rows: Rows) -> None:
         """Stores the received rows in memory. If a write is due, writes them to disk."""
@@ -252,24 +261,24 @@ class Coordinator:
                 f"{rows.version} ({rows.profile}): install the same version on all machines"
             )
             raise ClusterError.of_file(self._store.path, problem)
-        for record in rows.runs:
-            self._keep(record)
+        self._keep(rows.runs)
         check()
-        took = max((record.seconds for record in rows.runs), default=0.0)
+        took = max(map(operator.attrgetter("seconds"), rows.runs), default=0.0)
         if self._received >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
             self._write()
         self._report()
 
-    def _keep(self, record: RunRecord) -> None:
-        """Stores a run in memory until the next write. Ignores a run that was received before."""
+    def _keep(self, records: Iterable[RunRecord]) -> None:
+        """Stores runs in memory until the next write. Ignores runs that were received before."""
         with self._lock:
-            if self._runs.get(record.run_key, record) is not None:
-                return
-            self._runs[record.run_key] = record
-            self._received += 1
-            self._done += 1
-            self._done_now += 1
-            self._failed += record.error is not None
+            for record in records:
+                if self._runs.get(record.run_key, record) is not None:
+                    continue
+                self._runs[record.run_key] = record
+                self._received += 1
+                self._done += 1
+                self._done_now += 1
+                self._failed += record.error is not None
 
     def _write(self) -> None:
         """Writes the received runs in one transaction."""
@@ -278,7 +287,7 @@ class Coordinator:
             with self._lock:
                 received = [record for record in self._runs.values() if record is not None]
                 repeats = list(self._repeats)
-            self._store.write(received, repeats)
+            self._store.add(received, repeats)
             with self._lock:
                 for record in received:
                     del self._runs[record.run_key]

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, paths, policy_files, shipped, size_files
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current
+from celltrain.model.expressions import encodable
 from celltrain.model.files import named
 from celltrain.text import BROKEN, broken_texts, described, shown
 
@@ -89,6 +90,25 @@ class Reading:
         if self.handle is None:
             raise ScenarioError(self.faults)
         return self.handle
+
+    def problems(self, measures: Sequence[str]) -> list[str | None]:
+        """Returns for each measure why runs do not have it; None for those that they have.
+
+        Raises `ScenarioError` if the scenario has faults, or no longer fits into memory.
+        """
+        handle = self.accepted()
+        try:
+            return handle.problems([encodable(text) for text in measures], current())
+        except ValueError as error:
+            raise ScenarioError.of_refusal(error) from None
+
+    @cached_property
+    def canonical(self) -> str:
+        """The scenario as JSON with all defaults, keys sorted, without seed and name; raises `ScenarioError` if refused.
+
+        The network that was built for the checks is dropped, because many readings may be kept.
+        """
+        return self.accepted().canonical(current())
 
     @cached_property
     def scenario(self) -> dict[str, Any] | None:

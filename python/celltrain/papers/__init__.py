@@ -18,6 +18,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 
+from celltrain import _core
 from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import Case, Run, execute, trial_run
 from celltrain.ensemble.plan import run_key
@@ -25,7 +26,6 @@ from celltrain.ensemble.sweeps import Progress
 from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import check
-from celltrain.model.expressions import outlined, problem
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
 from celltrain.papers.kept import Kept
@@ -190,7 +190,7 @@ def estimate(
                 ),
                 key=lambda one: one.duration_s,
             )
-            took = trial_run(longest.text, first, PROBE_SECONDS)[1]
+            took = trial_run(_core.Scenario(longest.text), first, PROBE_SECONDS)[1]
             of_network[configuration.network] = took / longest.duration_s
         total += of_network[configuration.network] * configuration.duration_s
     simulated = sum(paper.configurations[number].duration_s for number, _ in runs)
@@ -293,9 +293,8 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
     check()
     configuration = paper.configurations[number]
     reading = Reading.of_table(configuration.scenario, "scenario")
-    outline = outlined(reading.accepted(), configuration.scenario)
-    for text in measures:
-        if words := problem(text, outline):
+    for text, words in zip(measures, reading.problems(measures), strict=True):
+        if words is not None:
             raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
     return Case(number=number, configuration=configuration.text)
 

@@ -161,15 +161,49 @@ fn a_batch_of_runs_gives_the_results_of_single_runs_and_a_refused_scenario_affec
 }
 
 #[test]
-fn each_run_of_a_batch_has_the_time_limit_and_the_requested_columns() {
+fn each_run_of_a_batch_has_the_time_limit_and_its_own_measures() {
     let (quick, slow) = (small(), long());
-    let wanted = Wanted::from([("flows".into(), vec!["timeouts".into()])]);
     let limit = Some(Duration::from_millis(500));
-    let how = How { limit, wanted: Some(&wanted), ..How::default() };
-    let [quick, slow] = &outcomes(&[&quick, &slow], &[(0, 1), (1, 1)], how)[..] else { panic!("there are two") };
-    let flow = &answer(quick.as_ref().unwrap())["flows"][0];
-    assert_eq!(flow.as_object().map(|flow| flow.keys().map(String::as_str).collect()), Some(vec!["name", "timeouts"]));
-    assert_eq!(*slow, Err(Unfinished::TookTooLong(Duration::from_millis(500))));
+    let mut texts = [vec!["efficiency", "flows.sum(*).segments_sent"], vec!["scenario.topology.n_source.sources"]];
+    let measures = texts.each_mut().map(|texts| Measures::new(texts.drain(..)));
+    let runs = [(0, 1, 0), (0, 1, 1), (1, 1, 0)].map(|(case, seed, measures)| CaseRun { case, seed, measures });
+    let mut rows: [_; 3] = std::array::from_fn(|_| None);
+    let on = |event: Event<Result<Finished, Unfinished>>| {
+        if let Event::Done(index, outcome) = event {
+            rows[index] = Some(outcome.map(|finished| finished.row.expect("the run has measures")));
+        }
+        Ok::<_, io::Error>(())
+    };
+    super::rows(&[&quick, &slow], &measures, (&runs, 2), How { limit, ..How::default() }, on)
+        .expect("no test cancels a run");
+    let [Some(Ok(first)), Some(Ok(second)), Some(ended)] = rows else { panic!("two of three runs have a result") };
+    let whole = answer(&run(&quick, Some(1), How::default()).unwrap());
+    let flows = whole["flows"].as_array().expect("an answer has flows");
+    let sent: f64 = flows.iter().filter_map(|flow| flow["segments_sent"].as_f64()).sum();
+    let values = |row: &Row| row.figures.iter().map(|figure| figure.value).collect::<Vec<_>>();
+    assert_eq!(values(&first), [whole["efficiency"].as_f64(), Some(sent)]);
+    assert_eq!(values(&second), [Some(2.0)]);
+    assert_eq!(first.fingerprint, second.fingerprint);
+    assert_eq!(Some(first.fingerprint.as_str()), whole["fingerprint"].as_str());
+    assert_eq!(Some(first.cell_hops), whole["cell_hops"].as_u64());
+    assert_eq!(ended, Err(Unfinished::TookTooLong(Duration::from_millis(500))));
+}
+
+#[test]
+fn a_measure_of_series_reads_the_trace_of_the_run() {
+    let scenario = Handle::of_text(text(2, "2s", 100));
+    let texts = ["series.mean_window.largest(*)", "series.climb.tcp1", "series.climb.tcp9"];
+    let measures = Measures::new(texts);
+    let trace =
+        Trace::new(celltrain_core::units::Duration::default(), &["cwnd".into()], Some("10ms"), Some(Vec::new()));
+    let trace = trace.expect("the choice is valid");
+    let how = How { trace: trace.as_ref(), measures: Some(&measures), ..How::default() };
+    let [window, climb, unknown] = &run(&scenario, None, how).unwrap().row.expect("it has measures").figures[..] else {
+        panic!("there are three measures")
+    };
+    assert!(window.value.is_some_and(|segments| segments > 1.0), "{window:?}");
+    assert_eq!((climb.value, &climb.note), (Some(0.0), &None), "no growth phase is long enough");
+    assert!(unknown.note.as_ref().is_some_and(|note| note.text.contains("there is no 'tcp9'; did you mean tcp2?")));
 }
 
 #[test]

@@ -138,7 +138,7 @@ def compare(
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
     try:
-        cases = [Case.of(number, scenario) for number, scenario in enumerate(points)]
+        cases = [Case.of_reading(number, plan.reading(point)) for number, (plan, point) in enumerate(points)]
     except ScenarioError as error:
         # The scenario was valid when it was checked, but now there is less free memory.
         raise InputError(error.faults) from None
@@ -229,8 +229,8 @@ def _names(scenarios: Sequence[Any]) -> list[str]:
     return [one if short.count(one) == 1 else whole for one, whole in zip(short, found, strict=True)]
 
 
-def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    """Returns the compared cases and their settings, as attributes of `Compared`, and the scenarios, sorted by name."""
+def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[tuple[Plan, int]]]:
+    """Returns the compared cases and their settings, as attributes of `Compared`, and plans and points, sorted by name."""
     files = tuple(plans)
     varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
     comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
@@ -242,11 +242,11 @@ def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dic
         conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
     usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
     what = SCENARIO if first is None else first.name
-    found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
+    found: dict[tuple[int, tuple[int, ...]], tuple[Plan, int]] = {}
     for number, plan in enumerate(plans.values()):
         for point in range(len(plan.points)):
             at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
-            found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
+            found[at[what], tuple(at[axis.name] for axis in conditions)] = plan, point
     settings = list(dict.fromkeys(setting for _, setting in found))
     attributes = {
         "what": what,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from celltrain.drawing.words import called, counted, valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import CENSORED, SUMMARY, Measured, arrow, axis_columns, by_measure
-from celltrain.ensemble.plan import Axis, Plan, canonical
+from celltrain.ensemble.plan import Axis, Plan
 from celltrain.errors import Fault, InputError
 from celltrain.model.paths import seconds
 from celltrain.running.statistics import Means, means
@@ -194,7 +194,7 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
 
 def _settings(plan: Plan) -> dict[str, Any]:
     """Returns the scenario of a plan's first point, with all defaults filled in."""
-    settings: dict[str, Any] = json.loads(canonical(plan.points[0].scenario))
+    settings: dict[str, Any] = json.loads(plan.reading(0).canonical)
     return settings
 
 

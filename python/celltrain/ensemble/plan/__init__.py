@@ -24,9 +24,10 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
@@ -39,12 +40,11 @@ from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
-from celltrain.model.expressions import outlined, problem
 from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed
 from celltrain.model.paths import Key, UnknownKeyError, follow
-from celltrain.model.scenario import Reading, table
+from celltrain.model.scenario import Reading
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
@@ -54,8 +54,16 @@ __all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canoni
 
 #: Number of accepted points used to check the measures, without running them.
 OUTLINED = 4
+#: Number of characters of canonical scenarios from which on no more readings are kept.
+KEPT_CHARACTERS = 1 << 24
 #: Maximum number of refusals that are reported.
 MOST_REFUSALS = 20
+
+
+class _Readings(dict[int, Reading]):
+    """Readings by point, and the number of characters of their canonical texts."""
+
+    characters = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +93,28 @@ class Plan(Design, Planned):
         reader.finish()
         return plan
 
+    def reading(self, point: int, name: str = "scenario") -> Reading:
+        """Returns the verdict on the scenario of a point; `name` is its name in faults.
+
+        Scenarios that were accepted are not read again, unless all of them would need much memory.
+        """
+        reading = self._readings.get(point)
+        return self.keep(point, Reading.of_table(self.points[point].scenario, name)) if reading is None else reading
+
+    def keep(self, point: int, reading: Reading) -> Reading:
+        """Keeps the verdict on the scenario of a point, and returns it."""
+        if reading.handle is not None and self._readings.characters < KEPT_CHARACTERS:
+            self._readings[point] = reading
+            self._readings.characters += len(reading.canonical)
+        return reading
+
+    @cached_property
+    def _readings(self) -> _Readings:
+        return _Readings()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_readings"}
+
     @property
     def runs(self) -> int:
         """Total number of runs; with `until`, the maximum."""
@@ -107,7 +137,7 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     lacking: Counter[tuple[str, str]] = Counter()
-    accepted: list[Reading] = []
+    accepted: list[tuple[int, Reading]] = []
     runnable = unfit = 0
     for index in indices:
         try:
@@ -121,8 +151,10 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
         # If a point does not fit into memory, it becomes a failed row. If no point fits, the plan is refused.
         unfit += reading.does_not_fit
         if reading.handle is not None:
-            # Keep only the first and the last points, because all of them would need too much memory.
-            accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
+            # The networks of all points would need too much memory, so only those of the first and last points are kept.
+            if len(accepted) == OUTLINED:
+                plan.keep(*accepted.pop(1))
+            accepted.append((index, reading))
             runnable += 1
             untraced, empty = _traced(plan.recording, reading.handle)
             faults += untraced
@@ -132,11 +164,14 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
             kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
     if unfit == len(indices):
         refused |= too_large
-    check_measures(plan.measures, reader, accepted)
+    check_measures(plan.measures, reader, [reading for _, reading in accepted])
+    for index, reading in accepted:
+        plan.keep(index, reading)
     for (name, reason), count in lacking.items():
         if count == runnable:
             reader.refuse("series.record", f"has nothing to record: {reason}", name)
-    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in reader.scenario_faults()}
+    base = reader.scenario_faults() if refused else []
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base}
     axes = {axis.path: axis for axis in plan.axes}
     for fault, at in list(refused.values())[:MOST_REFUSALS]:
         if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *reader.settings])) is not None:
@@ -223,17 +258,12 @@ def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[s
 
     Ignores scenarios that do not fit in memory.
     """
-    outlines = []
+    found = []
     for one in scenarios:
         # The scenario fitted into memory when it was checked. If it no longer fits, its run becomes a failed row.
         with suppress(ScenarioError):
-            outlines.append(outlined(one.accepted(), one.scenario or {}))
-    wrong: dict[str, str] = {}
-    for text in measures if outlines else ():
-        problems = [words for outline in outlines if (words := problem(text, outline))]
-        if len(problems) == len(outlines):
-            wrong[text] = problems[0]
-    return wrong
+            found.append(one.problems(measures))
+    return {text: problems[0] for text, *problems in zip(measures, *found, strict=True) if found and all(problems)}
 
 
 def _looked_at(plan: Plan) -> Sequence[int]:
@@ -264,7 +294,7 @@ def tcps(plan: Plan) -> list[str]:
     for index in points:
         own = tuple((axis.name, place) for axis, place in plan.points.places(index) if _changes_tcp(axis.path))
         first.setdefault(own, index)
-    scenarios = (json.loads(canonical(plan.points[index].scenario)) for index in first.values())
+    scenarios = (json.loads(plan.reading(index).canonical) for index in first.values())
     return list(dict.fromkeys(map(tcp_summary, scenarios)))
 
 
@@ -282,8 +312,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
     >>> text[:8]
     '{"aal5":'
     """
-    accepted = table(Reading.of_table(scenario, "scenario").accepted())
-    return compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
+    return Reading.of_table(scenario, "scenario").canonical
 
 
 def compact(value: Any) -> str:
@@ -296,5 +325,11 @@ def run_key(configuration: str, seed: int, *, version: str | None = None) -> str
     """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
-    text = f"{version or _core.__version__}\n{seed}\n{configuration}"
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return run_keys([(configuration, seed)], version=version)[0]
+
+
+def run_keys(runs: Iterable[tuple[str, int]], *, version: str | None = None) -> list[str]:
+    """Returns the keys of runs, which are given by their canonical scenarios and seeds."""
+    own = version or _core.__version__
+    texts = [f"{own}\n{seed}\n{configuration}" for configuration, seed in runs]
+    return [hashlib.sha256(text.encode()).hexdigest()[:24] for text in texts]

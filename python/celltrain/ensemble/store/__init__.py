@@ -272,7 +272,7 @@ class Store(CardMixin, Answer):
         configurations: dict[int, str] = {}
         for point, seed, key in repeats:
             if point not in configurations and 0 <= point < len(self.plan.points):
-                configurations[point] = case_of(point, self.plan.points[point].scenario)[0].configuration
+                configurations[point] = case_of(self.plan, point)[0].configuration
             configuration = configurations.get(point)
             if configuration is None or run_key(configuration, seed, version=self.version) != key.hex():
                 problem = f"refers, for point {point} and seed {seed}, to a run of another scenario or seed"
@@ -376,6 +376,10 @@ class Store(CardMixin, Answer):
     @checked(StoreError)
     def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
+        self.add(rows, repeats)
+
+    def add(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat]) -> None:
+        """Adds runs of a worker, without checking their types."""
         if rows or repeats:
             with uninterrupted():
                 self.database.add(rows, repeats, self.plan.measures, self._settings)

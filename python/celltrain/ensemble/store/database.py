@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.cases import RunTable
+from celltrain.ensemble.cases import BY_CASE, RunTable
 from celltrain.ensemble.store.folder import is_locked, sync, unwritable
 from celltrain.errors import InputError, StoreError, warn
 from celltrain.model.files import UnreadableError, json_of
@@ -208,9 +208,11 @@ class Database:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
 
-    def knows(self, run_key: str) -> bool:
-        """Returns whether a run is stored."""
-        return bool(self.rows("SELECT 1 FROM runs WHERE run_key = ?", bytes.fromhex(run_key)))
+    def known(self, run_keys: Sequence[str]) -> set[str]:
+        """Returns those of some runs that are stored."""
+        keys = [bytes.fromhex(key) for key in run_keys]
+        query = f"SELECT lower(hex(run_key)) FROM runs WHERE run_key IN ({', '.join('?' * len(keys))})"
+        return {key for (key,) in self.rows(query, *keys)}
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
         """For some points and seeds, returns the point and seed of runs that are done or repeat another point."""
@@ -248,7 +250,7 @@ class Database:
             measures: Names of the measures.
             settings: Function that returns the values of the axes at a point.
         """
-        ordered = sorted(records, key=lambda record: (record.point, record.seed))
+        ordered = sorted(records, key=BY_CASE)
         table = RunTable.of_records(ordered, measures)
         keys = [bytes.fromhex(record.run_key) for record in ordered]
         seconds = np.array([record.seconds for record in ordered], np.float64)

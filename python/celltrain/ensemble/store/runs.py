@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from celltrain.ensemble.cases import CENSORED, SUMMARY, RunTable, arrow, by_measure, measured, texts
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
 from celltrain.errors import StoreError
+from celltrain.model.expressions import is_lower_bound
 from celltrain.running.statistics import means
 from celltrain.running.tables import Column
 
@@ -174,7 +175,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
             return np.array([value for (value,) in query(f"SELECT {expression} FROM runs ORDER BY run")], kind)
 
         measures = [column(f"m{place + 1}", np.float64) for place in range(len(manifest["measures"]))]
-        keys = b"".join(key for (key,) in query("SELECT run_key FROM runs ORDER BY run"))
+        keys = b"".join([key for (key,) in query("SELECT run_key FROM runs ORDER BY run")])
         run, point, checked = (column(name, np.int64) for name in ("run", "point", "checked"))
         seconds, key = column("seconds", np.float64), np.frombuffer(keys, np.uint32).reshape(count, 3)
         cases = query(f"SELECT point, configuration, checked{axes} FROM cases ORDER BY point").fetchall()
@@ -210,9 +211,15 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
     order = np.lexsort((runs.seed, point))
     new = np.argsort(order)
     columns = ("case", "seed", "key", "fingerprint", "printed", "values")
+    moved = {(int(new[place]), measure): error for (place, measure), error in runs.gaps.items()}
     return replace(
         runs,
         **{name: getattr(runs, name)[order] for name in columns},
         errors={int(new[place]): error for place, error in runs.errors.items()},
-        gaps={(int(new[place]), measure): error for (place, measure), error in runs.gaps.items()},
+        gaps=moved,
+        bounds=[
+            (run, measure)
+            for (run, measure), note in moved.items()
+            if measure >= 0 and is_lower_bound(runs.measures[measure].name, note)
+        ],
     )

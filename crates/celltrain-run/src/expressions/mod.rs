@@ -1,0 +1,321 @@
+//! Measures of a run as users write them: paths into its answer, and arithmetic on them.
+//!
+//! A *path* follows the keys of the answer (`celltrain run --json`) step by step: `flows.tcp1.goodput_mbps`. A step into
+//! a list is the name of a member, or the VC of a contract. `ports.bottleneck` is the congested port, whatever its name.
+//! `sum`, `mean`, `least`, `largest`, `variation` and `fairness` combine the numbers of several members ([`path`]). A
+//! path that begins with `scenario` reads the scenario, and one that begins with `series` a trace of congestion windows
+//! ([`windows`]).
+//!
+//! `celltrain_formula` parses the text. Sweeps, comparisons and reproductions evaluate all measures here.
+
+mod aggregates;
+mod open;
+mod path;
+mod similar;
+mod windows;
+
+use celltrain_formula::{Step, parse_measure};
+use serde_json::Value;
+
+use crate::answer::Wanted;
+use crate::as_python::quoted;
+pub use open::NEEDED;
+pub use path::named;
+use path::{Lack, Members};
+pub use windows::{STEP, Windows};
+
+/// A measure as a user writes it.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    text: String,
+    /// The steps in postfix order, or the first syntax error.
+    steps: Result<Vec<Step>, String>,
+}
+
+/// The reason why a measure has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// This run has no value, but others may have one: for example a mean delay when no file was completed.
+    Undefined(String),
+    /// This run has too few values for a percentile.
+    TooFew(String),
+    /// The text is not a measure, or the answer has no such path.
+    Wrong(String),
+}
+
+impl Missing {
+    /// Returns the message.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Undefined(message) | Self::TooFew(message) | Self::Wrong(message) => message,
+        }
+    }
+}
+
+/// A measure of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The value; `None` if this run has none.
+    pub value: Option<f64>,
+    /// Explanation of a missing value, or a note about the value.
+    pub note: Option<Note>,
+}
+
+/// A note about a measure of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its kind.
+    pub kind: NoteKind,
+    /// Its text.
+    pub text: String,
+}
+
+/// Kinds of notes about a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// The measure has no value, for this reason.
+    Gap,
+    /// The value depends on requests that were open at the end.
+    Open,
+    /// Because of requests that were open at the end, the value is only a lower bound.
+    Bound,
+}
+
+impl NoteKind {
+    /// Returns the kind's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gap => "gap",
+            Self::Open => "open",
+            Self::Bound => "bound",
+        }
+    }
+}
+
+/// The data of a run that measures read.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The answer of a run, or its outline; the scenario is under `scenario`.
+    pub answer: &'a Value,
+    /// The trace of congestion windows. Without a trace, measures that need one are 0.
+    pub windows: Option<Windows<'a>>,
+}
+
+impl Expression {
+    /// Parses a measure. If that fails, each evaluation returns the error.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let steps = parse_measure(&text).map_err(|fault| fault.shown(&text));
+        Self { text, steps }
+    }
+
+    /// Returns the syntax error, if there is one.
+    pub fn syntax_error(&self) -> Option<&str> {
+        self.steps.as_ref().err().map(String::as_str)
+    }
+
+    /// Returns the paths of the measure; none if it cannot be read.
+    pub fn paths(&self) -> impl Iterator<Item = &[String]> {
+        self.steps.as_deref().unwrap_or_default().iter().filter_map(|step| match step {
+            Step::Path(path) => Some(path.as_slice()),
+            Step::Number(_) | Step::Negative | Step::Operator(_) => None,
+        })
+    }
+
+    /// Returns whether the measure needs a trace of congestion windows.
+    pub fn needs_series(&self) -> bool {
+        self.paths().any(|path| path.len() > 1 && path[0] == "series")
+    }
+
+    /// Returns whether the measure is a lower bound if what it reads is one: a single path, to one value or to several.
+    pub fn is_monotone(&self) -> bool {
+        let combines = |step: &String| step.starts_with("variation(") || step.starts_with("fairness(");
+        matches!(self.steps.as_deref(), Ok([Step::Path(path)]) if !path.iter().any(combines))
+    }
+
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// Returns the reason why there is none.
+    pub fn value(&self, source: Source<'_>) -> Result<f64, Missing> {
+        let wrong = |error: &String| {
+            let start: String = quoted(&self.text).chars().take(200).collect();
+            Missing::Wrong(format!("{start} {error}"))
+        };
+        let mut values = Vec::new();
+        let last = |values: &mut Vec<f64>| values.pop().expect("operands come before their operator");
+        for step in self.steps.as_ref().map_err(wrong)? {
+            let value = match step {
+                Step::Number(value) => *value,
+                Step::Path(path) => source.at(path)?,
+                Step::Negative => -last(&mut values),
+                Step::Operator(sign) => {
+                    let (right, left) = (last(&mut values), last(&mut values));
+                    match *sign {
+                        "+" => left + right,
+                        "-" => left - right,
+                        "*" => left * right,
+                        "/" if right == 0.0 => {
+                            let text = quoted(&self.text);
+                            let message = format!("{text} has no value in this run: it divides by zero");
+                            return Err(Missing::Undefined(message));
+                        }
+                        "/" => left / right,
+                        _ => unreachable!("measures have no other operator"),
+                    }
+                }
+            };
+            values.push(value);
+        }
+        Ok(last(&mut values))
+    }
+
+    /// Returns the value for the row of a run, with a note if it depends on open requests or is missing for a reason.
+    pub fn figure(&self, source: Source<'_>) -> Figure {
+        match self.value(source) {
+            Ok(value) => Figure { value: Some(value), note: self.note_on_open(source.answer) },
+            Err(Missing::Undefined(_)) => Figure { value: None, note: None },
+            Err(Missing::TooFew(text) | Missing::Wrong(text)) => {
+                Figure { value: None, note: Some(Note { kind: NoteKind::Gap, text }) }
+            }
+        }
+    }
+
+    /// Returns why no run with this outline has the measure; `None` if runs may have it.
+    pub fn problem(&self, outline: &Value) -> Option<String> {
+        match self.value(Source { answer: outline, windows: None }) {
+            // In the outline, every number is 1, so a divisor may be zero that is not zero in a run.
+            Ok(_) | Err(Missing::Undefined(_)) => None,
+            Err(Missing::TooFew(message) | Missing::Wrong(message)) => Some(message),
+        }
+    }
+
+    /// Returns a note if the value depends on requests that were open at the end. If there are several such values, the
+    /// note names the one with the most open requests.
+    fn note_on_open(&self, answer: &Value) -> Option<Note> {
+        let found = self.paths().flat_map(|path| open::notes(path, answer)).max()?;
+        let kind = if found.is_bound && self.is_monotone() { NoteKind::Bound } else { NoteKind::Open };
+        Some(Note { kind, text: found.text })
+    }
+}
+
+/// Measures that are evaluated together for each run.
+#[derive(Debug)]
+pub struct Measures {
+    expressions: Vec<Expression>,
+    /// The columns of answers that the measures read.
+    wanted: Wanted,
+}
+
+impl Measures {
+    /// Parses measures.
+    pub fn new(texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let expressions: Vec<_> = texts.into_iter().map(Expression::new).collect();
+        let wanted = wanted(&expressions);
+        Self { expressions, wanted }
+    }
+
+    /// Returns the number of measures.
+    pub fn count(&self) -> usize {
+        self.expressions.len()
+    }
+
+    /// Returns the columns of answers that the measures read.
+    pub fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Returns whether a measure reads the scenario.
+    pub fn need_scenario(&self) -> bool {
+        self.expressions.iter().flat_map(Expression::paths).any(|path| path[0] == "scenario")
+    }
+
+    /// Returns whether a measure needs a trace of congestion windows.
+    pub fn need_series(&self) -> bool {
+        self.expressions.iter().any(Expression::needs_series)
+    }
+
+    /// Returns the figures of a run, in the order of the measures.
+    pub fn figures(&self, source: Source<'_>) -> Vec<Figure> {
+        self.expressions.iter().map(|expression| expression.figure(source)).collect()
+    }
+}
+
+/// Returns the columns of answers that these measures read, by list. `bottleneck` is the row of that port.
+fn wanted(expressions: &[Expression]) -> Wanted {
+    const LISTS: [&str; 8] = ["flows", "ports", "links", "contracts", "abr", "memories", "queues", "requests"];
+    let mut wanted = Wanted::new();
+    for path in expressions.iter().flat_map(Expression::paths) {
+        let [list, row, column, ..] = path else { continue };
+        if LISTS.contains(&list.as_str()) {
+            let is_bottleneck = list == "ports" && row == "bottleneck";
+            let columns = wanted.entry(if is_bottleneck { row.clone() } else { list.clone() }).or_default();
+            if !columns.contains(column) {
+                columns.push(column.clone());
+            }
+        }
+    }
+    if wanted.contains_key("ports")
+        && let Some(columns) = wanted.remove("bottleneck")
+    {
+        wanted.entry("ports".into()).or_default().extend(columns);
+    }
+    wanted
+}
+
+impl Source<'_> {
+    /// Returns the number at a path.
+    fn at(self, path: &[String]) -> Result<f64, Missing> {
+        let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+        let found = match (&steps[..], self.answer.get("bottleneck").and_then(Value::as_str)) {
+            (["series", ..], _) => self.of_series(&steps),
+            (["ports", "bottleneck", rest @ ..], Some(bottleneck)) => {
+                path::follow(self.answer, &[&["ports", bottleneck][..], rest].concat())
+            }
+            _ => path::follow(self.answer, &steps),
+        };
+        found.map_err(|lack| self.explained(path, lack))
+    }
+
+    fn of_series(self, path: &[&str]) -> Result<f64, Lack> {
+        let [_, name, rest @ ..] = path else { return Err(windows::unknown()) };
+        let (Some(measure), [flow, ..]) = (windows::measure(name), rest) else { return Err(windows::unknown()) };
+        let Some(windows) = self.windows else {
+            let flows = self.answer.get("flows").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let names = flows.iter().filter_map(|flow| flow.get("name")?.as_str());
+            return Members::of_numbers(names.map(|name| (name, 0.0))).follow(rest);
+        };
+        if windows.hides(flow) {
+            return Err(Lack::Undefined);
+        }
+        Members::of_numbers(windows.flows().map(|(place, name)| (name, measure(&windows, place)))).follow(rest)
+    }
+
+    /// Returns the message about a path without a number.
+    fn explained(self, path: &[String], lack: Lack) -> Missing {
+        let shown = quoted(&path.join("."));
+        match lack {
+            Lack::Undefined => match open::too_few(path, self.answer) {
+                Some(words) => Missing::TooFew(format!("{shown} {words}")),
+                None => Missing::Undefined(format!("{shown} has no value in this run")),
+            },
+            Lack::Wrong(_) if path[0] == "file_delay_ms" && self.answer.get("file_delay_ms") == Some(&Value::Null) => {
+                Missing::Wrong(format!(
+                    "{shown} has no value, because this scenario has no files; set their size, as in \
+                     measure.file_size = \"9180B\""
+                ))
+            }
+            Lack::Wrong(problem) => {
+                let listed = if problem.contains("did you mean") {
+                    ""
+                } else {
+                    "; to list all measures: celltrain list measures"
+                };
+                Missing::Wrong(format!("{shown} is not in the result of a run: {problem}{listed}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
