@@ -23,7 +23,7 @@ import typing_extensions
 
 from celltrain.errors import Fault, InputError
 from celltrain.model.cancel import supervised
-from celltrain.text import described, is_text
+from celltrain.text import described, half_pair
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -188,7 +188,7 @@ def converted(value: Any, hint: Any) -> Any:
         return converted(value, inner[0])
     if origin in _UNIONS:
         return _of_union(value, inner)
-    if hint is str and isinstance(value, str) and is_text(value):
+    if hint is str and isinstance(value, str) and not half_pair(value):
         return str.__str__(value)
     if hint in (int, float):
         protocol = "__index__" if hint is int else "__float__"

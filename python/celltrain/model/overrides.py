@@ -18,7 +18,7 @@ from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.model import grammar, policy_files, shipped, size_files
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
-from celltrain.text import BROKEN, described, is_text, nearest, shortened
+from celltrain.text import BROKEN, described, half_pair, nearest, shortened
 
 #: Format of each option, for messages.
 FORMS = {
@@ -238,7 +238,7 @@ def plain(value: Any) -> Any:
         return {plain(str(key)): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
         value = value.tolist()
-    if isinstance(value, str) and not is_text(value):
+    if isinstance(value, str) and half_pair(value):
         raise ScenarioError.of(BROKEN, key=described(value))
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]

@@ -325,4 +325,5 @@ class Document:
             self.refuse(place, "is too large for any setting", value)
         if isinstance(value, Mapping | list):
             for step, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-                self.numbers(one, (*place, step))
+                if isinstance(one, int | Mapping | list):
+                    self.numbers(one, (*place, step))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -471,14 +471,16 @@ def _without(value: Any, refused: set[Place], place: Place) -> Any:
     return value
 
 
-def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
-    """Yields all forms inside a value, each with its place."""
+def _tables(value: Any, place: Place) -> list[tuple[Place, Form]]:
+    """Returns all forms inside a form, a table or a list, each with its place."""
+    found = []
     if isinstance(value, Form):
-        yield place, value
+        found.append((place, value))
         value = {field.alias or name: getattr(value, name) for name, field in type(value).model_fields.items()}
-    if isinstance(value, dict | list):
-        for step, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _tables(one, (*place, step))
+    for step, one in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(one, Form | dict | list):
+            found += _tables(one, (*place, step))
+    return found
 
 
 def json_schema() -> dict[str, Any]:
