@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,57 @@ class OfPort(ct.PythonPolicy):
         return True
 
 
+class Deaf(Dynamic):
+    def on_arival(self, view, queue): ...
+
+
+class Full(Dynamic):
+    @staticmethod
+    def pushout(view, queue): ...
+
+
+class Never(ct.PythonMemoryPolicy):
+    def admits(self, view, queue):
+        return True
+
+
+class Helped(Dynamic):
+    """Has a method of its own with a name like that of a method that it overrides."""
+
+    def admits(self, view, queue):
+        return super().admit(view, queue)
+
+    def admit(self, view, queue):
+        return self.admits(view, queue)
+
+
+class LatePort(OfPort):
+    def strat(self, port): ...
+
+
+class LateStack(ct.Stack):
+    def on_packet(self, now, packet): ...
+
+    def polls(self, now):
+        return []
+
+
+def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
+    """Regression: nobody called such a method, and nothing said so."""
+    for cls, words in {
+        Deaf: "has a method on_arival, which nobody calls; did you mean on_arrival?",
+        Full: "has a method pushout, which nobody calls; did you mean push_out?",
+        Never: "has a method admits, which nobody calls; did you mean admit?",
+    }.items():
+        with pytest.raises(ct.ScenarioError, match=re.escape(words)):
+            ct.load("memory-formula", settings={POOL: cls()})
+    ct.load("memory-formula", settings={POOL: Helped()})
+    with pytest.raises(ct.ScenarioError, match=r"has a method strat, .* did you mean start\?"):
+        ct.load("lan-epd", settings={"port.bottleneck.policy": LatePort()})
+    with pytest.raises(ct.ScenarioError, match=r"has a method polls, .* did you mean poll\?"):
+        ct.load("lan-epd", settings={"stack": LateStack()})
+
+
 def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
     with pytest.raises(ct.ScenarioError, match="alfa = 3 is not a setting; did you mean alpha"):
         Dynamic(alfa=3)
@@ -343,9 +395,14 @@ def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_mem
 def test_a_setting_in_a_memory_that_a_scenario_does_not_have_is_refused_with_the_memories_that_it_has(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
-    is_refused(done, ["no ports share a memory in this scenario"])
-    done = celltrain("run", "switch", "--set", "switch.sw.memory.pool.main.policy=occamy")
-    is_refused(done, ["the memory of this scenario is switch.*.memory"])
+    is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])
+    setting, other = f"{POOL}=occamy", "is in another memory; the memory of this scenario is switch.*.memory"
+    done = celltrain("run", "switch", "--set", setting)
+    is_refused(done, [f"{POOL} {other}"])
+    # Regression: the message named the path twice.
+    assert done.err.count(POOL) == 1
+    done = celltrain("compare", "switch", "--vary", f"{setting},abm")
+    is_refused(done, [f"sets {POOL}, which {other}"])
 
 
 def test_a_comparison_warns_if_the_memories_of_compared_policies_refused_and_pushed_out_nothing():
@@ -448,6 +505,22 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
     assert never.code == 0 and "refuses every cell, also while the pool is empty" in never.err
     fine = celltrain("check", f"{__name__}:Wrong")
     assert fine.code == 0 and "the memory policy Wrong; nothing is wrong" in fine.out
+
+
+@pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
+def test_a_run_names_a_memory_policy_class_that_admits_no_cell(scenario, switch):
+    """Regression: only the measures were empty."""
+    quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
+
+    def warned(policy) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ct.run(ct.load(scenario, settings={f"switch.{switch}.memory.pool.main.policy": policy, **quick}))
+        return [str(one.message) for one in caught if "refuses every cell" in str(one.message)]
+
+    [dead] = warned(Wrong(mistake="never"))
+    assert re.fullmatch(r"Wrong refuses every cell, also while the pool is empty: no cell entered sw\w*/main", dead)
+    assert not warned(Wrong())
 
 
 def names(page: str) -> set[str]:
