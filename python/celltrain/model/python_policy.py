@@ -264,7 +264,9 @@ def misspelt(cls: type, base: type) -> str:
     "has a method strat, which nobody calls; did you mean start? A helper's name begins with _"
     """
     bases = [one for one in cls.__mro__ if issubclass(one, base) and one is not base]
-    own = {name: None for one in bases for name in vars(one) if not name.startswith("_") and callable(getattr(cls, name))}
+    own = {
+        name: None for one in bases for name in vars(one) if not name.startswith("_") and callable(getattr(cls, name))
+    }
     missing = [name for name, hook in vars(base).items() if callable(hook) and name[0] != "_" and name not in own]
     for name in own:
         if not hasattr(base, name) and (meant := nearest(name, missing, cutoff=0.8)):

@@ -222,10 +222,12 @@ def dead_classes(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> list
         if queue["entered_cells"] or queue["refused_cells"]:
             pools = admitted.setdefault(memory.partition(".")[0], {})
             pools[memory, queue["pool"]] = pools.get((memory, queue["pool"]), False) or queue["entered_cells"] > 0
-    found = {}
+    found: dict[str, str] = {}
     for switch, pools in admitted.items():
         tables = settings.get("switch", {})
-        own = tables.get(switch) or next((one for key, one in tables.items() if fnmatchcase(switch, key)), {})
+        own: Mapping[str, Any] = tables.get(switch) or next(
+            (one for key, one in tables.items() if fnmatchcase(switch, key)), {}
+        )
         for (memory, pool), has_cells in pools.items():
             part = memory.partition(".")[2]
             table = own.get("memories", {}).get(part, {}) if part else own.get("memory") or {}
