@@ -460,6 +460,45 @@ def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say
     assert not standard.fits_both(standard.policy_of({"formula": {"admit": "X <= 0.9 * K"}}))
 
 
+def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
+    """Writes a scenario with policies of ports and of memories."""
+    text = (ROOT / "scenarios/switch.toml").read_text(encoding="utf-8")
+    assert "policy.tail_drop = {}" in text
+    own = f"{text.replace('policy.tail_drop = {}', f'policy.{port}')}\n"
+    path = tmp_path / "both.toml"
+    path.write_text(own.replace("alpha = 1.0", "alpha = 1.5"))
+    return path
+
+
+def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_that_the_scenarios_name(tmp_path):
+    """Regression: the policy of the ports was vetted, whatever the memories had."""
+    path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
+    for scenarios, table, standard_set in (
+        (None, {"epd": {"threshold": 60}}, standard.PORTS),
+        (["lan-5"], {"epd": {"threshold": 60}}, standard.PORTS),
+        (["switch", "leaf-spine"], memory, standard.MEMORIES),
+    ):
+        policy = standard.policy_of(path, scenarios=scenarios)
+        assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
+    assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
+    # Tail drop is what ports have that share a memory.
+    plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
+    assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
+    loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()
+    assert loaded["switch"]["*"]["memory"]["pool"]["main"]["policy"]["dynamic_threshold"]["alpha"] == 1.5
+
+
+@pytest.mark.slow
+def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_other(celltrain, tmp_path):
+    path = both(tmp_path)
+    done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
+    words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
+    assert done.out.startswith(f"{words}; to vet the other one: --scenarios switch\n")
+    done = celltrain("vet", path, "--scenarios", "switch", "--seeds", "1", "--against", "abm", "--brief")
+    words = f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
+    assert done.out.startswith(f"{words}; to vet the other one: --scenarios lan-5\n")
+
+
 @pytest.mark.slow
 def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
