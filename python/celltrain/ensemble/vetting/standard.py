@@ -184,7 +184,7 @@ _OWN_WORDS = {
         *("vc_state", "on_frame", "on_admission", "on_refusal", "on_cells", "every", "when_full"),
     },
     "memory": {
-        *("B", "Q", "q_i", "n", "rank", "priority", "arriving"),
+        *("B", "Q", "q_i", "n", "rank", "priority", "arriving", "cell_size"),
         *("queue_state", "on_arrival", "push_out", "push_out_end"),
     },
 }
