@@ -413,6 +413,8 @@ impl MemoryPolicy for Formula {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::memory::tests::{Pool, fill};
     use crate::memory::{MemoryPolicyConfig, dynamic_threshold, harmonic, longest_queue_drop, static_thresholds};
@@ -495,6 +497,29 @@ mod tests {
         for other in ["true", "q_i < 10 or Q < 20", "Q < 10"] {
             assert!(!Pool::new(&formula(other, &[]).into(), 97, 2).has_threshold(0), "{other}");
         }
+    }
+
+    #[test]
+    fn the_page_about_memory_formulas_lists_every_name_with_its_unit() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/memory_formula.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let table = page.split("## Symbols").nth(1).and_then(|text| text.split("\n\n").nth(1)).unwrap();
+        let listed: BTreeSet<[String; 2]> = table
+            .lines()
+            .skip(2)
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+                [cells[1].into(), cells[2].into()]
+            })
+            .collect();
+        let provided = |(name, _): &(Name, _)| {
+            let unit = match name.kind {
+                Kind::Number(Some(unit)) if unit != Unit::NONE => unit.to_string(),
+                _ => String::new(),
+            };
+            [format!("`{}`", name.name), unit]
+        };
+        assert_eq!(listed, NAMES.iter().map(provided).collect());
     }
 
     #[test]
