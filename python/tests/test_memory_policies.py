@@ -460,30 +460,29 @@ def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_poli
     dynamic, formula = ct.DynamicThreshold(alpha=2.0), ct.MemoryFormula(admit="q_i + 1 <= 2 * (B - Q)")
 
     def thresholds(policy) -> list[list[float | None]]:
-        scenario = ct.load("memory-formula", settings={POOL: policy, "duration": "50ms"})
-        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-        events = ct.Events(folder, kinds=["memories", "frames"])
+        scenario = ct.load("memory-formula", settings={POOL: policy, "duration": "20ms"})
+        events = ct.Events(tmp_path / str(len(list(tmp_path.iterdir()))), kinds=["memories"])
         result = ct.run(scenario, trace=["memory"], step="1ms", events=events)
-        of_events = [table["threshold_cells"].to_pylist() for table in (result.events.table("frames"),)]
-        return [result.series["memory"]["threshold_cells"].to_pylist(), *of_events]
+        columns = result.series["memory"]["memory_threshold_cells"], result.events["memories"]["threshold"]
+        return [column.to_pylist() for column in columns]
 
     native = thresholds(dynamic)
     assert thresholds(formula) == native and all(any(column) for column in native)
-    assert not any(any(column) for column in thresholds(ct.MemoryFormula(**RANK)))
+    assert all(set(column) == {None} for column in thresholds(ct.MemoryFormula(**RANK)))
     path = "switch.sw.memory.pool.lossless.policy"
     runs = [
-        ct.run(ct.load("memory-lossless", settings={path: policy, "duration": "200ms"}))
+        ct.run(ct.load("memory-lossless", settings={path: policy, "duration": "50ms"}))
         for policy in (dynamic, formula)
     ]
     assert runs[0].fingerprint == runs[1].fingerprint and sum(runs[0].queues["pauses"].to_pylist()) > 0
 
 
 def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
-    for size, cells in (("53B", 20), ("250B", 4)):
+    for size, cells in (("53B", 20), ("106B", 10)):
+        own = {"cell.size": size, "framing": "aal5"}
         formula = ct.MemoryFormula(admit="(q_i + 1) * cell_size <= 1060 bytes")
-        runs = [fingerprint(policy, **{"cell.size": size}) for policy in (formula, InBytes())]
-        fixed = fingerprint(ct.MemoryFormula(admit=f"q_i < {cells}"), **{"cell.size": size})
-        assert runs == [fixed, fixed]
+        fixed = ct.MemoryFormula(admit=f"q_i < {cells}")
+        assert len({fingerprint(policy, **own) for policy in (formula, InBytes(), fixed)}) == 1
 
 
 @pytest.mark.parametrize("policy", ["dynamic_threshold", "abm", "abm_occamy", "occamy"])
@@ -491,8 +490,8 @@ def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy,
     """Regression: the range was 0 or more, although zero admits nothing."""
     done = celltrain("run", "memory-formula", "--set", f"{POOL}={policy}:alpha=0")
     is_refused(done, ["alpha = 0", "above 0"])
-    [row] = [line for line in celltrain("explain", policy).out.splitlines() if re.match(r"\W*alpha\b", line)]
-    assert "above 0" in row and "0 or more" not in row
+    rows = [line for line in celltrain("explain", policy).out.splitlines() if re.match(r"\W*alpha\b", line)]
+    assert any("above 0" in row for row in rows) and not any("0 or more" in row for row in rows)
     assert ct.run(ct.load("memory-formula", settings={POOL: f"{policy}:alpha=0.01", "duration": "1ms"}))
 
 
