@@ -63,6 +63,13 @@ def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have
     assert (more["difference"], more["difference_low"], more["difference_high"]) == (0, 0, 0)
 
 
+def test_equal_runs_are_reported_between_any_two_of_the_compared_policies(lan):
+    """Regression: only the first policy was compared with the others."""
+    given = [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop(), ct.Formula(admit="X <= 60")]
+    with pytest.warns(ct.CelltrainWarning, match="formula and epd give the same runs with every seed"):
+        ct.compare(lan, vary={"port.bottleneck.policy": given}, seeds=2)
+
+
 def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combination(lan):
     """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}

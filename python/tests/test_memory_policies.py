@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,11 @@ class Sent(ct.PythonMemoryPolicy):
 SENT = ct.MemoryFormula(
     admit="q_i <= 10 cells + sent / 100", queue_state={"sent": 0}, on_departure={"sent": "sent + 1"}
 )
+
+
+class InBytes(ct.PythonMemoryPolicy):
+    def admit(self, view, queue):
+        return (view.q_i + 1) * view.cell_size <= 1060
 
 
 class Moody(ct.PythonMemoryPolicy):
@@ -185,6 +191,57 @@ class Middle(Dynamic):
 class OfPort(ct.PythonPolicy):
     def admit(self, view, vc):
         return True
+
+
+class Deaf(Dynamic):
+    def on_arival(self, view, queue): ...
+
+
+class Full(Dynamic):
+    @staticmethod
+    def pushout(view, queue): ...
+
+
+class Never(ct.PythonMemoryPolicy):
+    def admits(self, view, queue):
+        return True
+
+
+class Helped(Dynamic):
+    """Has a method of its own with a name like that of a method that it overrides."""
+
+    def admits(self, view, queue):
+        return super().admit(view, queue)
+
+    def admit(self, view, queue):
+        return self.admits(view, queue)
+
+
+class LatePort(OfPort):
+    def strat(self, port): ...
+
+
+class LateStack(ct.Stack):
+    def on_packet(self, now, packet): ...
+
+    def polls(self, now):
+        return []
+
+
+def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
+    """Regression: nobody called such a method, and nothing said so."""
+    for cls, words in {
+        Deaf: "has a method on_arival, which nobody calls; did you mean on_arrival?",
+        Full: "has a method pushout, which nobody calls; did you mean push_out?",
+        Never: "has a method admits, which nobody calls; did you mean admit?",
+    }.items():
+        with pytest.raises(ct.ScenarioError, match=re.escape(words)):
+            ct.load("memory-formula", settings={POOL: cls()})
+    ct.load("memory-formula", settings={POOL: Helped()})
+    with pytest.raises(ct.ScenarioError, match=r"has a method strat, .* did you mean start\?"):
+        ct.load("lan-epd", settings={"port.bottleneck.policy": LatePort()})
+    with pytest.raises(ct.ScenarioError, match=r"has a method polls, .* did you mean poll\?"):
+        ct.load("lan-epd", settings={"stack": LateStack()})
 
 
 def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
@@ -343,9 +400,14 @@ def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_mem
 def test_a_setting_in_a_memory_that_a_scenario_does_not_have_is_refused_with_the_memories_that_it_has(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
-    is_refused(done, ["no ports share a memory in this scenario"])
-    done = celltrain("run", "switch", "--set", "switch.sw.memory.pool.main.policy=occamy")
-    is_refused(done, ["the memory of this scenario is switch.*.memory"])
+    is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])
+    setting, other = f"{POOL}=occamy", "is in another memory; the memory of this scenario is switch.*.memory"
+    done = celltrain("run", "switch", "--set", setting)
+    is_refused(done, [f"{POOL} {other}"])
+    # Regression: the message named the path twice.
+    assert done.err.count(POOL) == 1
+    done = celltrain("compare", "switch", "--vary", f"{setting},abm")
+    is_refused(done, [f"sets {POOL}, which {other}"])
 
 
 def test_a_comparison_warns_if_the_memories_of_compared_policies_refused_and_pushed_out_nothing():
@@ -391,6 +453,47 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
     assert fingerprint(policy) == fingerprint(policy, "reference")
 
 
+def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_policy_in_series_events_and_pauses(
+    tmp_path,
+):
+    """Regression: they were empty, and groups ended their pauses only when they were empty."""
+    dynamic, formula = ct.DynamicThreshold(alpha=2.0), ct.MemoryFormula(admit="q_i + 1 <= 2 * (B - Q)")
+
+    def thresholds(policy) -> list[list[float | None]]:
+        scenario = ct.load("memory-formula", settings={POOL: policy, "duration": "20ms"})
+        events = ct.Events(tmp_path / str(len(list(tmp_path.iterdir()))), kinds=["memories"])
+        result = ct.run(scenario, trace=["memory"], step="1ms", events=events)
+        columns = result.series["memory"]["memory_threshold_cells"], result.events["memories"]["threshold"]
+        return [column.to_pylist() for column in columns]
+
+    native = thresholds(dynamic)
+    assert thresholds(formula) == native and all(any(column) for column in native)
+    assert all(set(column) == {None} for column in thresholds(ct.MemoryFormula(**RANK)))
+    path = "switch.sw.memory.pool.lossless.policy"
+    runs = [
+        ct.run(ct.load("memory-lossless", settings={path: policy, "duration": "50ms"})) for policy in (dynamic, formula)
+    ]
+    assert runs[0].fingerprint == runs[1].fingerprint and sum(runs[0].queues["pauses"].to_pylist()) > 0
+
+
+def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
+    for size, cells in (("53B", 20), ("106B", 10)):
+        own = {"cell.size": size, "framing": "aal5"}
+        formula = ct.MemoryFormula(admit="(q_i + 1) * cell_size <= 1060 bytes")
+        fixed = ct.MemoryFormula(admit=f"q_i < {cells}")
+        assert len({fingerprint(policy, **own) for policy in (formula, InBytes(), fixed)}) == 1
+
+
+@pytest.mark.parametrize("policy", ["dynamic_threshold", "abm", "abm_occamy", "occamy"])
+def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy, celltrain):
+    """Regression: the range was 0 or more, although zero admits nothing."""
+    done = celltrain("run", "memory-formula", "--set", f"{POOL}={policy}:alpha=0")
+    is_refused(done, ["alpha = 0", "above 0"])
+    rows = [line for line in celltrain("explain", policy).out.splitlines() if re.match(r"\W*alpha\b", line)]
+    assert any("above 0" in row for row in rows) and not any("0 or more" in row for row in rows)
+    assert ct.run(ct.load("memory-formula", settings={POOL: f"{policy}:alpha=0.01", "duration": "1ms"}))
+
+
 @pytest.mark.slow
 def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say(celltrain, tmp_path):
     path = tmp_path / "all.toml"
@@ -401,6 +504,45 @@ def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say
     assert "switch.timeouts" in ct.vet(path, scenarios=["switch"], **quick)["metrics"]
     assert "lan-5.efficiency" in ct.vet(path, scenarios=["lan-5"], **quick)["metrics"]
     assert not standard.fits_both(standard.policy_of({"formula": {"admit": "X <= 0.9 * K"}}))
+
+
+def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
+    """Writes a scenario with policies of ports and of memories."""
+    text = (ROOT / "scenarios/switch.toml").read_text(encoding="utf-8")
+    assert "policy.tail_drop = {}" in text
+    own = f"{text.replace('policy.tail_drop = {}', f'policy.{port}')}\n"
+    path = tmp_path / "both.toml"
+    path.write_text(own.replace("alpha = 1.0", "alpha = 1.5"))
+    return path
+
+
+def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_that_the_scenarios_name(tmp_path):
+    """Regression: the policy of the ports was vetted, whatever the memories had."""
+    path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
+    for scenarios, table, standard_set in (
+        (None, {"epd": {"threshold": 60}}, standard.PORTS),
+        (["lan-5"], {"epd": {"threshold": 60}}, standard.PORTS),
+        (["switch", "leaf-spine"], memory, standard.MEMORIES),
+    ):
+        policy = standard.policy_of(path, scenarios=scenarios)
+        assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
+    assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
+    # Tail drop is what ports have that share a memory.
+    plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
+    assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
+    loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()
+    assert loaded["switch"]["*"]["memory"]["pool"]["main"]["policy"]["dynamic_threshold"]["alpha"] == 1.5
+
+
+@pytest.mark.slow
+def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_other(celltrain, tmp_path):
+    path = both(tmp_path)
+    done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
+    words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
+    assert done.out.startswith(f"{words}; to vet the other one: --scenarios switch\n")
+    done = celltrain("vet", path, "--scenarios", "switch", "--seeds", "1", "--against", "abm", "--brief")
+    words = f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
+    assert done.out.startswith(f"{words}; to vet the other one: --scenarios lan-5\n")
 
 
 @pytest.mark.slow
@@ -448,6 +590,22 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
     assert never.code == 0 and "refuses every cell, also while the pool is empty" in never.err
     fine = celltrain("check", f"{__name__}:Wrong")
     assert fine.code == 0 and "the memory policy Wrong; nothing is wrong" in fine.out
+
+
+@pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
+def test_a_run_names_a_memory_policy_class_that_admits_no_cell(scenario, switch):
+    """Regression: only the measures were empty."""
+    quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
+
+    def warned(policy) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ct.run(ct.load(scenario, settings={f"switch.{switch}.memory.pool.main.policy": policy, **quick}))
+        return [str(one.message) for one in caught if "refuses every cell" in str(one.message)]
+
+    [dead] = warned(Wrong(mistake="never"))
+    assert re.fullmatch(r"Wrong refuses every cell, also while the pool is empty: no cell entered sw\w*/main", dead)
+    assert not warned(Wrong())
 
 
 def names(page: str) -> set[str]:

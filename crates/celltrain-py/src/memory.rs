@@ -196,6 +196,9 @@ pub(crate) struct MemoryView {
     /// Seconds since the start of the run.
     #[pyo3(get)]
     now: f64,
+    /// Bytes of a cell.
+    #[pyo3(get)]
+    cell_size: u64,
     queues: Vec<u32>,
     priorities: Vec<u8>,
     stream: Stream,
@@ -233,6 +236,7 @@ impl MemoryView {
             priority: 0,
             arriving: 0,
             now: 0.0,
+            cell_size: pool.cell.size,
             queues: vec![0; pool.queues.len()],
             priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
             stream: pool.rng.clone(),

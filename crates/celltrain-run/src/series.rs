@@ -206,7 +206,7 @@ pub const SERIES: &[Series] = &[
         columns: columns! {
             Counts memory_cells, "cells", "cells of the queue, in its reserve, pool and headroom";
             Counts memory_shared_cells, "cells", "q_i: the queue's cells in the shared part of the pool";
-            Numbers memory_threshold_cells, "cells", "threshold of the queue in the shared part";
+            Numbers memory_threshold_cells, "cells", "threshold of the queue in the shared part; empty if its policy has no threshold";
         },
         choose: |choice| choice.memories = true,
     },

@@ -199,6 +199,9 @@ def _type(schema: Schema) -> str:
 
 
 def _range(*schemas: Schema) -> str:
+    for schema in schemas:
+        if "exclusiveMinimum" in schema:
+            return f"above {schema['exclusiveMinimum']:g}"
     limits = {word: schema[word] for schema in schemas for word in ("minimum", "maximum") if word in schema}
     if len(limits) == 2:
         return f"{limits['minimum']:g} to {limits['maximum']:g}"

@@ -157,8 +157,8 @@ def vet(
     """Check a policy's invariants, and compare it with classic policies in standard scenarios.
 
     Argument:
-        policy (POLICY): A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or
-            mine.py:Mine.
+        policy (POLICY): A TOML file with a table policy, a scenario with one policy of its ports or memories, a policy such as
+            fba:z=0.5, or mine.py:Mine.
 
     Scenario:
         settings (PATH=VALUE): Use this setting instead of that of POLICY. May be repeated.
@@ -188,7 +188,7 @@ def vet(
     if html is not None:
         shell.check_target(html)
         environment("report")
-    mine = policy_of(policy, single(settings))
+    mine = policy_of(policy, single(settings), listed(scenarios))
     with shell.waiting("vetting", by_line=True) as tell:
         chosen: dict[str, Any] = {"scenarios": listed(scenarios), "against": listed(against)}
         answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)

@@ -109,7 +109,7 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
     also = [f"{AS_IS} (the scenario's own value)"]
     if kind == "policy":
         if policy_files.is_file(given):
-            policy = policy_files.read(given, folder)
+            policy = policy_files.read(given, folder, of_memories=path.startswith("switch."))
             return policy.name, policy.as_setting()
         if given not in tables and (near := shipped.with_ending(Path(given), folder)):
             raise ValueError(f"has {given!r}; did you mean {near}?")

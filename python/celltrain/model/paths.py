@@ -87,6 +87,14 @@ class UnknownKeyError(CelltrainError):
     """Raised if a path leads to a key that does not exist. The text is a clause that follows the path."""
 
 
+class NoPlaceError(UnknownKeyError):
+    """Raised if a scenario has no place for the value at a path."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+
+
 @dataclass(frozen=True, kw_only=True)
 class Key:
     """The schema's entry for a path."""
@@ -170,7 +178,7 @@ def steps(path: str) -> list[str]:
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     """Sets a value at a dotted path. Adds missing tables, and replaces an existing value, even a whole table.
 
-    Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
+    Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `NoPlaceError` if a list has no such
     member. A pattern of switches sets the value at every switch that it matches; see `matched`.
     """
     _check_memory(scenario, path)
@@ -199,7 +207,7 @@ def _switches_with(switches: Mapping[str, Any], table: str) -> list[str]:
 
 
 def _check_memory(scenario: Mapping[str, Any], path: str) -> None:
-    """Raises `UnknownKeyError` if a path leads into a pool of a memory that the scenario does not describe."""
+    """Raises `NoPlaceError` if a path leads into a pool of a memory that the scenario does not describe."""
     first, *steps = path.split(".")
     # A policy file has no topology.
     if "topology" not in scenario or first != "switch" or steps[1:2] != ["memory"] or "pool" not in steps:
@@ -207,12 +215,11 @@ def _check_memory(scenario: Mapping[str, Any], path: str) -> None:
     switches = scenario.get("switch")
     known = _switches_with(switches, "memory") if isinstance(switches, Mapping) else []
     if not known:
-        raise UnknownKeyError(
-            f"sets {path}, but no ports share a memory in this scenario; choose another one: celltrain list scenarios"
-        )
+        problem = "is in a memory, but no ports share a memory in this scenario; choose another one"
+        raise NoPlaceError(path, f"{problem}: celltrain list scenarios")
     if not any(name == steps[0] or fnmatchcase(name, steps[0]) for name in known):
         names = ", ".join(f"switch.{name}.memory" for name in known)
-        raise UnknownKeyError(f"sets {path}, but the memory of this scenario is {names}")
+        raise NoPlaceError(path, f"is in another memory; the memory of this scenario is {names}")
 
 
 def _set(scenario: dict[str, Any], steps: Sequence[str], path: str, value: Any) -> None:
@@ -221,16 +228,14 @@ def _set(scenario: dict[str, Any], steps: Sequence[str], path: str, value: Any) 
     for parent in parents:
         place = place[_member(place, parent, path)] if isinstance(place, list) else place.setdefault(parent, {})
         if not isinstance(place, dict | list):
-            raise UnknownKeyError(f"sets {path}, but {parent!r} is not a table in this scenario")
+            raise NoPlaceError(path, f"is inside {parent!r}, which is not a table in this scenario")
     place[_member(place, last, path) if isinstance(place, list) else last] = value
 
 
 def _member(members: list[Any], step: str, path: str) -> int:
     """Returns the list index that a step gives."""
     if not _INDEX.fullmatch(step) or int(step) >= len(members):
-        raise UnknownKeyError(
-            f"sets {path}, but {step!r} is not an index into a list of {len(members):,}, counted from 0"
-        )
+        raise NoPlaceError(path, f"has {step!r}, which is not an index into a list of {len(members):,}, counted from 0")
     return int(step)
 
 

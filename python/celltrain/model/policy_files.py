@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -50,6 +50,8 @@ class Policy:
     """Prefix of the policy's keys in its file."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     """Line number of every key in the policy's file."""
+    note: str = field(default="", repr=False)
+    """If the policy's file is a scenario that also has policies of the other kind: which policy this is."""
 
     def __post_init__(self) -> None:
         faults = []
@@ -154,6 +156,8 @@ def read(
     given: str | os.PathLike[str],
     folder: Path | None = None,
     change: Callable[[dict[str, Any]], dict[str, Any]] = lambda root: root,
+    *,
+    of_memories: bool | None = None,
 ) -> Policy:
     """Reads a policy file; raises `InputError`.
 
@@ -161,6 +165,8 @@ def read(
         given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
         folder: Folder of the plan that names the file, which must contain it; None if the user named it.
         change: Applied to the tables of the file before they are checked.
+        of_memories: True for a policy of memories, False for one of ports, if the file is a scenario that has both; None
+            for the policy of its ports, unless that is tail drop.
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
@@ -178,7 +184,7 @@ def read(
     root = change(root)
     name = _name(root, lines, file)
     if "topology" in root:
-        return _of_scenario(root, file, lines, name)
+        return _of_scenario(root, file, lines, name, of_memories)
     tables = {key: value for key, value in root.items() if key != "name"}
     if "policy" not in root:
         if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
@@ -270,19 +276,64 @@ def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
     raise InputError.of(problem, file=file, line=lines.get("name"), key="name", value=value)
 
 
-def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str) -> Policy:
-    """Returns the only policy of a scenario's ports."""
-    ports = root.get("port")
-    found = {
-        json.dumps(port["policy"], sort_keys=True): key
-        for key, port in (ports.items() if isinstance(ports, Mapping) else ())
-        if isinstance(port, Mapping) and isinstance(port.get("policy"), Mapping)
-    }
-    if len(found) != 1:
-        problem = f"has {len(found)} policies; only one can be tested: write it into its own file as {FORM}"
-        raise InputError.of(problem, file=file, line=lines.get("port"), key="port")
-    [(policy, port)] = found.items()
-    return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
+def _of_scenario(
+    root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str, of_memories: bool | None
+) -> Policy:
+    """Returns the only policy of a scenario's ports or memories; `read` explains which of them."""
+    of_ports, of_pools = _distinct(_of_ports(root)), _distinct(_of_pools(root))
+    if of_memories is None:
+        of_memories = bool(of_pools) and set(of_ports) <= {'{"tail_drop": {}}'}
+    wanted, others = (of_pools, of_ports) if of_memories else (of_ports, of_pools)
+    if not wanted:
+        wanted, others, of_memories = others, wanted, not of_memories
+    if len(wanted) != 1:
+        key = "switch" if of_memories else "port"
+        problem = f"has {len(wanted)} policies; only one can be tested: write it into its own file as {FORM}"
+        raise InputError.of(problem, file=file, line=lines.get(key), key=key)
+    [(policy, prefix)] = wanted.items()
+    table = json.loads(policy)
+    note = ""
+    if others:
+        own, other = ("memories", "ports") if of_memories else ("ports", "memories")
+        names = ", ".join(dict.fromkeys(next(iter(json.loads(one))) for one in others))
+        note = f"{next(iter(table))} is the policy of the {own} in {file}, not that of its {other} ({names})"
+    return Policy(name=name, table=table, file=file, prefix=f"{prefix}.", lines=lines, note=note)
+
+
+def _distinct(policies: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Returns the different policies, as JSON, each with the first place of its table."""
+    found: dict[str, str] = {}
+    for place, policy in policies:
+        if isinstance(policy, Mapping) and policy:
+            found.setdefault(json.dumps(policy, sort_keys=True), place)
+    return found
+
+
+def _of_ports(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, port in _tables(root.get("port")):
+        yield f"port.{_quoted(key)}.policy", port.get("policy")
+
+
+def _of_pools(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the policies of pools on the egress side, with their places."""
+    for switch, own in _tables(root.get("switch")):
+        places = {f"memories.{_quoted(name)}": one for name, one in _tables(own.get("memories"))}
+        for place, memory in _tables({"memory": own.get("memory"), **places}):
+            for pool, settings in _tables(memory.get("pool")):
+                if settings.get("side") != "ingress":
+                    yield f"switch.{_quoted(switch)}.{place}.pool.{_quoted(pool)}.policy", settings.get("policy")
+
+
+def _tables(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields those members of a table that are tables."""
+    for key, one in table.items() if isinstance(table, Mapping) else ():
+        if isinstance(one, Mapping):
+            yield key, one
+
+
+def _quoted(key: str) -> str:
+    """Returns a key as in a path of TOML."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
 
 
 def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.model.python_policy import Named, class_of, setting_problem, settings_of
+from celltrain.model.python_policy import Named, class_of, misspelt, setting_problem, settings_of
 from celltrain.text import among, described
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
         return [(f"settings.{fault.key}", fault.value, fault.problem) for fault in error.faults]
     except Exception as error:
         return [("settings", "", f"cannot be given to {called}: {type(error).__name__}: {error}")]
-    return [("class", quoted, _NO_ADMIT)] if cls.admit is PythonMemoryPolicy.admit else []
+    problem = misspelt(cls, PythonMemoryPolicy) or (_NO_ADMIT if cls.admit is PythonMemoryPolicy.admit else "")
+    return [("class", quoted, problem)] if problem else []
 
 
 def methods(called: str) -> tuple[bool, bool, str | None]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.text import among, described
+from celltrain.text import among, described, nearest
 
 if TYPE_CHECKING:
     from celltrain._core import View
@@ -187,6 +187,8 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
         return [(f"settings.{fault.key}", fault.value, fault.problem) for fault in error.faults]
     except Exception as error:
         return [("settings", "", f"cannot be given to {called}: {type(error).__name__}: {error}")]
+    if problem := misspelt(cls, PythonPolicy):
+        return [("class", quoted, problem)]
     if cls.admit is PythonPolicy.admit:
         return [("class", quoted, _NO_ADMIT)]
     return []
@@ -251,6 +253,25 @@ def _loaded(called: str) -> Any:
         another = "this process, which runs another program; move the class to a module"
         raise LookupError(f"is not a class of {another if module == '__main__' else module}")
     return place
+
+
+def misspelt(cls: type, base: type) -> str:
+    """Describes a method that resembles one that celltrain calls, and that the class lacks; empty if there is none.
+
+    >>> class Late(PythonPolicy):
+    ...     def strat(self, port): ...
+    >>> misspelt(Late, PythonPolicy)
+    "has a method strat, which nobody calls; did you mean start? A helper's name begins with _"
+    """
+    bases = [one for one in cls.__mro__ if issubclass(one, base) and one is not base]
+    own = {
+        name: None for one in bases for name in vars(one) if not name.startswith("_") and callable(getattr(cls, name))
+    }
+    missing = [name for name, hook in vars(base).items() if callable(hook) and name[0] != "_" and name not in own]
+    for name in own:
+        if not hasattr(base, name) and (meant := nearest(name, missing, cutoff=0.8)):
+            return f"has a method {name}, which nobody calls; did you mean {meant}? A helper's name begins with _"
+    return ""
 
 
 def _when_full_problem(value: object) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.model.python_policy import Named, class_of, setting_problem, settings_of
+from celltrain.model.python_policy import Named, class_of, misspelt, setting_problem, settings_of
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
         return [(f"settings.{fault.key}", fault.value, fault.problem) for fault in error.faults]
     except Exception as error:
         return [("settings", "", f"cannot be given to {called}: {type(error).__name__}: {error}")]
+    if problem := misspelt(cls, Stack):
+        return [("class", quoted, problem)]
     missing = [words for name, words in _METHODS.items() if getattr(cls, name) is getattr(Stack, name)]
     return [("class", quoted, f"has no {words}") for words in missing]
 

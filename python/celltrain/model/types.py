@@ -1992,7 +1992,7 @@ class DynamicThreshold(Model):
     Source: Choudhury and Hahne 1998, section III.
     """
 
-    alpha: float = Field(default=1.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=1.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
     arriving_cell: ArrivingCell = Field(
         default="not_counted", description="Selects whether the arriving cell counts in Q."
     )
@@ -2032,7 +2032,7 @@ class Abm(Model):
     Source: Addanki and others, SIGCOMM 2022, equation 1, and the authors' code.
     """
 
-    alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=0.5, gt=0.0, description="Alpha of queues for which no other alpha is set.")
     congested: Length = Field(
         default="28kB",
         description=(
@@ -2054,7 +2054,7 @@ class AbmOccamy(Model):
     Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
     """
 
-    alpha: float = Field(default=2.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=2.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
     congested: float = Field(
         default=0.9, le=1.0, ge=0.0, description="Share of its threshold from which a queue counts as congested."
     )
@@ -2068,7 +2068,7 @@ class Occamy(Model):
     Source: Shan and others, 2025.
     """
 
-    alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=8.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
     burst: int = Field(
         default=1, ge=1, description="Number of cells that can be expelled at once after a period without expulsions."
     )
@@ -2210,7 +2210,9 @@ PauseAt: TypeAlias = Literal["headroom", "threshold"]
 class QueueOptions(Model):
     """Settings of queues or priority groups."""
 
-    alpha: float | None = Field(default=None, description="Alpha of this queue, if the pool's policy has an alpha.")
+    alpha: float | None = Field(
+        default=None, gt=0.0, description="Alpha of this queue, if the pool's policy has an alpha."
+    )
     headroom_cells: int | None = Field(
         default=None,
         validation_alias="headroom",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,7 @@ def run(
         warn([f"this run delivered no data, so its fairness is undefined: {advice}"])
     warn(lower_bounds(answer))
     warn(lossless_losses(answer, settings))
+    warn(dead_classes(answer, settings))
     return RunResult._of(answer, series, None if events is None else events.folder, *records)
 
 
@@ -211,6 +213,32 @@ def lossless_losses(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> l
         f"queues: {groups} refused packets although the link was paused, {which}{shown(most['name'])} "
         f"({most['refused_cells']:,} times, with {most['max_headroom_cells']:,} cells of headroom in use): the headroom is too "
         f"small for the delay of the link, the packets under way and the response time; make headroom larger"
+    ]
+
+
+def dead_classes(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """Returns a warning for each Python class of a memory that admitted no cell of a pool. Checks never call a class."""
+    admitted: dict[str, dict[tuple[str, str], bool]] = {}
+    for queue in answer["queues"]:
+        memory = queue["name"].rsplit("/", 2)[0]
+        if queue["entered_cells"] or queue["refused_cells"]:
+            pools = admitted.setdefault(memory.partition(".")[0], {})
+            pools[memory, queue["pool"]] = pools.get((memory, queue["pool"]), False) or queue["entered_cells"] > 0
+    found: dict[str, str] = {}
+    for switch, pools in admitted.items():
+        tables = settings.get("switch", {})
+        own: Mapping[str, Any] = tables.get(switch) or next(
+            (one for key, one in tables.items() if fnmatchcase(switch, key)), {}
+        )
+        for (memory, pool), has_cells in pools.items():
+            part = memory.partition(".")[2]
+            table = own.get("memories", {}).get(part, {}) if part else own.get("memory") or {}
+            policy = table.get("pool", {}).get(pool, {}).get("policy", {})
+            if not has_cells and "python" in policy:
+                found.setdefault(policy["python"]["class"], f"{shown(memory)}/{shown(pool)}")
+    return [
+        f"{shown(called.partition(':')[2])} refuses every cell, also while the pool is empty: no cell entered {place}"
+        for called, place in found.items()
     ]
 
 

@@ -120,7 +120,8 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
         arrays.append(pa.DictionaryArray.from_arrays(indices, pa.array(list(places), pa.string())))
     columns = [TIME, *names]
     for column, array in values.items():
-        arrays.append(pa.array(np.ascontiguousarray(array).reshape(-1)))
+        # NaN represents a missing value.
+        arrays.append(pa.array(np.ascontiguousarray(array).reshape(-1), from_pandas=True))
         columns.append(column)
     schema = pa.schema([column.field() for column in columns])
     return pa.Table.from_arrays(

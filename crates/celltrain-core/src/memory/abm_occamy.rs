@@ -23,7 +23,7 @@ use crate::units::Duration;
 #[schemars(rename = "AbmOccamy")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
     /// Share of its threshold from which a queue counts as congested.
     #[schemars(range(min = 0.0, max = 1.0))]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_formula::rules::{Constant, Host, Name, On, Rules, Start, Texts, Updates, update};
-use celltrain_formula::{Clause, Evaluator, Kind, Meaning, Program, Registers, Unit, Word};
+use celltrain_formula::{Clause, Evaluator, Kind, Limit, Meaning, Program, Registers, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
@@ -85,12 +85,22 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("priority", Unit::NONE, "the priority of the queue"), Some(PRIORITY)),
     (Name::number("arriving", Unit::CELLS, "arriving cells of the queue, 0 for other queues"), Some(ARRIVING)),
     (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
+    (Name::number("cell_size", BYTES_PER_CELL, "bytes of a cell, so B * cell_size is the pool in bytes"), None),
 ];
 
-/// The properties of the pool, if its size is known.
+const BYTES_PER_CELL: Unit = Unit { cells: -1, bytes: 1, ..Unit::NONE };
+
+/// The properties of the pool. Those that are not known before a run are `None`.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,
+    cell_size: Option<u64>,
+}
+
+impl AtPool {
+    fn of(pool: &PoolInfo<'_>) -> Self {
+        Self { cells: pool.cells, queues: Some(pool.queues.len()), cell_size: Some(pool.cell.size) }
+    }
 }
 
 impl Host for AtPool {
@@ -98,6 +108,7 @@ impl Host for AtPool {
         let meaning = |name: &str, register: Option<u8>| match (name, register) {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
+            ("cell_size", _) => Meaning::Constant(self.cell_size.map_or(1.0, |bytes| bytes as f64)),
             ("arriving", _) if on == On::Event("on_departure") => {
                 Meaning::NotHere("this value counts arriving cells, but this formula is evaluated when a cell leaves")
             }
@@ -115,7 +126,11 @@ impl Host for AtPool {
     }
 
     fn is_open(&self, name: &str) -> bool {
-        name == "N" && self.queues.is_none()
+        match name {
+            "N" => self.queues.is_none(),
+            "cell_size" => self.cell_size.is_none(),
+            _ => false,
+        }
     }
 
     fn no_random(&self, _on: On) -> Option<&'static str> {
@@ -137,16 +152,24 @@ impl Host for AtPool {
 
 impl Config {
     fn compile(&self, pool: &AtPool) -> Result<Rules, Vec<Fault>> {
-        self.with_texts(pool, |texts| texts.compile(pool))
+        self.with_texts(pool, None, |texts| texts.compile(pool))
+    }
+
+    /// Compiles the formulas, including that of a queue's threshold if `admit` is a comparison with it.
+    fn compile_limit(&self, pool: &AtPool) -> Option<(Rules, Limit)> {
+        let limit = Limit::of(&self.admit, "q_i", "arriving")?;
+        let rules = self.with_texts(pool, Some(&limit.text), |texts| texts.compile(pool)).ok()?;
+        Some((rules, limit))
     }
 
     /// Compiles the formulas and passes them to `read`.
-    fn with_texts<T>(&self, pool: &AtPool, read: impl FnOnce(Texts<'_>) -> T) -> T {
+    fn with_texts<T>(&self, pool: &AtPool, threshold: Option<&str>, read: impl FnOnce(Texts<'_>) -> T) -> T {
         let constants: BTreeMap<String, Constant> =
             self.constants.iter().map(|(name, start)| (name.clone(), start.clone().into())).collect();
         let admit = ("admit", self.admit.as_str(), Kind::Truth);
         let push_out = self.push_out.as_ref().map(|text| ("push_out", text.as_str(), Kind::Number(None)));
-        let questions: Vec<(&'static str, &str, Kind)> = [admit].into_iter().chain(push_out).collect();
+        let threshold = threshold.map(|text| ("threshold", text, Kind::Number(None)));
+        let questions: Vec<(&'static str, &str, Kind)> = [admit].into_iter().chain(push_out).chain(threshold).collect();
         // Queues have numbers, and no setting refers to one by name.
         let queues = vec![""; pool.queues.unwrap_or(0)];
         read(Texts {
@@ -163,10 +186,10 @@ impl Config {
     /// Lists the clauses of `admit` that refuse a cell of `queue` at the start of a run. The list is empty if the
     /// condition holds.
     pub fn why_refused(&self, pool: &PoolInfo<'_>, view: &View<'_>, queue: PoolQueue) -> Vec<Clause> {
-        let at_pool = AtPool { cells: pool.cells, queues: Some(pool.queues.len()) };
-        let found = self.with_texts(&at_pool, |texts| texts.question(&at_pool, "admit"));
+        let at_pool = AtPool::of(pool);
+        let found = self.with_texts(&at_pool, None, |texts| texts.question(&at_pool, "admit"));
         let (Ok((tree, vocabulary)), Ok(rules)) = (found, self.compile(&at_pool)) else { return Vec::new() };
-        let mut policy = Formula::new(rules, self.push_out_end, pool);
+        let mut policy = Formula::new(rules, self, None, pool);
         policy.arrived(view, queue, 1);
         policy.show(view, queue, 1);
         Evaluator::new(&vocabulary, &policy.registers, &mut || 0.5).why_not(&tree, &self.admit)
@@ -181,7 +204,7 @@ impl Configure for Config {
     }
 
     fn check(&self, cells: u32) -> Vec<Fault> {
-        let mut faults = self.compile(&AtPool { cells, queues: None }).err().unwrap_or_default();
+        let mut faults = self.compile(&AtPool { cells, queues: None, cell_size: None }).err().unwrap_or_default();
         if self.push_out_end.is_some() && self.push_out.is_none() {
             let problem = "chooses the cell that is pushed out, but there is no push_out, such as \"q_i + arriving\"";
             faults.push(Fault::new("push_out_end", "", problem));
@@ -190,12 +213,15 @@ impl Configure for Config {
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> Formula {
-        let at_pool = AtPool { cells: pool.cells, queues: Some(pool.queues.len()) };
+        let at_pool = AtPool::of(pool);
+        if let Some((rules, limit)) = self.compile_limit(&at_pool) {
+            return Formula::new(rules, self, Some(limit), pool);
+        }
         let compiled = self.compile(&at_pool).or_else(|faults| {
             debug_assert!(false, "formulas of a checked scenario can be read: {faults:?}");
             Config { admit: "true".into(), ..Config::default() }.compile(&at_pool)
         });
-        Formula::new(compiled.expect("the constant condition is a valid formula"), self.push_out_end, pool)
+        Formula::new(compiled.expect("the constant condition is a valid formula"), self, None, pool)
     }
 }
 
@@ -204,13 +230,23 @@ impl Configure for Config {
 pub struct Formula {
     admit: Program,
     push_out: Option<Program>,
+    /// The formula of a queue's threshold, if `admit` compares the queue with one.
+    threshold: Option<(Program, Limit)>,
     end: QueueEnd,
     on_arrival: Updates,
     on_departure: Updates,
     /// Values of the pool, constants and state. State of a queue is copied here for each evaluation.
     registers: Box<Registers>,
+    queues: Queues,
+    /// Number of results that were replaced because they were NaN or infinite.
+    replaced: u64,
+}
+
+/// The values of queues that formulas read.
+#[derive(Debug)]
+struct Queues {
     /// State of every queue, one after the other.
-    by_queue: Vec<f64>,
+    state: Vec<f64>,
     /// Number of state variables of a queue.
     per_queue: usize,
     priorities: TiVec<PoolQueue, u8>,
@@ -218,43 +254,12 @@ pub struct Formula {
     /// True if a formula uses n or rank, which need a look at every queue.
     reads_active: bool,
     reads_rank: bool,
-    /// Number of results that were replaced because they were NaN or infinite.
-    replaced: u64,
 }
 
-impl Formula {
-    fn new(rules: Rules, end: Option<QueueEnd>, pool: &PoolInfo<'_>) -> Self {
-        let Rules { answers, updates, registers, by_vc: by_queue, per_vc: per_queue, replaced, .. } = rules;
-        let mut answers = answers.into_iter();
-        let admit = answers.next().expect("the program for the decision was compiled");
-        let push_out = answers.next();
-        let [on_arrival, on_departure] =
-            <[Updates; 2]>::try_from(updates).expect("the array has the updates of every event");
-        let reads = |register: u8| {
-            let of_events = on_arrival.iter().chain(&on_departure).map(|(_, program)| program);
-            [&admit].into_iter().chain(&push_out).chain(of_events).any(|program| program.reads(register))
-        };
-        let (reads_active, reads_rank) = (reads(ACTIVE), reads(RANK));
-        Self {
-            admit,
-            push_out,
-            end: end.unwrap_or(QueueEnd::Tail),
-            on_arrival,
-            on_departure,
-            registers,
-            by_queue,
-            per_queue,
-            priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
-            units_per_second: pool.clock.units_per_second as f64,
-            reads_active,
-            reads_rank,
-            replaced,
-        }
-    }
-
+impl Queues {
     /// Writes the values of a queue, of which `arriving` cells arrive, into the registers.
-    fn show(&mut self, view: &View<'_>, queue: PoolQueue, arriving: u32) {
-        let mut set = |register: u8, value: f64| self.registers[usize::from(register)] = value;
+    fn write(&self, registers: &mut Registers, view: &View<'_>, queue: PoolQueue, arriving: u32) {
+        let mut set = |register: u8, value: f64| registers[usize::from(register)] = value;
         set(Q, view.used.into());
         set(OWN, view.queues[queue].into());
         if self.reads_active {
@@ -267,16 +272,15 @@ impl Formula {
         set(ARRIVING, arriving.into());
         set(NOW, view.now.0 as f64 / self.units_per_second);
         if self.per_queue > 0 {
-            let own = self.own(queue);
-            self.registers[usize::from(FIRST_OWN)..][..self.per_queue].copy_from_slice(&self.by_queue[own]);
+            registers[usize::from(FIRST_OWN)..][..self.per_queue].copy_from_slice(&self.state[self.own(queue)]);
         }
     }
 
     /// Stores the state of a queue that the registers contain.
-    fn store(&mut self, queue: PoolQueue) {
+    fn read(&mut self, registers: &Registers, queue: PoolQueue) {
         if self.per_queue > 0 {
             let own = self.own(queue);
-            self.by_queue[own].copy_from_slice(&self.registers[usize::from(FIRST_OWN)..][..self.per_queue]);
+            self.state[own].copy_from_slice(&registers[usize::from(FIRST_OWN)..][..self.per_queue]);
         }
     }
 
@@ -284,6 +288,51 @@ impl Formula {
     fn own(&self, queue: PoolQueue) -> std::ops::Range<usize> {
         let from = queue.number() as usize * self.per_queue;
         from..from + self.per_queue
+    }
+}
+
+impl Formula {
+    fn new(rules: Rules, config: &Config, limit: Option<Limit>, pool: &PoolInfo<'_>) -> Self {
+        let Rules { answers, updates, registers, by_vc: state, per_vc: per_queue, replaced, .. } = rules;
+        let mut answers = answers.into_iter();
+        let admit = answers.next().expect("the program for the decision was compiled");
+        let push_out = if config.push_out.is_some() { answers.next() } else { None };
+        let threshold = answers.next().zip(limit);
+        let [on_arrival, on_departure] =
+            <[Updates; 2]>::try_from(updates).expect("the array has the updates of every event");
+        let reads = |register: u8| {
+            let of_events = on_arrival.iter().chain(&on_departure).map(|(_, program)| program);
+            [&admit].into_iter().chain(&push_out).chain(of_events).any(|program| program.reads(register))
+        };
+        let (reads_active, reads_rank) = (reads(ACTIVE), reads(RANK));
+        Self {
+            admit,
+            push_out,
+            threshold,
+            end: config.push_out_end.unwrap_or(QueueEnd::Tail),
+            on_arrival,
+            on_departure,
+            registers,
+            queues: Queues {
+                state,
+                per_queue,
+                priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
+                units_per_second: pool.clock.units_per_second as f64,
+                reads_active,
+                reads_rank,
+            },
+            replaced,
+        }
+    }
+
+    /// Writes the values of a queue, of which `arriving` cells arrive, into the registers.
+    fn show(&mut self, view: &View<'_>, queue: PoolQueue, arriving: u32) {
+        self.queues.write(&mut self.registers, view, queue, arriving);
+    }
+
+    /// Stores the state of a queue that the registers contain.
+    fn store(&mut self, queue: PoolQueue) {
+        self.queues.read(&self.registers, queue);
     }
 
     /// Chooses a waiting cell that makes room for cells of `queue`. The cells that arrive are the last of their queue, so
@@ -326,6 +375,13 @@ impl MemoryPolicy for Formula {
         if fits { Verdict::Admit } else { self.victim(view, queue, cells) }
     }
 
+    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
+        let (formula, limit) = self.threshold.as_ref()?;
+        let mut registers = *self.registers;
+        self.queues.write(&mut registers, view, queue, 0);
+        Some(limit.largest(formula.run(&mut registers, &mut || 0.0, &mut 0)))
+    }
+
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         self.show(view, queue, cells);
         update(&self.on_arrival, &mut self.registers, &mut || 0.0, &mut self.replaced);
@@ -357,6 +413,8 @@ impl MemoryPolicy for Formula {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::memory::tests::{Pool, fill};
     use crate::memory::{MemoryPolicyConfig, dynamic_threshold, harmonic, longest_queue_drop, static_thresholds};
@@ -400,6 +458,80 @@ mod tests {
         let longest = Config { push_out: Some("q_i + arriving".into()), ..formula("true", &[]) };
         assert!(MemoryPolicyConfig::from(longest.clone()).pushes_out());
         assert_alike(longest, longest_queue_drop::Config::default().into());
+    }
+
+    #[test]
+    fn a_memory_formula_that_compares_the_queue_with_an_expression_has_the_threshold_of_the_native_policy() {
+        let alpha = [("alpha", Start::Number(2.0))];
+        let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
+        let h_n = [("H", Start::Formula("1 + 1 / 2 + 1 / 3 + 1 / 4".into()))];
+        for (formula, native) in [
+            (formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.clone().into()),
+            (formula("let free = B - Q; alpha * free >= q_i + arriving", &alpha), dynamic.into()),
+            (formula("q_i < floor(B / N)", &[]), static_thresholds::Config::default().into()),
+            (formula("q_i + 1 <= B / (rank * H)", &h_n), harmonic::Config {}.into()),
+        ] {
+            let [mut ours, mut theirs]: [Pool; 2] =
+                [formula.into(), native].map(|config: MemoryPolicyConfig| Pool::new(&config, 97, 4));
+            for step in 0..200_u32 {
+                let queue = step * 7 % 13 % 4;
+                assert_eq!(ours.offer(queue), theirs.offer(queue), "step {step}");
+                for queue in 0..4 {
+                    let [own, native] = [&mut ours, &mut theirs].map(|pool| pool.threshold(queue));
+                    assert!((own - native).abs() <= 1e-12 * native, "step {step}: {own}, {native}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_threshold_of_a_memory_formula_follows_the_state_of_the_queue_and_other_conditions_have_none() {
+        let config = Config {
+            queue_state: table(&[("seen", Start::Number(0.0))]),
+            on_arrival: table(&[("seen", "seen + 1".to_string())]),
+            ..formula("q_i < 10 cells * seen", &[])
+        };
+        let mut pool = Pool::new(&config.into(), 97, 2);
+        (0..3).for_each(|_| assert!(pool.offer(1)));
+        assert_eq!([0, 1].map(|queue| pool.threshold(queue)), [0.0, 30.0]);
+        for other in ["true", "q_i < 10 or Q < 20", "Q < 10"] {
+            assert!(!Pool::new(&formula(other, &[]).into(), 97, 2).has_threshold(0), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_page_about_memory_formulas_lists_every_name_with_its_unit() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/memory_formula.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let table = page.split("## Symbols").nth(1).and_then(|text| text.split("\n\n").nth(1)).unwrap();
+        let listed: BTreeSet<[String; 2]> = table
+            .lines()
+            .skip(2)
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+                [cells[1].into(), cells[2].into()]
+            })
+            .collect();
+        let provided = |(name, _): &(Name, _)| {
+            let unit = match name.kind {
+                Kind::Number(Some(unit)) if unit != Unit::NONE => unit.to_string(),
+                _ => String::new(),
+            };
+            [format!("`{}`", name.name), unit]
+        };
+        assert_eq!(listed, NAMES.iter().map(provided).collect());
+    }
+
+    #[test]
+    fn the_size_of_a_cell_turns_bytes_into_cells() {
+        // 53 bytes.
+        let mut pool = Pool::new(&formula("(q_i + 1) * cell_size <= 530 bytes", &[]).into(), 97, 2);
+        assert_eq!(fill(&mut pool, &[0, 1]), [10, 10]);
+        let limit = [("limit", Start::Formula("530 bytes / cell_size".into()))];
+        assert_eq!(fill(&mut Pool::new(&formula("q_i + 1 <= limit", &limit).into(), 97, 1), &[0]), [10]);
+        assert_eq!(formula("q_i + 1 <= 530 bytes / cell_size", &[]).check(97), []);
+        let faults = formula("q_i + 1 <= cell_size", &[]).check(97);
+        assert!(faults[0].problem.contains("bytes/cells"), "{faults:?}");
     }
 
     #[test]

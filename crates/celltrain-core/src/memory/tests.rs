@@ -71,6 +71,10 @@ impl Pool {
         self.ask(|policy, view| policy.threshold(view, PoolQueue::new(queue))).expect("the policy has thresholds")
     }
 
+    pub(super) fn has_threshold(&mut self, queue: u32) -> bool {
+        self.ask(|policy, view| policy.threshold(view, PoolQueue::new(queue))).is_some()
+    }
+
     pub(super) fn replaced_results(&self) -> u64 {
         self.policy.replaced_results()
     }

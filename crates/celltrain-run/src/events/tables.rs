@@ -443,7 +443,12 @@ pub const MEMORIES: &[Column<InPool>] = &[
     column("shared", "cells", "q_i: the queue's cells in the shared part", Count(|row| Some(row.event.shared.into()))),
     column("used", "cells", "Q: occupied cells of the shared part", Count(|row| Some(row.event.used.into()))),
     column("pool_cells", "cells", "B: cells of the shared part", Count(|row| Some(row.event.cells.into()))),
-    column("threshold", "cells", "threshold of the queue in the shared part", Number(|row| row.event.threshold)),
+    column(
+        "threshold",
+        "cells",
+        "threshold of the queue in the shared part; empty if its policy has no threshold",
+        Number(|row| row.event.threshold),
+    ),
     column(
         "vc",
         "",

@@ -298,10 +298,11 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():
         return
-    for place, name in enumerate(compared.names[1:], 1):
-        if (prints[place] == prints[0]).all() and not dead[place].all():
+    for place, name in enumerate(compared.names):
+        same = next((other for other in range(place) if (prints[place] == prints[other]).all()), None)
+        if same is not None and not dead[place].all():
             yield (
-                f"{shown(name)} and {shown(compared.names[0])} give the same runs with every seed: the differences "
+                f"{shown(name)} and {shown(compared.names[same])} give the same runs with every seed: the differences "
                 "between their settings have no effect here"
             )
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)

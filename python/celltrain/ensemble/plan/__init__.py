@@ -43,7 +43,7 @@ from celltrain.model.cancel import current
 from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed
-from celltrain.model.paths import Key, UnknownKeyError, follow
+from celltrain.model.paths import Key, NoPlaceError, follow
 from celltrain.model.scenario import Reading
 from celltrain.running import Recording
 
@@ -142,9 +142,10 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
     for index in indices:
         try:
             point = plan.points[index]
-        except UnknownKeyError as error:
+        except NoPlaceError as error:
             # All points have lists of the same length, so the first error is enough.
-            reader.refuse("axes", str(error) if is_side else f"{error}; at point {index}")
+            problem = f"sets {error.path}, which {error}"
+            reader.refuse("axes", problem if is_side else f"{problem}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)

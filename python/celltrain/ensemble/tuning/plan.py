@@ -18,7 +18,7 @@ from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
-from celltrain.model.paths import UnknownKeyError, set_key
+from celltrain.model.paths import NoPlaceError, set_key
 from celltrain.model.scenario import Reading
 from celltrain.text import key_path
 
@@ -328,6 +328,6 @@ class TunePlan(Planned):
 def _judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
     try:
         scenario = plan.scenario(configuration, numbers)
-    except UnknownKeyError as error:
-        return Reading(handle=None, faults=[Fault.of(str(error))], warnings=[])
+    except NoPlaceError as error:
+        return Reading(handle=None, faults=[Fault.of(str(error), key=error.path)], warnings=[])
     return Reading.of_table(scenario, "scenario")

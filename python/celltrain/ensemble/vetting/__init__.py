@@ -120,7 +120,7 @@ def vet(
     >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
     True
     """
-    mine = policy_of(policy)
+    mine = policy_of(policy, scenarios=scenarios)
     of = standard_of(mine, scenarios)
     named = _names("scenarios", scenarios, list(of.scenarios))
     others = of.against(against, named)
@@ -142,7 +142,7 @@ def vet(
             name, mine, of, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on
         )
     carried = {name: _share_of(of.reference, each) for name, each in compared.items()}
-    remarks = list(_remarks(mine.name, of, verdicts, compared, carried))
+    remarks = [*_which(mine, of), *_remarks(mine.name, of, verdicts, compared, carried)]
     verdicts = [_with_runs(one, compared) if one["check"] == ADMITS else one for one in verdicts]
     verdicts += [_every_run_ends(compared), _carries_enough(of.reference, carried)]
     places = dict(enumerate(others, 1))
@@ -287,6 +287,14 @@ def _share_of(reference: str, compared: Compared) -> float:
     both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(reference, 1))])
     own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
     return float(own / most) if most else 1.0
+
+
+def _which(mine: Named, of: Standard) -> Iterator[str]:
+    """Yields how to vet the other policy of a scenario with policies of ports and of memories."""
+    if mine.note:
+        [other] = {standard.PORTS.kind, standard.MEMORIES.kind} - {of.kind}
+        scenarios = {one.kind: one.scenarios for one in (standard.PORTS, standard.MEMORIES)}[other]
+        yield f"{shown(mine.note)}; to vet the other one: --scenarios {next(iter(scenarios))}"
 
 
 def _remarks(

@@ -184,7 +184,7 @@ _OWN_WORDS = {
         *("vc_state", "on_frame", "on_admission", "on_refusal", "on_cells", "every", "when_full"),
     },
     "memory": {
-        *("B", "Q", "q_i", "n", "rank", "priority", "arriving"),
+        *("B", "Q", "q_i", "n", "rank", "priority", "arriving", "cell_size"),
         *("queue_state", "on_arrival", "push_out", "push_out_end"),
     },
 }
@@ -206,17 +206,20 @@ def duration_of(name: str) -> str:
     return re.sub(r"(?<=\d)(?=m?s$)", " ", duration)
 
 
-def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
+def policy_of(policy: Any, settings: Mapping[str, Any] | None = None, scenarios: Sequence[str] | None = None) -> Policy:
     """Returns the policy given by a caller; raises `InputError` if it is not a policy.
 
     Args:
         policy: A file, a policy such as `epd:threshold=80%`, a table, or a policy object.
         settings: Values that override settings in the file, keyed by their path in a scenario.
+        scenarios: The scenarios to run, which decide if the file is a scenario with policies of ports and of memories.
     """
     if isinstance(policy, Policy):
         return policy
     if isinstance(policy, str | os.PathLike):
-        return policy_files.read(policy, change=lambda root: _changed(root, settings or {}))
+        kinds = (one.kind for one in (PORTS, MEMORIES) if scenarios and set(scenarios) <= set(one.scenarios))
+        of_memories = {"port": False, "memory": True}.get(next(kinds, ""))
+        return policy_files.read(policy, change=lambda root: _changed(root, settings or {}), of_memories=of_memories)
     if isinstance(policy, Mapping):
         return policy_files.of_table(policy)
     from celltrain.model.types import PoolOptions, Port
@@ -271,8 +274,11 @@ def _words(value: object) -> Iterator[str]:
 def standard_of(policy: Policy, scenarios: Sequence[str] | None = None) -> Standard:
     """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one.
 
-    If both are possible, the names of the scenarios to run decide.
+    If both are possible, the names of the scenarios to run decide. The place of a policy in a scenario decides, too.
     """
+    is_in_memory = policy.prefix.startswith("switch.")
+    if policy.note or is_in_memory:
+        return MEMORIES if is_in_memory else PORTS
     if fits_both(policy) and scenarios and set(scenarios) <= set(MEMORIES.scenarios):
         return MEMORIES
     [(name, settings)] = policy.table.items()
