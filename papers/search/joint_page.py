@@ -60,7 +60,7 @@ def lines(space: Space, runs: Runs) -> list[Row]:
             exact = scores.exact(configuration, range(1, 2))
             row["exact"] = "" if exact is None else f"{exact:.0f}"
         final = scores.final(configuration, space.confirmation, numbers) if configuration in confirmed else None
-        row["fresh numbers"] = str(len(numbers)) if final else ""
+        row["fresh numbers"] = str(len(scores.chaotic(numbers))) if final else ""
         row |= {f"{group} fresh": f"{final[group]:.3f}" if final else "" for group in groups}
         if space.measure == "likelihood":
             for group in groups:

@@ -349,6 +349,10 @@ class Scores:
             )
         return count / len(seeds)
 
+    def chaotic(self, numbers: Iterable[int]) -> list[int]:
+        """Returns the numbers without those of the lock-step rows, which only count as exact or not."""
+        return [place for place in numbers if place not in self.space.lock_step]
+
     def _near(self, place: int, value: float) -> bool:
         printed = self.space.numbers[place].published
         assert printed is not None, "only printed numbers get a score"
@@ -363,7 +367,7 @@ class Scores:
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
         """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
         scored = []
-        for place in numbers:
+        for place in self.chaotic(numbers):
             number = self.space.numbers[place]
             if number.network == network:
                 values = self.runs.values(configuration, place, seeds)
@@ -389,7 +393,7 @@ class Scores:
         self, configuration: str, numbers: Iterable[int], seeds: Sequence[int], *, own: bool
     ) -> dict[str, float] | None:
         parts: dict[str, list[float]] = {}
-        for place in numbers:
+        for place in self.chaotic(numbers):
             number = self.space.numbers[place]
             values = self.runs.values(configuration, place, seeds)
             if values is None:

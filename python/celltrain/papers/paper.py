@@ -594,10 +594,23 @@ class _Expansion:
             judged_by=rule.judged_by,
             point=rule.point,
             scored=rule.scored and published is not None,
-            note=rule.note,
+            note=self.note(rule.note, configuration.scenario),
             configuration=place,
             most_seeds=entry.most_seeds,
         )
+
+    def note(self, template: str, scenario: Mapping[str, Any]) -> str:
+        """Replaces every `{dotted path}` in a note with its value in the scenario."""
+
+        def value(part: re.Match[str]) -> str:
+            found: Any = scenario
+            for step in part[1].split("."):
+                if step not in found:
+                    raise PaperError(f"{self.file}: the scenario has no {part[1]}, which the note {template!r} needs")
+                found = found[step]
+            return str(found)
+
+        return _TEMPLATE.sub(value, template)
 
     def configuration(self, keys: Row) -> tuple[int, Configuration]:
         """Returns the configuration that these keys describe, and its position. Adds a new one."""
