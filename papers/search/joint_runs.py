@@ -65,9 +65,9 @@ class Stage:
 
 
 class Space:
-    """A paper's questions and numbers."""
+    """A paper's questions and numbers. If `excluded`, the questions include answers that lock-step rows exclude."""
 
-    def __init__(self, paper_id: str) -> None:
+    def __init__(self, paper_id: str, *, excluded: bool = False) -> None:
         declared = tomllib.loads((ROOT / "papers" / paper_id / "joint.toml").read_text(encoding="utf-8"))
         self.paper_id = paper_id
         self.paper: Paper = load(paper_id)
@@ -75,7 +75,8 @@ class Space:
         self.networks: list[str] = declared["networks"]
         self.duration: str | None = declared.get("duration")
         """Duration of every screening run, if it differs from the paper's duration."""
-        self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
+        asked = declared["questions"] + (declared["excluded"] if excluded else [])
+        self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in asked]
         self.common: dict[str, Any] = declared.get("set", {})
         """Settings of every configuration, also of the defaults."""
         self.version: str = declared["version"]
