@@ -233,6 +233,11 @@ CAMPAIGNS = {
         "1 h",
         "python papers/search/joint_search.py --seed {seed}",
     ),
+    "lock-step-search": Campaign(
+        "counts the exact lock-step rows of 96-1269 with each answer to an open question",
+        "2 min",
+        "python papers/search/lock_step_search.py",
+    ),
     "littles-law": Campaign(
         "applies Little's law to the results of the joint search of draft-jagan",
         "10 min",

@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import celltrain as ct
 from celltrain import _core
 from celltrain.model import shipped
 from celltrain.model.scenario import to_toml
+from celltrain.model.types import TieOrder
 from celltrain.papers.paper import PAPER, load
 
 
@@ -77,14 +78,25 @@ def data() -> dict[str, Any]:
     }
 
 
+#: Scenario that the page runs with every order of ties.
+TIES = "lan-tail-drop"
+
+
 def answers(every: int = 1) -> dict[str, Any]:
-    """Returns the results of `celltrain run --json` for every n-th scenario of the page, and all with real stacks."""
+    """Returns the results of `celltrain run --json` for every n-th scenario of the page, and all with real stacks.
+
+    The result of one scenario also has the fingerprint of every order of ties.
+    """
     chosen = [
         (name, one)
         for number, (name, one) in enumerate(scenarios().items())
-        if number % every == 0 or ct.Smoltcp in stacks(one)
+        if number % every == 0 or ct.Smoltcp in stacks(one) or name == TIES
     ]
-    return {name: ct.run(one).to_dict() for name, one in chosen}
+    found = {name: ct.run(one).to_dict() for name, one in chosen}
+    base = ct.load(TIES).to_dict()
+    ordered = {order: {**base, "switch": {**base["switch"], "tie_order": order}} for order in get_args(TieOrder)}
+    found[TIES]["ties"] = {order: ct.run(ct.Scenario.model_validate(one)).fingerprint for order, one in ordered.items()}
+    return found
 
 
 def main() -> None:

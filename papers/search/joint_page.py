@@ -3,7 +3,7 @@
 Each line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), the
 number of stages it reached, and its score in the last of them by network or quantity. "exact" is the number of exact
 lock-step rows, if the paper has such rows. Confirmed configurations also have a score with new seeds on all rows. Without a
-store, the page is made from the CSV alone.
+store, the page is made from the CSV alone. `--compare` writes compared.csv and another table of the page.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from celltrain.model.files import replace
-from joint_runs import REFUSED, Runs, Scores, Space
+from celltrain.papers.score import SLACK, Scored
+from joint_runs import REFUSED, Runs, Scores, Space, log_likelihood
 from joint_search import CONFIRMED, REFERENCE, Search
 from paper_page import ROOT, fill, grid, listed
 
 Row = dict[str, str]
+#: Keys of a number in compared.csv.
+KEYS = ("network", "sources", "buffer_cells", "policy", "z", "r")
 
 
 def report(space: Space, store: Path) -> int:
@@ -60,7 +65,7 @@ def lines(space: Space, runs: Runs) -> list[Row]:
             exact = scores.exact(configuration, range(1, 2))
             row["exact"] = "" if exact is None else f"{exact:.0f}"
         final = scores.final(configuration, space.confirmation, numbers) if configuration in confirmed else None
-        row["fresh numbers"] = str(len(numbers)) if final else ""
+        row["fresh numbers"] = str(len(scores.chaotic(numbers))) if final else ""
         row |= {f"{group} fresh": f"{final[group]:.3f}" if final else "" for group in groups}
         if space.measure == "likelihood":
             for group in groups:
@@ -82,6 +87,75 @@ def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
         if space.default in confirmed and len(confirmed) > 1:
             return numbers, confirmed
     return (), set()
+
+
+def compare(space: Space, runs: Runs, configurations: Sequence[str], seeds: Sequence[int]) -> None:
+    """Writes every number of some configurations to papers/<id>/compared.csv, and their scores to the page."""
+    found = []
+    for configuration in configurations:
+        for place, number in enumerate(space.numbers):
+            values = runs.values(configuration, place, seeds)
+            assert values is not None, "they were run"
+            found.append(
+                {
+                    "answers": configuration,
+                    "seeds": str(len(seeds)),
+                    "table": number.table,
+                    **{key: str(number.keys.get(key, "")) for key in KEYS},
+                    "quantity": number.quantity.name,
+                    "published": str(number.published),
+                    "mean": f"{np.mean(values):.4f}",
+                    "sd": f"{np.std(values, ddof=1):.4f}",
+                    "low": f"{min(values):.6f}",
+                    "high": f"{max(values):.6f}",
+                }
+            )
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(found[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    table = ROOT / "papers" / space.paper_id / "compared.csv"
+    replace(table, text.getvalue())
+    print(f"wrote {table}")
+    fill(ROOT / "docs" / "papers" / f"{space.paper_id}.md", "compared", compared(space, found))
+
+
+def compared(space: Space, rows: Sequence[Row]) -> str:
+    """Returns a line for each configuration in compared.csv, the defaults first."""
+    heads = ["configuration"]
+    for network in (groups := sorted(space.networks)):
+        heads += [f"{network} log-likelihood", f"{network} inside"]
+    heads.append("rows exact in all seeds")
+    body = []
+    for answers in dict.fromkeys(row["answers"] for row in rows):
+        own = [row for row in rows if row["answers"] == answers]
+        line = [name(space, answers)]
+        for network in groups:
+            chaotic = [p for p, n in enumerate(space.numbers) if n.network == network and p not in space.lock_step]
+            scored = [
+                Scored(
+                    number=space.numbers[place],
+                    values=(float(own[place]["low"]), float(own[place]["high"])),
+                    seeds=(1, 2),
+                    requested=2,
+                )
+                for place in chaotic
+            ]
+            fit = sum(
+                log_likelihood(*(float(own[place][column]) for column in ("published", "mean", "sd")))
+                for place in chaotic
+            )
+            line += [f"{fit:.0f}", f"{sum(bool(one.inside) for one in scored)} of {len(scored)}"]
+        exact: dict[int, bool] = {}
+        for place, tolerance in space.lock_step.items():
+            published, low, high = (float(own[place][column]) for column in ("published", "low", "high"))
+            near = max(abs(low - published), abs(high - published)) <= tolerance + SLACK
+            at = space.numbers[place].configuration
+            exact[at] = exact.get(at, True) and near
+        body.append([*line, str(sum(exact.values()))])
+    return f"Fresh seeds 101 to {100 + int(rows[0]['seeds'])} on all tables give:\n\n" + grid(
+        heads, body, left=("configuration",)
+    )
 
 
 def tables(space: Space, rows: Sequence[Row]) -> str:

@@ -65,9 +65,9 @@ class Stage:
 
 
 class Space:
-    """A paper's questions and numbers."""
+    """A paper's questions and numbers. If `excluded`, the questions include answers that lock-step rows exclude."""
 
-    def __init__(self, paper_id: str) -> None:
+    def __init__(self, paper_id: str, *, excluded: bool = False) -> None:
         declared = tomllib.loads((ROOT / "papers" / paper_id / "joint.toml").read_text(encoding="utf-8"))
         self.paper_id = paper_id
         self.paper: Paper = load(paper_id)
@@ -75,7 +75,8 @@ class Space:
         self.networks: list[str] = declared["networks"]
         self.duration: str | None = declared.get("duration")
         """Duration of every screening run, if it differs from the paper's duration."""
-        self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
+        asked = declared["questions"] + (declared["excluded"] if excluded else [])
+        self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in asked]
         self.common: dict[str, Any] = declared.get("set", {})
         """Settings of every configuration, also of the defaults."""
         self.version: str = declared["version"]
@@ -344,6 +345,10 @@ class Scores:
             )
         return count / len(seeds)
 
+    def chaotic(self, numbers: Iterable[int]) -> list[int]:
+        """Returns the numbers without those of the lock-step rows, which only count as exact or not."""
+        return [place for place in numbers if place not in self.space.lock_step]
+
     def _near(self, place: int, value: float) -> bool:
         printed = self.space.numbers[place].published
         assert printed is not None, "only printed numbers get a score"
@@ -358,7 +363,7 @@ class Scores:
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
         """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
         scored = []
-        for place in numbers:
+        for place in self.chaotic(numbers):
             number = self.space.numbers[place]
             if number.network == network:
                 values = self.runs.values(configuration, place, seeds)
@@ -384,7 +389,7 @@ class Scores:
         self, configuration: str, numbers: Iterable[int], seeds: Sequence[int], *, own: bool
     ) -> dict[str, float] | None:
         parts: dict[str, list[float]] = {}
-        for place in numbers:
+        for place in self.chaotic(numbers):
             number = self.space.numbers[place]
             values = self.runs.values(configuration, place, seeds)
             if values is None:

@@ -4,6 +4,7 @@
     python scripts/campaign.py joint-search af-96-1269 --sample 150
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
+    python scripts/campaign.py joint-search af-96-1269 --compare 20001000000000000 --seeds 30
 
 The questions and their answers are in papers/<id>/joint.toml, with the settings that all configurations share. An
 answer never applies to individual rows. There are three steps:
@@ -18,6 +19,9 @@ answer never applies to individual rows. There are three steps:
    with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
    output also shows how many means are within .02 of the printed values, and the difference between two seeds.
 3. report: writes papers/<id>/joint.csv, with a line for each configuration, and the tables of the paper's page.
+
+--compare runs the defaults and the given configurations on all rows with many fresh seeds, and writes every number to
+papers/<id>/compared.csv and the scores to the page.
 
 Every run is stored in out/joint/<id>.sqlite and never repeated: after an interruption, the same command continues.
 wan_search.py defines the likelihood of a printed number, and internetwork_search.py the relative error. If there is a
@@ -268,9 +272,20 @@ class Search:
                     near = self.scores.near(configuration, self.space.confirmation, ("sources", "buffer_cells"))
                     print("\n".join(f"    {group}: {count} of {of}" for group, (count, of) in near.items()), flush=True)
 
+    def compare(self, configurations: Sequence[str], count: int) -> None:
+        """Runs the defaults and some configurations with fresh seeds on all rows, and writes the results."""
+        from joint_page import compare
+
+        every = [self.space.default, *configurations]
+        seeds = range(self.space.confirmation[0], self.space.confirmation[0] + count)
+        for seed in seeds:
+            for configuration in every:
+                self.runs.run(configuration, range(len(self.space.numbers)), [seed], self.jobs(), whole=True)
+        compare(self.space, self.runs, every, seeds)
+
 
 def main() -> int:
-    """Searches, confirms or reports."""
+    """Searches, confirms, compares or reports."""
     parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
     parser.add_argument(
@@ -302,6 +317,10 @@ def main() -> int:
     parser.add_argument(
         "--add", action="append", default=[], metavar="DIGITS", help="confirm this configuration of joint.csv, too"
     )
+    parser.add_argument(
+        "--compare", action="append", default=[], metavar="ANSWERS", help="a configuration to compare with the defaults"
+    )
+    parser.add_argument("--seeds", type=int, default=30, help="number of fresh seeds to compare with (default: 30)")
     parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")
     parser.add_argument("--store", type=Path, help="the SQLite file (default: out/joint/<paper>.sqlite)")
     arguments = parser.parse_args()
@@ -314,7 +333,9 @@ def main() -> int:
     until = time.time() + 60 * arguments.minutes
     search = Search(runs, arguments.focus, arguments.jobs, arguments.seed)
     try:
-        if arguments.confirm:
+        if arguments.compare:
+            search.compare(arguments.compare, arguments.seeds)
+        elif arguments.confirm:
             search.confirm(arguments.selected, arguments.confirmed, until, arguments.add)
         elif arguments.sample:
             search.sample(arguments.sample, until)

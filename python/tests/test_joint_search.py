@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+import efci_search
 import joint_page
 import joint_runs
 import littles_law
+import lock_step_search
 import paper_page
 import wan_search
 from celltrain.model.scenario import Reading
@@ -179,23 +181,103 @@ def test_a_configuration_goes_on_if_it_loses_at_most_one_lock_step_row_against_t
     runs.close()
 
 
+def test_the_likelihood_of_a_configuration_does_not_depend_on_lock_step_rows(wan: Space, tmp_path: Path) -> None:
+    runs = Runs(wan, tmp_path / "store.sqlite")
+    for number in wan.numbers:
+        for seed in range(1, 7):
+            figures = runs.figures.setdefault((wan.default, number.configuration, seed), {})
+            assert figures is not None
+            assert number.published is not None
+            figures[number.quantity.name] = number.published + seed / 100
+    scores = Scores(runs, range(1, 7))
+    seeds, every = range(1, 7), range(len(wan.numbers))
+    before = (
+        scores.screening(wan.default, 1),
+        scores.final(wan.default, seeds),
+        scores.inside(wan.default, seeds, "LAN", every),
+    )
+    assert scores.exact(wan.default, [1]) == 0
+    for place in wan.lock_step:
+        number = wan.numbers[place]
+        for seed in seeds:
+            runs.figures[wan.default, number.configuration, seed][number.quantity.name] = number.published  # type: ignore[index, assignment]
+    assert scores.exact(wan.default, [1]) == 14
+    after = (
+        scores.screening(wan.default, 1),
+        scores.final(wan.default, seeds),
+        scores.inside(wan.default, seeds, "LAN", every),
+    )
+    assert after == before
+    assert before[2][1] == sum(number.network == "LAN" for number in wan.numbers) - 28
+    runs.close()
+
+
+def test_an_answer_is_left_out_of_the_joint_search_if_it_loses_more_than_one_lock_step_row_under_every_order_of_ties() -> (
+    None
+):
+    space = Space(lock_step_search.PAPER, excluded=True)
+    with (ROOT / "docs" / "results" / space.paper_id / "lock-step-1.csv").open(encoding="utf-8", newline="") as handle:
+        defaults, *rows = csv.DictReader(handle)
+    listed = {lists: Space(space.paper_id, excluded=lists) for lists in (False, True)}
+    searched, every = ({s.text(one) for one in lock_step_search.answers(s)} - {"the defaults"} for s in listed.values())
+    assert {row["answer"] for row in rows} == every
+    orders = [head.strip("`") for head in defaults if head.startswith("`")]
+    assert sorted(orders) == ["event_list", "event_list_last_in", "fixed", "rotating"]
+    for row in rows:
+        exact, default = ({order: int(one[f"`{order}`"]) for order in orders} for one in (row, defaults))
+        assert lock_step_search.excluded(exact, default) == (row["verdict"] == "excluded"), row
+        assert (row["answer"] in searched) == (row["verdict"] == "searched"), row
+
+
+@pytest.mark.slow
+def test_growth_in_whole_bytes_loses_a_lock_step_row_and_ssthresh_in_whole_segments_three(tmp_path: Path) -> None:
+    space = Space(lock_step_search.PAPER, excluded=True)
+    runs = Runs(space, tmp_path / "store.sqlite")
+    found = {
+        space.text(one): lock_step_search.counts(runs, one, 1)["event_list_last_in"]
+        for one in lock_step_search.answers(space)
+        if one == space.default
+        or space.text(one) in ("linear growth in whole bytes", "ssthresh kept in whole segments")
+    }
+    assert found == {"the defaults": 12, "linear growth in whole bytes": 11, "ssthresh kept in whole segments": 9}
+    runs.close()
+
+
+def test_the_best_control_of_efci_and_each_of_its_changes_alone_are_confirmed() -> None:
+    default, *_ = found = efci_search.confirmed({"a": 1, "b": 1}, [{"a": 2, "b": 3}, {"a": 2, "b": 1}])
+    assert found == [default, {"a": 2, "b": 3}, {"a": 2, "b": 1}, {"a": 1, "b": 3}]
+    with efci_search.CONFIRMATION.open(encoding="utf-8", newline="") as handle:
+        lines = list(csv.DictReader(handle))
+    page = (ROOT / "docs" / "papers" / "draft-jagan.md").read_text(encoding="utf-8")
+    for rif, threshold in (("0.03125", "250"), ("0.0078125", "50"), ("0.0078125", "250"), ("0.03125", "50")):
+        [line] = [
+            one
+            for one in lines
+            if (one["rif"], one["threshold"], one["icr"], one["adtf"]) == (rif, threshold, "155.52Mbps", "500ms")
+        ]
+        cells = [line[f"goodput_{table}"] for table in efci_search.TABLES]
+        errors = [f"{float(line[name]):.0%}".replace("%", " %") for name in ("goodput_error", "delay_error")]
+        assert " | ".join(cells + errors) in page
+
+
 @pytest.mark.nightly
-def test_in_some_configurations_of_the_joint_search_all_lock_step_rows_are_exact_whatever_the_drift_of_the_ticks(
+def test_all_lock_step_rows_are_exact_whatever_the_drift_of_the_ticks_only_with_another_timer(
     tmp_path: Path,
 ) -> None:
     space = Space("af-96-1269")
     with (ROOT / "papers" / space.paper_id / "joint.csv").open(encoding="utf-8", newline="") as handle:
         found = [row["answers"] for row in csv.DictReader(handle) if row["exact"] == "14"]
-    assert len(found) == 6
     runs = Runs(space, tmp_path / "store.sqlite")
     scores = Scores(runs, range(1, 7))
     names = [question.name for question in space.questions]
+    ordered = [configuration for configuration in found if configuration[0] != "0"]
+    assert (len(found), len(ordered)) == (17, 13)
     for configuration in found:
+        answers = dict(zip(names, configuration, strict=True))
+        assert (answers["samples"], answers["backoff"]) != ("0", "0")
+    for configuration in ordered:
         runs.run(configuration, space.stages[0].numbers, [2, 3], 1)
         assert scores.exact(configuration, [2, 3]) == 14, space.text(configuration)
-        answers = dict(zip(names, configuration, strict=True))
-        assert answers["ties"] != "0", "random ties leave some rows to chance"
-        assert (answers["samples"], answers["backoff"]) != ("0", "0")
     runs.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Command
@@ -115,6 +116,19 @@ def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answ
     wrong = celltrain(*words, "--choice", "A-03=event_lst")
     assert wrong.code == 2
     assert "has no choice 'A-03=event_lst'; did you mean A-03=event_list? Choose from A-03=rotating, " in wrong.err
+
+
+def test_the_note_on_a_lock_step_row_names_the_order_of_ties_that_ran() -> None:
+    chosen: list[dict[str, Any]] = [{}, {"choices": ["A-03=fixed"]}, {"overrides": {"switch.tie_order": "rotating"}}]
+    for order, changes in zip(("event_list_last_in", "fixed", "rotating"), chosen, strict=True):
+        notes = {number.note for number in load(AF_96_1269, **changes).table("lock-step").numbers}
+        assert notes == {f"order of ties: {order}"}
+
+
+def test_a_note_about_a_setting_that_the_scenario_lacks_is_refused() -> None:
+    read = changed_paper("{switch.tie_order}", "{switch.colour}")
+    with pytest.raises(PaperError, match=r"the scenario has no switch\.colour, which the note 'order of ties: "):
+        load(AF_96_1269, read=read)
 
 
 def test_a_message_about_an_unknown_tie_order_lists_the_known_ones(celltrain: Command) -> None:

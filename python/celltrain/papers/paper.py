@@ -691,6 +691,7 @@ class _Expansion:
         unit_of_last_digit = 10.0**-quantity.decimals
         covering = [rule for rule in entry.rules if matches({**keys, "quantity": name}, rule.where)]
         rule = covering[-1] if covering else _Rule()
+        place = self.configuration(keys)
         return Number(
             table=entry.number,
             row=cell.row,
@@ -706,10 +707,23 @@ class _Expansion:
             judged_by=rule.judged_by,
             point=rule.point,
             scored=rule.scored and published is not None,
-            note=rule.note,
-            configuration=self.configuration(keys),
+            note=self.note(rule.note, self.configurations[place].scenario),
+            configuration=place,
             most_seeds=entry.most_seeds,
         )
+
+    def note(self, template: str, scenario: Mapping[str, Any]) -> str:
+        """Replaces every `{dotted path}` in a note with its value in the scenario."""
+
+        def value(part: re.Match[str]) -> str:
+            found: Any = scenario
+            for step in part[1].split("."):
+                if step not in found:
+                    raise PaperError(f"{self.file}: the scenario has no {part[1]}, which the note {template!r} needs")
+                found = found[step]
+            return str(found)
+
+        return _TEMPLATE.sub(value, template)
 
     def configuration(self, keys: Row) -> int:
         """Returns the index of the configuration that these keys describe. Adds a new one."""
