@@ -13,6 +13,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +297,8 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
     for text, words in zip(measures, reading.problems(measures), strict=True):
         if words is not None:
             raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
-    return Case(number=number, configuration=configuration.text)
+    # The keys of a reproduction's runs come from the text as given.
+    return replace(Case.of_reading(number, reading), configuration=configuration.text)
 
 
 def _scored(
