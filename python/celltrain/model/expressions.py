@@ -23,7 +23,7 @@ The core evaluates measures (`crates/celltrain-run/src/expressions`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -55,7 +55,7 @@ def measure(text: str, answer: Mapping[str, Any]) -> float:
     >>> measure("flows.sum(*).v / 2", {"flows": [{"name": "a", "v": 3}, {"name": "b", "v": 4}]})
     3.5
     """
-    value, kind, message = _core.evaluate(encodable(text), json.dumps(answer))
+    value, kind, message = _core.evaluate(*encodable([text]), json.dumps(answer))
     if value is None:
         raise _ERRORS[kind](message)
     return value
@@ -96,15 +96,15 @@ def named(text: str, known: Sequence[str]) -> list[str]:
         raise MeasureError(str(error)) from None
 
 
-def encodable(text: str) -> str:
+def encodable(texts: Iterable[str]) -> list[str]:
     """Replaces halves of surrogate pairs, which text from JSON may contain, but no name does."""
-    return text.encode(errors="replace").decode()
+    return [text.encode(errors="replace").decode() for text in texts]
 
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> tuple[bool, bool, bool]:
     """Returns whether a measure has a path, needs a trace, and is a lower bound if what it reads is one."""
     try:
-        return _core.parse_measure(encodable(text))
+        return _core.parse_measure(*encodable([text]))
     except ValueError as error:
         raise MeasureError(f"{text!r:.200} {error}") from None

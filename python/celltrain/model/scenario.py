@@ -98,7 +98,7 @@ class Reading:
         """
         handle = self.accepted()
         try:
-            return handle.problems([encodable(text) for text in measures], current())
+            return handle.problems(encodable(measures), current())
         except ValueError as error:
             raise ScenarioError.of_refusal(error) from None
 

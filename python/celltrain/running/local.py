@@ -75,7 +75,7 @@ def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None
             for text, scenario in itertools.zip_longest(chunk.configurations, chunk.scenarios)
         ],
         [(task.configuration, task.seed, places[measures]) for task, measures in zip(chunk.tasks, sets, strict=True)],
-        [[encodable(text) for text in measures] for measures in places],
+        [encodable(measures) for measures in places],
         threads,
         lambda block: take(chunk.rows(block)),
         limit_s=chunk.limit_s,
