@@ -316,7 +316,7 @@ def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_c
 
     def stop(progress):
         # If several runs finished at the same time, too few runs may be in flight.
-        if progress.done < 30 or len(worker._in_flight) < 4:
+        if kept or progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
         while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:

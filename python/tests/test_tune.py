@@ -124,8 +124,8 @@ class Stops(Local):
     def work(self, chunks, take):
         def counted(rows):
             take(rows)
-            self.left -= 1
-            if self.left == 0:
+            self.left -= len(rows.runs)
+            if self.left <= 0:
                 raise KeyboardInterrupt
 
         super().work(chunks, counted)
@@ -158,7 +158,7 @@ def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, t
         "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
-        "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"
+        "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004 * len(rows.runs)), take(rows)))\n"
         "folder = Path(sys.argv[2]); plan = TunePlan.load(sys.argv[1])\n"
         "run_tune(plan, folder, Slow(2), resume=(folder / 'tune.json').exists())"
     )

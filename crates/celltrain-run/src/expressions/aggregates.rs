@@ -64,8 +64,8 @@ fn sum(values: &[f64]) -> f64 {
                 *sum += value;
             }
         }
-        let [a, b, c, d, e, f, g, h] = sums;
-        return rest.iter().fold(((a + b) + (c + d)) + ((e + f) + (g + h)), |sum, value| sum + value);
+        let [first, last] = [0, 4].map(|at| (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3]));
+        return rest.iter().fold(first + last, |sum, value| sum + value);
     }
     let half = values.len() / 2;
     let (left, right) = values.split_at(half - half % LANES);

@@ -2,9 +2,8 @@
 //!
 //! A *path* follows the keys of the answer (`celltrain run --json`) step by step: `flows.tcp1.goodput_mbps`. A step into
 //! a list is the name of a member, or the VC of a contract. `ports.bottleneck` is the congested port, whatever its name.
-//! `sum`, `mean`, `least`, `largest`, `variation` and `fairness` combine the numbers of several members ([`path`]). A
-//! path that begins with `scenario` reads the scenario, and one that begins with `series` a trace of congestion windows
-//! ([`windows`]).
+//! `sum`, `mean`, `least`, `largest`, `variation` and `fairness` combine the numbers of several members. A path that begins
+//! with `scenario` reads the scenario, and one that begins with `series` a trace of congestion windows ([`Windows`]).
 //!
 //! `celltrain_formula` parses the text. Sweeps, comparisons and reproductions evaluate all measures here.
 

@@ -41,16 +41,14 @@ fn wrong(problem: impl Into<String>) -> Lack {
 /// Returns the number at a path.
 pub(super) fn follow(answer: &Value, path: &[&str]) -> Result<f64, Lack> {
     let Some(step) = path.first() else { return number(answer) };
-    match Members::of(answer) {
-        Some(members) => members.follow(path),
-        None => {
-            let mut problem = format!("a number or a text has no {}", quoted(step));
-            if !step.is_empty() && step.bytes().all(|digit| digit.is_ascii_digit()) {
-                problem += "; the names of percentiles have no decimal point: p999 is the 99.9th percentile";
-            }
-            Err(Lack::Wrong(problem))
-        }
+    if let Some(members) = Members::of(answer) {
+        return members.follow(path);
     }
+    let mut problem = format!("a number or a text has no {}", quoted(step));
+    if !step.is_empty() && step.bytes().all(|digit| digit.is_ascii_digit()) {
+        problem += "; the names of percentiles have no decimal point: p999 is the 99.9th percentile";
+    }
+    Err(Lack::Wrong(problem))
 }
 
 fn number(value: &Value) -> Result<f64, Lack> {
@@ -159,14 +157,13 @@ impl<'a> Members<'a> {
         };
         let combine = aggregates::named(combine)
             .ok_or_else(|| wrong(format!("there is no {}; choose from {}", quoted(combine), aggregates::NAMES)))?;
-        let values: Result<Vec<f64>, Lack> = match (&self.places, names) {
-            (Places::Listed(_), "*") => self.all.iter().map(|(_, member)| member.follow(rest)).collect(),
-            _ => {
-                let named = named(names, &self.names()).map_err(Lack::Wrong)?;
-                named.iter().map(|name| self.get(name).expect("the name is known").follow(rest)).collect()
-            }
+        let values = if let (Places::Listed(_), "*") = (&self.places, names) {
+            self.all.iter().map(|(_, member)| member.follow(rest)).collect::<Result<Vec<f64>, Lack>>()?
+        } else {
+            let chosen = named(names, &self.names()).map_err(Lack::Wrong)?;
+            let member = |name: &String| self.get(name).expect("the name is known").follow(rest);
+            chosen.iter().map(member).collect::<Result<_, _>>()?
         };
-        let values = values?;
         if values.is_empty() && combine.needs_values() {
             return Err(wrong(format!("{} has no values", quoted(step))));
         }
