@@ -55,7 +55,7 @@ def measure(text: str, answer: Mapping[str, Any]) -> float:
     >>> measure("flows.sum(*).v / 2", {"flows": [{"name": "a", "v": 3}, {"name": "b", "v": 4}]})
     3.5
     """
-    value, kind, message = _core.evaluate(*encodable([text]), json.dumps(answer))
+    value, kind, message = _core.evaluate(encodable([text])[0], json.dumps(answer))
     if value is None:
         raise _ERRORS[kind](message)
     return value
@@ -105,6 +105,6 @@ def encodable(texts: Iterable[str]) -> list[str]:
 def _parsed(text: str) -> tuple[bool, bool, bool]:
     """Returns whether a measure has a path, needs a trace, and is a lower bound if what it reads is one."""
     try:
-        return _core.parse_measure(*encodable([text]))
+        return _core.parse_measure(encodable([text])[0])
     except ValueError as error:
         raise MeasureError(f"{text!r:.200} {error}") from None
