@@ -471,8 +471,7 @@ def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_poli
     assert all(set(column) == {None} for column in thresholds(ct.MemoryFormula(**RANK)))
     path = "switch.sw.memory.pool.lossless.policy"
     runs = [
-        ct.run(ct.load("memory-lossless", settings={path: policy, "duration": "50ms"}))
-        for policy in (dynamic, formula)
+        ct.run(ct.load("memory-lossless", settings={path: policy, "duration": "50ms"})) for policy in (dynamic, formula)
     ]
     assert runs[0].fingerprint == runs[1].fingerprint and sum(runs[0].queues["pauses"].to_pylist()) > 0
 
