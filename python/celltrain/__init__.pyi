@@ -57,9 +57,9 @@ from .running.events import Events as Events
 from .running.events import read_events as read_events
 from .running.options import Options as Options
 from .running.options import ReproduceOptions as ReproduceOptions
-from .running.options import RunOptions as RunOptions
 from .running.options import SweepOptions as SweepOptions
 from .running.options import TuneOptions as TuneOptions
+from .running.results import RunOptions as RunOptions
 from .running.results import RunResult as RunResult
 from .running.results import run as run
 

@@ -2,7 +2,6 @@ from .local import Local as Local
 from .local import run_chunk as run_chunk
 from .options import Options as Options
 from .options import ReproduceOptions as ReproduceOptions
-from .options import RunOptions as RunOptions
 from .options import SweepOptions as SweepOptions
 from .options import TuneOptions as TuneOptions
 from .options import worker_of as worker_of

@@ -72,25 +72,6 @@ class ReproduceOptions(Options, total=False):
     resume: bool
 
 
-class RunOptions(TypedDict, total=False):
-    """Options of a run that do not affect its result.
-
-    Attributes:
-        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
-            fast one, unless a capture or some of the events need the reference engine.
-        threads: Largest number of threads that share the run, 1 when left out. The result is the same, bit for bit, for
-            any number. Large networks with long links gain most; others run on one thread, with a warning. `trace`,
-            `delays`, `events`, `pcap` and the reference engine need a single thread.
-        progress: Called regularly with the completed share of the run, 0 to 1.
-        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
-    """
-
-    engine: str | None
-    threads: int
-    progress: Callable[[float], object] | None
-    cancel: Cancel | None
-
-
 def worker_of(options: Mapping[str, Any]) -> Worker:
     """Returns the worker for the options of a call; raises `PlanError` if they contradict each other."""
     chosen = [name for name in ("jobs", "client", "worker") if options.get(name) is not None]

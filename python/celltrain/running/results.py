@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from typing_extensions import Unpack
 
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import current
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, CardMixin, Grid
@@ -27,7 +27,6 @@ from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
 from celltrain.running.events import Capture, EventLog, Events
-from celltrain.running.options import RunOptions
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
@@ -43,6 +42,25 @@ ENGINES = ("fast", "reference")
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
 #: Largest expected number of requests for which a run keeps rows by default.
 MOST_ROWS = 1_000_000
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a run that do not affect its result.
+
+    Attributes:
+        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
+            fast one, unless a capture or some of the events need the reference engine.
+        threads: Largest number of threads that share the run, 1 when left out. The result is the same, bit for bit, for
+            any number. Large networks with long links gain most; others run on one thread, with a warning. `trace`,
+            `delays`, `events`, `pcap` and the reference engine need a single thread.
+        progress: Called regularly with the completed share of the run, 0 to 1.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+    """
+
+    engine: str | None
+    threads: int
+    progress: Callable[[float], object] | None
+    cancel: Cancel | None
 
 
 @checked(
