@@ -413,7 +413,8 @@ impl Run<'_> {
         run.requests = requests;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         let answer = Answer { run: &run, wanted: how.wanted(), token };
-        let (answer, row) = match how.measures {
+        // The lab asks for no measures, and leaves their code out.
+        let (answer, row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
             None => (answer.text()?, None),
             Some(measures) => (String::new(), Some(self.row(measures, &answer, series.as_ref())?)),
         };
