@@ -63,7 +63,7 @@ def _advice(name: str) -> str:
 def __dir__() -> list[str]:
     from celltrain.model import types
 
-    functions_and_results = {name for name in __all__ if not name.endswith(("Error", "Warning"))} - {
+    functions_and_results = {name for name in __all__ if not name.endswith(("Error", "Warning", "Options"))} - {
         "Fault",
         *types.__all__,
     }

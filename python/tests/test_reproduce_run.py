@@ -334,5 +334,5 @@ def test_wrong_names_in_the_description_of_a_paper_are_refused_before_anything_r
     monkeypatch.setattr(_core, "run_cases", ran)
     paper = load(AF_96_1269, read=read)
     with pytest.raises(PaperError) as refused:
-        run(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
+        run(paper, tables=["1"], networks=["LAN"], seeds=1, options={"jobs": 1})
     assert message in str(refused.value)

@@ -83,14 +83,13 @@ def checked(
         @functools.wraps(function)
         def guarded(*args: P.args, **options: P.kwargs) -> R:
             signature, hints = _parameters(function)
+            if name := next((name for name in elsewhere or {} if name in options), None):
+                first = described(args[0]) if args and isinstance(args[0], str) else "scenario"
+                advice = (elsewhere or {})[name].format(first=first, value=described(options[name]))
+                raise error([Fault.saying(advice, key=name, value=described(options[name]))])
             try:
                 bound = signature.bind(*args, **options)
             except TypeError:
-                for name, value in options.items():
-                    if name in (elsewhere or {}) and name not in signature.parameters:
-                        first = described(args[0]) if args and isinstance(args[0], str) else "scenario"
-                        advice = (elsewhere or {})[name].format(first=first, value=described(value))
-                        raise error([Fault.saying(advice, key=name, value=described(value))]) from None
                 # Python's own messages for a wrong number of arguments or an unknown option are clear enough.
                 return function(*args, **options)
             is_shared = SHARED in signature.parameters and SHARED not in hints

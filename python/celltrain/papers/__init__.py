@@ -72,7 +72,7 @@ def reproduce(
         kept: File to which the finished runs are written at the end, and after Ctrl-C.
         choices: Alternative answers to questions that the paper leaves open, such as `["A-03=event_list"]`; an unknown
             one names those of the paper.
-        options: See `celltrain.ReproduceOptions`: seed, resume, and those of `celltrain.Options`.
+        options: See `celltrain.ReproduceOptions`: jobs, client, worker, limit, progress, cancel, seed, resume.
 
     Raises:
         InputError: If there is no such paper, table, row or network, or too few seeds or threads.
