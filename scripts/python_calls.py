@@ -1,13 +1,16 @@
 """Counts the Python functions of celltrain that a question calls, and the scenarios that it reads.
 
-    python scripts/python_calls.py
+    python scripts/python_calls.py [--json]
 
 Functions of other packages do not count. Each question is asked once before, so that imports do not count either.
+Threads count, too.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -50,27 +53,33 @@ def counted(ask: Callable[[], object]) -> Counter[str]:
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             calls[frame.f_code.co_name] += 1
 
+    threading.setprofile(count)
     sys.setprofile(count)
     try:
         ask()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
     return calls
 
 
 def main() -> None:
-    """Prints a row for each question, and the calls for each further row of a sweep."""
-    totals = {}
-    print(f"{'question':<38} {'calls':>8} {'readings':>9}")
+    """Prints a row for each question, and the calls for each further row and point of a sweep."""
+    rows = {}
     for question, ask in QUESTIONS.items():
         calls = counted(ask)
-        totals[question] = calls.total()
-        print(f"{question:<38} {calls.total():>8,} {calls[READING]:>9,}")
-    base, seeds, points = (
-        totals[f"sweep, {size}"] for size in ("10 points, 2 seeds", "10 points, 12 seeds", "30 points, 2 seeds")
-    )
-    print(f"{'one more row of a sweep':<38} {(seeds - base) / 100:>8.1f}")
-    print(f"{'one more point of a sweep':<38} {(points - base) / 20:>8.1f}")
+        rows[question] = {"calls": calls.total(), "readings": calls[READING]}
+    sizes = ("10 points, 2 seeds", "10 points, 12 seeds", "30 points, 2 seeds")
+    base, seeds, points = (rows[f"sweep, {size}"]["calls"] for size in sizes)
+    more = {"one more row of a sweep": (seeds - base) / 100, "one more point of a sweep": (points - base) / 20}
+    if "--json" in sys.argv:
+        print(json.dumps({**rows, **more}))
+        return
+    print(f"{'question':<38} {'calls':>8} {'readings':>9}")
+    for question, row in rows.items():
+        print(f"{question:<38} {row['calls']:>8,} {row['readings']:>9,}")
+    for question, calls_each in more.items():
+        print(f"{question:<38} {calls_each:>8.1f}")
 
 
 if __name__ == "__main__":
