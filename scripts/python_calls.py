@@ -59,7 +59,7 @@ def counted(ask: Callable[[], object]) -> Counter[str]:
         ask()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return calls
 
 
