@@ -70,6 +70,13 @@ def test_equal_runs_are_reported_between_any_two_of_the_compared_policies(lan):
         ct.compare(lan, vary={"port.bottleneck.policy": given}, seeds=2)
 
 
+def test_policies_with_equal_runs_in_one_of_several_scenarios_are_reported_with_its_name(lan):
+    roomy = ct.n_source(sources=1, link_delay="5us", buffer_cells=9999, policy=ct.TailDrop(), duration="50ms", name="roomy")
+    given = [ct.TailDrop(), ct.Ppd()]
+    with pytest.warns(ct.CelltrainWarning, match="ppd and tail_drop give the same runs with every seed in roomy: "):
+        ct.compare([lan, roomy], vary={"port.bottleneck.policy": given}, seeds=2)
+
+
 def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combination(lan):
     """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}

@@ -294,17 +294,28 @@ def _at(compared: Comparison, setting: int) -> str:
 
 
 def _without_effect(compared: Comparison) -> Iterator[str]:
-    """Yields a warning for names and axes that changed nothing: the fingerprints of all their runs are equal."""
+    """Yields a warning for names and axes that changed nothing: the fingerprints of all their runs are equal.
+
+    Names are also equal if they are so in one of the compared scenarios.
+    """
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():
         return
+    scenarios = np.array([str(one.get(SCENARIO, "")) for one in compared.settings])
+    places = {one: scenarios == one for one in dict.fromkeys(scenarios.tolist())}
     for place, name in enumerate(compared.names):
-        same = next((other for other in range(place) if (prints[place] == prints[other]).all()), None)
-        if same is not None and not dead[place].all():
-            yield (
-                f"{shown(name)} and {shown(compared.names[same])} give the same runs with every seed: the differences "
-                "between their settings have no effect here"
-            )
+        said = set[str]()
+        for other in range(place):
+            equal = (prints[place] == prints[other]).all(axis=-1)
+            new = [one for one, here in places.items() if equal[here].all() and not dead[place][here].all()]
+            new = [one for one in new if one not in said]
+            said.update(new)
+            if new:
+                where = f" in {', '.join(map(shown, new))}" if len(new) < len(places) else ""
+                yield (
+                    f"{shown(name)} and {shown(compared.names[other])} give the same runs with every seed{where}: the "
+                    "differences between their settings have no effect here"
+                )
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))
     for axis in compared.conditions:
