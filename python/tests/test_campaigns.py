@@ -133,7 +133,7 @@ def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkey
     bench.set_up(search=False)
     codes = Counter()
     # Searches take longest and are tested separately.
-    numbers = range(48 if NIGHTLY else 24)
+    numbers = range(48 if NIGHTLY else 12)
     for number in [n for n in numbers if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"

@@ -71,7 +71,9 @@ def test_equal_runs_are_reported_between_any_two_of_the_compared_policies(lan):
 
 
 def test_policies_with_equal_runs_in_one_of_several_scenarios_are_reported_with_its_name(lan):
-    roomy = ct.n_source(sources=1, link_delay="5us", buffer_cells=9999, policy=ct.TailDrop(), duration="50ms", name="roomy")
+    roomy = ct.n_source(
+        sources=1, link_delay="5us", buffer_cells=9999, policy=ct.TailDrop(), duration="50ms", name="roomy"
+    )
     given = [ct.TailDrop(), ct.Ppd()]
     with pytest.warns(ct.CelltrainWarning, match="ppd and tail_drop give the same runs with every seed in roomy: "):
         ct.compare([lan, roomy], vary={"port.bottleneck.policy": given}, seeds=2)

@@ -70,6 +70,7 @@ def published_amplitude(sources: int, k: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [40, 65])
 @pytest.mark.parametrize("sources", [10, 40])
 def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: int, k: int) -> None:
@@ -78,6 +79,7 @@ def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: 
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("gain", "share"), [(0.0625, 0.76), (0.015625, 0.84)])
 @pytest.mark.parametrize("k", [40, 65])
 def test_the_queue_of_two_dctcp_connections_oscillates_less_than_predicted_because_their_alpha_varies(

@@ -229,7 +229,7 @@ def test_an_answer_is_left_out_of_the_joint_search_if_it_loses_more_than_one_loc
         assert (row["answer"] in searched) == (row["verdict"] == "searched"), row
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_growth_in_whole_bytes_loses_a_lock_step_row_and_ssthresh_in_whole_segments_three(tmp_path: Path) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     runs = Runs(space, tmp_path / "store.sqlite")

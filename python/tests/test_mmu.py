@@ -258,7 +258,7 @@ def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(row, engine):
     found = calculated(tomahawk5(row), "th5").rows

@@ -237,6 +237,7 @@ CHANGES = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("change", CHANGES)
 def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, celltrain):
     with edited(store) as connection:

@@ -198,6 +198,7 @@ def _is_number(cell: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
 def test_a_plot_can_be_drawn_whatever_characters_its_names_have(celltrain, tmp_path, name):
     # Regression: matplotlib's typesetter does not know the formula `$\x$`, which ended the command with exit code 3.

@@ -115,6 +115,7 @@ def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_drawing_a_network_again_gives_an_identical_picture(celltrain, tmp_path, ending):
     pytest.importorskip("matplotlib")
