@@ -19,7 +19,7 @@ use crate::probe::Probe;
 use crate::rate_control::RateControl;
 use crate::units::Time;
 
-use super::shared_memory::AtMemory;
+use super::buffers::BufferEvent;
 
 /// The latest frames reported as lost on arrival and as lost while waiting, by link and label.
 pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
@@ -36,6 +36,22 @@ pub(super) struct EventSink<'a, P> {
     pub(super) refusal: Option<MemoryRefusal>,
 }
 
+/// Creates the sink of an engine. As a macro, it borrows only the fields that it needs.
+macro_rules! event_sink {
+    ($engine:ident, $now:expr, $probe:expr) => {
+        $crate::engine::reference::event_sink::EventSink {
+            now: $now,
+            probe: &mut *$probe,
+            routing: &$engine.routing,
+            end_systems: &$engine.end_systems,
+            rate_control: &$engine.rate_control,
+            reported_losses: &mut $engine.reported_losses,
+            refusal: None,
+        }
+    };
+}
+pub(super) use event_sink;
+
 impl<P: Probe> EventSink<'_, P> {
     /// Reports a cell at the port of a link, with its label there.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
@@ -47,7 +63,7 @@ impl<P: Probe> EventSink<'_, P> {
     }
 
     /// Reports an event at a link's port that concerns an arriving cell.
-    pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, event: &PortEvent<'_>) {
+    fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, event: &PortEvent<'_>) {
         if !P::OBSERVES {
             return;
         }
@@ -95,22 +111,22 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports an event at a memory about an arriving cell.
-    pub(super) fn memory(&mut self, cell: Cell, event: &AtMemory<'_>) {
+    /// Reports an event at a buffer about an arriving cell.
+    pub(super) fn buffer(&mut self, cell: Cell, event: &BufferEvent<'_>) {
         if !P::OBSERVES {
             return;
         }
         match *event {
-            AtMemory::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
-            AtMemory::Memory(event) => {
+            BufferEvent::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
+            BufferEvent::Memory(event) => {
                 if let MemoryStep::Refused { limit, rule, .. } = event.step {
                     let MemoryEvent { memory, queue, shared, used, threshold, .. } = event;
                     self.refusal = Some(MemoryRefusal { memory, queue, limit, rule, shared, used, threshold });
                 }
                 self.probe.on_event(self.now, Event::Memory(event));
             }
-            AtMemory::Frame { admitted: true, judged } => self.frame(judged.link, cell, FrameStep::Admitted(judged)),
-            AtMemory::Frame { admitted: false, judged } => self.lost(judged.link, cell, FrameStep::Refused(judged)),
+            BufferEvent::Frame { admitted: true, judged } => self.frame(judged.link, cell, FrameStep::Admitted(judged)),
+            BufferEvent::Frame { admitted: false, judged } => self.lost(judged.link, cell, FrameStep::Refused(judged)),
         }
     }
 

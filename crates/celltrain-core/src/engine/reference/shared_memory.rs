@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::TiVec;
+
+use super::buffers::{BufferEvent, Buffering, Emit, Ports};
+use super::pauses::PausedGroup;
 
 use crate::cell::{Cell, FrameNumber};
 use crate::coverage::reached;
@@ -17,83 +20,12 @@ use crate::memory::{
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Decision;
 use crate::port::admission::Verdict;
-use crate::port::{Buffer, Port, PortEvent};
+use crate::port::{Buffer, PortEvent};
 use crate::rng::Stream;
 use crate::tie::TieBreaker;
 use crate::units::{BitRate, Time};
 
-/// An event at a memory, or at one of its ports.
-pub(super) enum AtMemory<'a> {
-    /// An event at the port of a link, with the number of cells that waited at the port.
-    Port(LinkIndex, u32, PortEvent<'a>),
-    /// An event of the memory itself.
-    Memory(MemoryEvent),
-    /// The memory has room for the first cell of a frame, or refuses the whole frame.
-    Frame { admitted: bool, judged: Judged },
-}
-
-/// A priority group that is paused: the link that feeds it, and its priority.
-pub(super) type PausedGroup = (LinkIndex, u8);
-
-/// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
-/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
-/// returns whether a port is stopped for a priority.
-pub(super) fn deadlock(
-    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
-    is_stopped: impl Fn(PausedGroup) -> bool,
-) -> Option<Vec<PausedGroup>> {
-    loop {
-        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
-            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
-        };
-        let Some((&free, _)) = groups.iter().find(can_go) else { break };
-        groups.remove(&free);
-    }
-    let mut way = vec![*groups.keys().next()?];
-    loop {
-        let &(link, priority) = way.last()?;
-        let next = (*groups[&(link, priority)].first()?, priority);
-        if let Some(start) = way.iter().position(|&group| group == next) {
-            return Some(way.split_off(start));
-        }
-        way.push(next);
-    }
-}
-
 mod stored;
-
-pub(super) struct SharedMemories<'a> {
-    of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
-    pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
-}
-
-impl<'a> SharedMemories<'a> {
-    pub(super) fn new(network: &'a Network, routing: &Routing) -> Self {
-        let mut of_port = ti_vec![None; network.links.len()];
-        for (number, memory) in network.memories.iter_enumerated() {
-            for &port in &memory.ports {
-                of_port[port] = Some(number);
-            }
-        }
-        let memories = network.memories.keys().map(|memory| SharedMemory::new(memory, network, routing)).collect();
-        Self { of_port, memories }
-    }
-
-    pub(super) fn of_port(&mut self, port: LinkIndex) -> Option<&mut SharedMemory<'a>> {
-        self.of_port[port].map(|memory| &mut self.memories[memory])
-    }
-
-    /// Returns the first of the ports whose arrivals are ordered together: the first port of the memory, or the port
-    /// itself.
-    pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
-        self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
-    }
-
-    /// Returns the next time at which a policy acts without an arrival or a departure.
-    pub(super) fn next_time(&self) -> Option<Time> {
-        self.memories.iter().filter_map(|shared| shared.memory.next_time()).min()
-    }
-}
 
 /// A memory, and those properties of its ports that the engine needs.
 pub(super) struct SharedMemory<'a> {
@@ -104,14 +36,32 @@ pub(super) struct SharedMemory<'a> {
     classes: CellClasses,
     /// The cells that each port compares with its marking thresholds.
     counted: TiVec<LinkIndex, Counted>,
-    first_port: LinkIndex,
-    pub(super) ties: TieBreaker,
+    pub(super) first_port: LinkIndex,
+    ties: TieBreaker,
     /// Frames that have lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
     /// Records the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
+}
+
+/// The ports during an arrival, a departure or a removal, and the receiver of events.
+struct At<'a, 'b> {
+    now: Time,
+    ports: &'a mut Ports,
+    emit: &'a mut Emit<'b>,
+}
+
+/// The question for the policy of a memory when a cell arrives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// About a single cell.
+    Cell,
+    /// About all cells of its packet.
+    Packet(u32),
+    /// Only for a free place, because the memory has admitted the packet.
+    Place,
 }
 
 /// The result of making room for an arriving cell.
@@ -125,7 +75,7 @@ enum Room {
 }
 
 impl<'a> SharedMemory<'a> {
-    fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
+    pub(super) fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
         let config = &network.memories[number];
         let first_port = config.ports.iter().copied().min().expect("every memory has at least one port");
         let times = LinkTimes::of(network, network.clock());
@@ -150,142 +100,121 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Offers a cell that arrives at `now` to a port, and reports events to `emit` as they happen.
-    pub(super) fn offer(
-        &mut self,
-        ports: &mut TiSlice<LinkIndex, Port>,
-        link: LinkIndex,
-        cell: Cell,
-        now: Time,
-        mut emit: impl FnMut(AtMemory<'_>),
-    ) {
+    /// Offers a cell to a port that keeps cells, not whole packets.
+    fn offer_cell(&mut self, link: LinkIndex, cell: Cell, at: &mut At<'_, '_>) {
         let label = cell.label();
-        let occupancy = ports[link].occupancy();
+        let occupancy = at.ports[link].occupancy();
         if cell.is_rm() {
-            ports[link].admission_mut().on_cells_between(label, 1);
-            if self.make_room(ports, link, cell, false, now, &mut emit) == Room::Found {
-                ports[link].enqueue(cell);
-                emit(AtMemory::Port(link, occupancy, PortEvent::Admitted));
+            at.ports[link].admission_mut().on_cells_between(label, 1);
+            let event = if self.make_room(link, cell, Asked::Cell, at) == Room::Found {
+                at.ports[link].enqueue(cell);
+                PortEvent::Admitted
             } else {
-                ports[link].admission_mut().lose_rm(label);
-                emit(AtMemory::Port(link, occupancy, PortEvent::Lost(Loss::NoRoom { cuts: false })));
-            }
-            return;
+                at.ports[link].admission_mut().lose_rm(label);
+                PortEvent::Lost(Loss::NoRoom { cuts: false })
+            };
+            return (at.emit)(BufferEvent::Port(link, occupancy, event));
         }
         let mut room = None;
-        if ports[link].admission_mut().on_arrival(cell) {
-            let buffer = self.buffer(ports, link, cell);
-            let whole = self.config.frames == FrameAdmission::Whole || ports[link].admission_mut().delimits();
+        if at.ports[link].admission_mut().on_arrival(cell) {
+            let buffer = self.buffer(at.ports, link, cell);
+            let is_whole = self.config.frames == FrameAdmission::Whole || at.ports[link].admission_mut().delimits();
             let mut judged = None;
-            ports[link].judge(cell, now, buffer, |event| match event {
-                PortEvent::Judged { view, admitted: true, policy } if whole => {
+            at.ports[link].judge(cell, at.now, buffer, |event| match event {
+                PortEvent::Judged { view, admitted: true, policy } if is_whole => {
                     judged = Some(Judged::of(link, label, view, policy.explain(view, label)));
                 }
-                event => emit(AtMemory::Port(link, occupancy, event)),
+                event => (at.emit)(BufferEvent::Port(link, occupancy, event)),
             });
-            if let Some(judged) = judged {
-                let made = self.make_room(ports, link, cell, false, now, &mut emit);
-                if let Room::NotFound(Refusal { queue, threshold, held, .. }) = made {
-                    ports[link].admission_mut().refuse_frame(label);
-                    let (rule, held) = (self.memory.rule(queue), Some(f64::from(held)));
-                    let decision = Decision { rule, share: threshold, held, ..Decision::default() };
-                    emit(AtMemory::Frame { admitted: false, judged: Judged { decision, ..judged } });
-                } else {
-                    emit(AtMemory::Frame { admitted: true, judged });
-                }
-                room = Some(made);
-            }
+            room = judged.map(|judged| self.admit_frame(link, cell, Asked::Cell, judged, at));
         }
         let mut is_full = false;
-        if ports[link].wants(cell) {
-            let rest = ports[link].admission_mut().delimits();
-            let room = room.unwrap_or_else(|| self.make_room(ports, link, cell, rest, now, &mut emit));
+        if at.ports[link].wants(cell) {
+            let asked = if at.ports[link].admission_mut().delimits() { Asked::Place } else { Asked::Cell };
+            let room = room.unwrap_or_else(|| self.make_room(link, cell, asked, at));
             is_full = matches!(room, Room::NotFound(_));
         }
-        let mut verdict = ports[link].admission_mut().verdict(cell, is_full, false);
+        let mut verdict = at.ports[link].admission_mut().verdict(cell, is_full, false);
         if verdict == Verdict::PushOut {
-            ports[link].push_out_front(cell, &mut |event| {
+            at.ports[link].push_out_front(cell, &mut |event| {
                 if let PortEvent::PushedOut { cell, .. } = &event {
-                    self.memory.push_out(self.classes.get(link, cell.label()), now);
+                    self.memory.push_out(self.classes.get(link, cell.label()), at.now);
                 }
-                emit(AtMemory::Port(link, occupancy, event));
+                (at.emit)(BufferEvent::Port(link, occupancy, event));
             });
-            is_full = ports[link].wants(cell) && self.place(ports, link, cell, false, now, &mut emit) != Room::Found;
-            verdict = ports[link].admission_mut().final_verdict(cell, is_full);
+            is_full = at.ports[link].wants(cell) && self.find(link, cell, Asked::Cell, at) != Room::Found;
+            verdict = at.ports[link].admission_mut().final_verdict(cell, is_full);
         }
-        match verdict {
+        let event = match verdict {
             Verdict::Enter => {
-                ports[link].enqueue(cell);
-                emit(AtMemory::Port(link, occupancy, PortEvent::Admitted));
+                at.ports[link].enqueue(cell);
+                PortEvent::Admitted
             }
             Verdict::Refuse(loss) => {
                 if loss == (Loss::NoRoom { cuts: true }) {
                     self.cut_frames.entry((link, label)).or_default().insert(cell.frame);
                 }
-                emit(AtMemory::Port(link, occupancy, PortEvent::Lost(loss)));
+                PortEvent::Lost(loss)
             }
             Verdict::DiscardHeld(_) | Verdict::PushOut => {
                 unreachable!("no VCs merge here, and the decision of the memory is final")
             }
-        }
-        self.emit_pauses(now, &mut emit);
+        };
+        (at.emit)(BufferEvent::Port(link, occupancy, event));
+        self.emit_pauses(at.now, at.emit);
     }
 
-    /// Returns the number of cells that a port compares with its marking thresholds.
-    pub(super) fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
-        self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
-    }
-
-    /// Finds room for an arriving cell, and removes other cells if the policy decides to. `rest` is true if the memory
-    /// has already admitted the cell's packet, which delimits itself.
-    fn make_room(
-        &mut self,
-        ports: &mut TiSlice<LinkIndex, Port>,
-        link: LinkIndex,
-        cell: Cell,
-        rest: bool,
-        now: Time,
-        emit: &mut impl FnMut(AtMemory<'_>),
-    ) -> Room {
-        let class = self.classes.get(link, cell.label());
-        self.memory.arrive(class, now);
-        let room = self.place(ports, link, cell, rest, now, emit);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.arrive(class.egress, room == Room::Found);
-        }
+    /// Asks for room for a frame that the port's policy has admitted, and reports the decision.
+    fn admit_frame(&mut self, link: LinkIndex, cell: Cell, asked: Asked, judged: Judged, at: &mut At<'_, '_>) -> Room {
+        let room = self.make_room(link, cell, asked, at);
+        let event = if let Room::NotFound(Refusal { queue, threshold, held, .. }) = room {
+            at.ports[link].admission_mut().refuse_frame(cell.label());
+            let (rule, held) = (self.memory.rule(queue), Some(f64::from(held)));
+            let decision = Decision { rule, share: threshold, held, ..Decision::default() };
+            BufferEvent::Frame { admitted: false, judged: Judged { decision, ..judged } }
+        } else {
+            BufferEvent::Frame { admitted: true, judged }
+        };
+        (at.emit)(event);
         room
     }
 
-    fn place(
-        &mut self,
-        ports: &mut TiSlice<LinkIndex, Port>,
-        link: LinkIndex,
-        cell: Cell,
-        rest: bool,
-        now: Time,
-        emit: &mut impl FnMut(AtMemory<'_>),
-    ) -> Room {
+    /// Counts an arriving cell and finds room for it or its packet.
+    fn make_room(&mut self, link: LinkIndex, cell: Cell, asked: Asked, at: &mut At<'_, '_>) -> Room {
+        self.memory.arrive(self.classes.get(link, cell.label()), at.now);
+        let room = self.find(link, cell, asked, at);
+        self.record(link, cell, room == Room::Found, at.ports);
+        room
+    }
+
+    /// Finds room for an arriving cell or its packet, and removes waiting cells or packets if the policy decides to.
+    fn find(&mut self, link: LinkIndex, cell: Cell, asked: Asked, at: &mut At<'_, '_>) -> Room {
         let class = self.classes.get(link, cell.label());
         loop {
-            let offer = if rest { self.memory.offer_rest(class, now) } else { self.memory.offer(class, now) };
-            match offer {
+            let offer = match asked {
+                Asked::Cell => self.memory.offer(class, at.now),
+                Asked::Packet(cells) => self.memory.offer_packet(class, cells, at.now),
+                Asked::Place => self.memory.offer_rest(class, at.now),
+            };
+            let refusal = match offer {
                 Offer::Entered => return Room::Found,
-                Offer::Refused(refusal) => {
-                    let vc = self.vcs[link][cell.label()];
-                    let Refusal { queue, limit, threshold, .. } = refusal;
-                    let rule = self.memory.rule(queue);
-                    let step = MemoryStep::Refused { vc, frame: cell.frame, limit, rule };
-                    emit(AtMemory::Memory(MemoryEvent { threshold, ..self.event(queue, step, now) }));
-                    return Room::NotFound(refusal);
-                }
+                Offer::Refused(refusal) => refusal,
                 Offer::PushOut(removal) => {
-                    self.remove(ports, removal, Some((link, cell)), now, emit);
-                    if !cell.is_rm() && !ports[link].wants(cell) {
+                    if self.remove(removal, Some((link, cell)), at) == 0 {
+                        self.memory.refuse(removal, at.now)
+                    } else if cell.is_rm() || at.ports[link].wants(cell) {
+                        continue;
+                    } else {
                         reached!(FrameCutByOwnPushOut);
                         return Room::FrameCut;
                     }
                 }
-            }
+            };
+            let vc = self.vcs[link][cell.label()];
+            let Refusal { queue, limit, threshold, .. } = refusal;
+            let step = MemoryStep::Refused { vc, frame: cell.frame, limit, rule: self.memory.rule(queue) };
+            (at.emit)(BufferEvent::Memory(MemoryEvent { threshold, ..self.event(queue, step, at.now) }));
+            return Room::NotFound(refusal);
         }
     }
 
@@ -306,73 +235,60 @@ impl<'a> SharedMemory<'a> {
     }
 
     /// Reports pauses that began or ended, and records these changes for the links.
-    fn emit_pauses(&mut self, now: Time, emit: &mut impl FnMut(AtMemory<'_>)) {
+    fn emit_pauses(&mut self, now: Time, emit: &mut Emit<'_>) {
         while let Some(change) = self.memory.next_pause_change() {
             let PauseChange { queue, paused } = change;
             if self.config.pauses == Pauses::Links {
                 self.pause_frames.push(change);
             }
             let step = if paused { MemoryStep::Paused } else { MemoryStep::Resumed };
-            emit(AtMemory::Memory(self.event(queue, step, now)));
+            emit(BufferEvent::Memory(self.event(queue, step, now)));
         }
     }
 
-    /// Removes a waiting cell from its port. `arriving` is the cell that needs the room.
-    fn remove(
-        &mut self,
-        ports: &mut TiSlice<LinkIndex, Port>,
-        Removal { queue, end }: Removal,
-        arriving: Option<(LinkIndex, Cell)>,
-        now: Time,
-        emit: &mut impl FnMut(AtMemory<'_>),
-    ) {
+    /// Removes a waiting cell or packet from its port. Returns the number of removed cells. `arriving` is the cell that
+    /// needs the room.
+    fn remove(&mut self, removal: Removal, arriving: Option<(LinkIndex, Cell)>, at: &mut At<'_, '_>) -> u32 {
+        let Removal { queue, end } = removal;
         let link = self.config.queues[queue].link;
-        if ports[link].stores().is_some() {
-            let cells = self.remove_packet(ports, Removal { queue, end }, arriving, now, emit);
-            return self.memory.removed(queue, cells);
-        }
-        let occupancy = ports[link].occupancy();
+        let arriving = arriving.filter(|&(to, _)| to == link).map(|(_, cell)| cell);
         let is_in = |label| self.classes.get(link, label).egress == Some(queue);
-        let cell = ports[link].remove(end, is_in);
+        if at.ports[link].stores().is_some() {
+            let packet = at.ports[link].remove_packet(end, is_in);
+            return packet.map_or(0, |(cells, places)| self.remove_packet(link, &cells, places, arriving, at));
+        }
+        let occupancy = at.ports[link].occupancy();
+        let cell = at.ports[link].remove(end, is_in);
         let label = cell.label();
-        self.memory.push_out(self.classes.get(link, label), now);
+        self.memory.push_out(self.classes.get(link, label), at.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.remove(queue, end);
         }
         let cuts = !cell.is_rm() && self.cut_frames.entry((link, label)).or_default().insert(cell.frame);
-        let arriving = arriving.filter(|&(to, _)| to == link).map(|(_, cell)| cell);
-        ports[link].admission_mut().on_removed(cell, cuts, arriving);
-        emit(AtMemory::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
+        at.ports[link].admission_mut().on_removed(cell, cuts, arriving);
+        (at.emit)(BufferEvent::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
+        1
     }
 
     /// Lets each policy act, if it is due to act.
-    pub(super) fn on_time(
-        &mut self,
-        ports: &mut TiSlice<LinkIndex, Port>,
-        now: Time,
-        mut emit: impl FnMut(AtMemory<'_>),
-    ) {
+    pub(super) fn on_time(&mut self, ports: &mut Ports, now: Time, emit: &mut Emit<'_>) {
+        let at = &mut At { now, ports, emit };
         while let Some(removal) = self.memory.on_time(now) {
-            self.remove(ports, removal, None, now, &mut emit);
+            let cells = self.remove(removal, None, at);
+            self.memory.removed(removal.queue, cells);
         }
-        self.emit_pauses(now, &mut emit);
+        self.emit_pauses(at.now, at.emit);
     }
 
-    /// Records that a port has handed a cell to its transmitter.
-    pub(super) fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, mut emit: impl FnMut(AtMemory<'_>)) {
-        let class = self.classes.get(link, cell.label());
-        self.memory.leave(class, now);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.leave(class.egress);
-            if cell.last_cell() {
-                recorder.end_packet(class.egress, cell, false);
-            }
+    /// Records the arrival of a cell, for predictions.
+    fn record(&mut self, link: LinkIndex, cell: Cell, enters: bool, ports: &Ports) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let queue = self.classes.get(link, cell.label()).egress;
+        if ports[link].stores().is_some() {
+            recorder.arrive_whole(queue, cell, enters);
+        } else {
+            recorder.arrive(queue, enters);
         }
-        if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
-            // Cells of a VC leave in order.
-            cut.retain(|&frame| frame >= cell.frame);
-        }
-        self.emit_pauses(now, &mut emit);
     }
 
     /// Returns the pause frames to send, with the links and priorities that they pause or release.
@@ -389,7 +305,7 @@ impl<'a> SharedMemory<'a> {
 
     /// Returns the paused groups that have cells, as links and priorities, each with the output ports at which its
     /// cells wait.
-    pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
+    pub(super) fn paused_groups(&self, ports: &Ports) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
         let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
         for &port in &self.config.ports {
             for cell in ports[port].waiting() {
@@ -412,7 +328,7 @@ impl<'a> SharedMemory<'a> {
         Some(self.event(queue, MemoryStep::Deadlocked, now))
     }
 
-    fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex, cell: Cell) -> Buffer {
+    fn buffer(&self, ports: &Ports, link: LinkIndex, cell: Cell) -> Buffer {
         let own = ports[link].buffer();
         let own = Buffer { counted: self.counted(self.counted[link], link, cell, own.occupancy), ..own };
         match self.config.policies_see {
@@ -422,6 +338,49 @@ impl<'a> SharedMemory<'a> {
                 Buffer { occupancy: self.memory.seen_by_policies(), active_vcs, ..own }
             }
         }
+    }
+}
+
+impl Buffering for SharedMemory<'_> {
+    fn offer(
+        &mut self,
+        ports: &mut Ports,
+        link: LinkIndex,
+        cell: Cell,
+        length: &dyn Fn() -> u32,
+        now: Time,
+        emit: &mut Emit<'_>,
+    ) {
+        let at = &mut At { now, ports, emit };
+        if at.ports[link].stores().is_some() {
+            self.store(link, cell, length, at);
+        } else {
+            self.offer_cell(link, cell, at);
+        }
+    }
+
+    fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, emit: &mut Emit<'_>) {
+        let class = self.classes.get(link, cell.label());
+        self.memory.leave(class, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leave(class.egress);
+            if cell.last_cell() {
+                recorder.end_packet(class.egress, cell, false);
+            }
+        }
+        if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
+            // Cells of a VC leave in order.
+            cut.retain(|&frame| frame >= cell.frame);
+        }
+        self.emit_pauses(now, emit);
+    }
+
+    fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
+        self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
+    }
+
+    fn ties(&mut self) -> &mut TieBreaker {
+        &mut self.ties
     }
 }
 

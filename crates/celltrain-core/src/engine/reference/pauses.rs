@@ -1,0 +1,228 @@
+//! Pauses of links, and deadlocks of paused links.
+//!
+//! Where packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets whole, so neither
+//! a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
+//! of the link, and takes effect a response time after it arrives.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::buffers::{BufferEvent, Buffers};
+use super::event_sink::event_sink;
+use super::{Engine, Event, What};
+use crate::cell::Cell;
+use crate::events::MemoryEvent;
+use crate::index::{Label, LinkIndex};
+use crate::network::{Graph, Link, LinkTimes, Network, PAUSE_FRAME_BITS};
+use crate::port::Port;
+use crate::probe::Probe;
+use crate::units::{Span, Time};
+
+/// A priority group that is paused: the link that feeds it, and its priority.
+pub(super) type PausedGroup = (LinkIndex, u8);
+
+/// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
+/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
+/// returns whether a port is stopped for a priority.
+pub(super) fn deadlock(
+    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
+    is_stopped: impl Fn(PausedGroup) -> bool,
+) -> Option<Vec<PausedGroup>> {
+    loop {
+        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
+            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
+        };
+        let Some((&free, _)) = groups.iter().find(can_go) else { break };
+        groups.remove(&free);
+    }
+    let mut way = vec![*groups.keys().next()?];
+    loop {
+        let &(link, priority) = way.last()?;
+        let next = (*groups[&(link, priority)].first()?, priority);
+        if let Some(start) = way.iter().position(|&group| group == next) {
+            return Some(way.split_off(start));
+        }
+        way.push(next);
+    }
+}
+
+/// The pauses of all links.
+pub(super) struct PauseState {
+    /// For each link, the priorities that pause frames have stopped, one bit each.
+    stopped: TiVec<LinkIndex, u8>,
+    /// Pause frames as on a wire, if the network has them.
+    frames: Option<PauseFrames>,
+    /// Whether a change at this instant may complete a deadlock.
+    changed: bool,
+    /// The first deadlock found, if any.
+    pub(super) deadlock: Option<(Time, Vec<PausedGroup>)>,
+}
+
+impl PauseState {
+    pub(super) fn new(network: &Network) -> Self {
+        let links = network.links.len();
+        let frames = network.has_pause_frames().then(|| PauseFrames::new(links));
+        Self { stopped: ti_vec![0; links], frames, changed: false, deadlock: None }
+    }
+
+    /// Records that a pause frame has reached the port of a link.
+    pub(super) fn arrive(&mut self, link: LinkIndex, priority: u8, stops: bool) {
+        let mask = 1 << priority;
+        let stopped = &mut self.stopped[link];
+        *stopped = if stops { *stopped | mask } else { *stopped & !mask };
+        self.changed = true;
+    }
+
+    /// Passes the next cell of a port to the transmitter.
+    pub(super) fn take_cell(
+        &mut self,
+        link: LinkIndex,
+        port: &mut Port,
+        priority: impl Fn(Label) -> u8,
+    ) -> Option<Cell> {
+        let stopped = self.stopped[link];
+        let may_go = (stopped != 0).then_some(|label| stopped & (1 << priority(label)) == 0);
+        match (&mut self.frames, may_go) {
+            (Some(frames), may_go) => {
+                let cell = frames.take_cell(link, port, may_go)?;
+                // The end of a packet at a stopped port may complete a deadlock.
+                self.changed |= stopped != 0 && cell.last_cell();
+                Some(cell)
+            }
+            (None, Some(may_go)) => port.take_unpaused(may_go),
+            (None, None) => port.take(),
+        }
+    }
+
+    /// Looks for groups that pause each other forever. Returns an event for each group of the first such cycle.
+    fn look_for_deadlock(&mut self, buffers: &Buffers<'_>, now: Time) -> Vec<MemoryEvent> {
+        if !std::mem::take(&mut self.changed) || self.deadlock.is_some() {
+            return Vec::new();
+        }
+        let (ports, memories) = (&buffers.ports, &buffers.memories);
+        let groups = memories.iter().flat_map(|memory| memory.paused_groups(ports)).collect();
+        let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
+        let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
+        let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };
+        let event = |&group| memories.iter().find_map(|memory| memory.deadlocked(group, now));
+        let events = cycle.iter().filter_map(event).collect();
+        self.deadlock = Some((now, cycle));
+        events
+    }
+}
+
+impl Engine<'_> {
+    /// Ends an instant: lets memory policies act, sends pause frames and looks for deadlocks.
+    pub(super) fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
+        let Buffers { ports, memories, .. } = &mut self.buffers;
+        let mut event_sink = event_sink!(self, now, probe);
+        for memory in memories {
+            memory.on_time(ports, now, &mut |event| event_sink.buffer(Cell::NONE, &event));
+        }
+        self.send_pauses(now);
+        if self.pauses.frames.is_some() {
+            self.serve(now, probe);
+        }
+        for event in self.pauses.look_for_deadlock(&self.buffers, now) {
+            event_sink!(self, now, probe).buffer(Cell::NONE, &BufferEvent::Memory(event));
+        }
+    }
+
+    /// Sends the pause frames of this instant to the ports that feed the paused or released groups.
+    fn send_pauses(&mut self, now: Time) {
+        for memory in &mut self.buffers.memories {
+            for (link, priority, stops) in memory.take_pause_frames() {
+                if let Some(frames) = &mut self.pauses.frames {
+                    let rate = self.network.links[link].rate;
+                    let response = memory.pause_response(rate).span(rate, self.clock);
+                    let by = Graph::way_back(link);
+                    frames.push(by, PauseOrder { link, priority, stops, response });
+                    self.now.to_serve.push(by);
+                    continue;
+                }
+                // A pause frame is as long as a cell, and takes the link's delay to travel back.
+                let LinkTimes { cell_time, delay } = self.times[link];
+                let what = What::Pause { link, priority, stops };
+                self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));
+            }
+        }
+    }
+
+    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
+    pub(super) fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
+        let Some(frames) = &mut self.pauses.frames else { return false };
+        let orders = frames.take(link, &self.buffers.ports[link]);
+        if orders.is_empty() {
+            return false;
+        }
+        let Link { wire, rate, .. } = self.network.links[link];
+        let sent = now + self.clock.sending_time(wire.frame_bits(PAUSE_FRAME_BITS / 8), rate);
+        self.transmitting[link] = Some(Cell::NONE);
+        self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell: Cell::NONE }));
+        for PauseOrder { link: stopped, priority, stops, response } in orders {
+            let what = What::Pause { link: stopped, priority, stops };
+            let time = sent + self.times[link].delay + response;
+            self.events.push(Reverse(Event { time, what, cell: Cell::NONE }));
+        }
+        true
+    }
+}
+
+/// A pause frame's order to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PauseOrder {
+    /// The link of the port.
+    link: LinkIndex,
+    priority: u8,
+    /// True if the pause begins, false if it ends.
+    stops: bool,
+    /// The time that the port takes to obey.
+    response: Span,
+}
+
+/// The packets and pause frames that ports send, by link.
+struct PauseFrames {
+    /// Orders that wait for a port to send them.
+    waiting: TiVec<LinkIndex, Vec<PauseOrder>>,
+    /// The latest cell on each link, if it does not end its packet.
+    under_way: TiVec<LinkIndex, Option<Cell>>,
+}
+
+impl PauseFrames {
+    fn new(links: usize) -> Self {
+        Self { waiting: ti_vec![Vec::new(); links], under_way: ti_vec![None; links] }
+    }
+
+    /// Gives a port an order to send over `by`. An older order for the same priority is not sent any more.
+    fn push(&mut self, by: LinkIndex, order: PauseOrder) {
+        self.waiting[by].retain(|old| old.priority != order.priority);
+        self.waiting[by].push(order);
+    }
+
+    /// Returns the orders of a pause frame that a free port sends now. It sends none while a packet is under way.
+    fn take(&mut self, link: LinkIndex, port: &Port) -> Vec<PauseOrder> {
+        if self.waiting[link].is_empty() || self.is_in_packet(link, port) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.waiting[link])
+    }
+
+    /// Returns whether the port of a link has sent a part of a packet, and can send more of it.
+    fn is_in_packet(&self, link: LinkIndex, port: &Port) -> bool {
+        self.under_way[link].is_some_and(|sent| port.has_rest_of(sent))
+    }
+
+    /// Passes the next cell of a port to the transmitter: of the packet under way, or else of a VC that may send.
+    fn take_cell(&mut self, link: LinkIndex, port: &mut Port, may_go: Option<impl Fn(Label) -> bool>) -> Option<Cell> {
+        let sent = self.under_way[link].filter(|&sent| port.is_fifo() && port.has_rest_of(sent));
+        let cell = match (sent, may_go) {
+            (Some(sent), _) => port.take_unpaused(|label| label == sent.label()),
+            (None, Some(may_go)) => port.take_unpaused(may_go),
+            (None, None) => port.take(),
+        }?;
+        self.under_way[link] = (!cell.last_cell()).then_some(cell);
+        Some(cell)
+    }
+}
