@@ -142,7 +142,7 @@ struct PortArrival {
     cell: Cell,
 }
 
-impl<'a> Engine<'a> {
+impl Engine<'_> {
     /// Records the outcomes of packets, for a probe that observes events.
     pub(super) fn note_fates(&mut self) {
         self.rate_control.note_fates();
@@ -311,7 +311,9 @@ impl<'a> Engine<'a> {
             reached!(ArrivalAsOneLeaves if room == 0 && self.now.to_serve.contains(&port));
             self.now.to_serve.extend(together.chunk_by(|a, b| a.port == b.port).map(|cells| cells[0].port));
             if self.rate_control.port(port).is_some() {
-                together.iter().for_each(|arrival| self.admit_shaped(arrival, now, probe));
+                for arrival in together.iter() {
+                    self.admit_shaped(arrival, now, probe);
+                }
                 continue;
             }
             self.buffers.of(port).ties().order(now, together, |arrival| arrival.input);

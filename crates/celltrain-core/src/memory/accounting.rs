@@ -4,181 +4,31 @@
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
 //! group has a cell in its headroom, its next cells also enter the headroom until it is empty.
 
+mod answers;
+mod counts;
+mod packets;
+mod pauses;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::occupancy::{OccupancyTimes, OccupancyTracker};
+use super::occupancy::OccupancyTracker;
 use super::{
-    Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
-    QueueIndex, QueueInfo, Side, Verdict, View,
+    Hooks, Lossless, MemoryConfig, MemoryPolicy, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueIndex, QueueInfo, Side,
+    Verdict, View,
 };
 use crate::aal5::CellFormat;
 use crate::coverage::reached;
-use crate::index::{Label, LinkIndex};
-use crate::marking::Counted;
+use crate::index::LinkIndex;
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
-
-/// The queues that count a cell: one on the ingress side and one on the egress side, if that side has pools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CellClass {
-    /// The queue at the cell's output port.
-    pub egress: Option<QueueIndex>,
-    /// The priority group at the cell's input port.
-    pub ingress: Option<QueueIndex>,
-}
-
-/// The queues of the cells of every VC that crosses a memory.
-#[derive(Clone, Debug)]
-pub struct CellClasses {
-    /// The queues by output port and label; empty for ports outside the memory.
-    classes: TiVec<LinkIndex, TiVec<Label, CellClass>>,
-}
-
-impl CellClasses {
-    /// Creates the table from the classes of each output port's VCs, by label.
-    pub(crate) fn new(classes: TiVec<LinkIndex, TiVec<Label, CellClass>>) -> Self {
-        Self { classes }
-    }
-
-    /// Returns the queues of a VC's cells at an output port of the memory.
-    #[inline]
-    pub fn get(&self, port: LinkIndex, label: Label) -> CellClass {
-        self.classes[port][label]
-    }
-}
-
-/// The memory's answer to an arriving cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Offer {
-    /// There was room, and the cell has been counted.
-    Entered,
-    /// There is no room for the cell.
-    Refused(Refusal),
-    /// A waiting cell must be removed first. The caller removes it from its port, reports the removal with
-    /// [`Memory::leave`], and offers the arriving cell again.
-    PushOut(Removal),
-}
-
-/// An [`Offer`] without the details of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
-    Entered,
-    /// The given queue has no room for a cell.
-    Refused(QueueIndex, Limit),
-    PushOut(Removal),
-}
-
-/// The reason why a queue has no room for a cell.
-#[derive(Clone, Copy)]
-enum Obstacle {
-    Limit(Limit),
-    /// A waiting cell must be removed first.
-    Waiting(Removal),
-}
-
-/// A waiting cell to be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Removal {
-    /// Queue of the removed cell, which is on the egress side.
-    pub queue: QueueIndex,
-    /// The end of the queue from which the cell is removed.
-    pub end: QueueEnd,
-}
-
-/// The limit that refused a cell, with the numbers at that instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Refusal {
-    /// The queue that had no room for the cell.
-    pub queue: QueueIndex,
-    /// The limit that refused the cell.
-    pub limit: Limit,
-    /// The queue's threshold in the shared part, if the policy has one.
-    pub threshold: Option<f64>,
-    /// `q_i`: number of the queue's cells in the shared part.
-    pub held: u32,
-    /// Q: occupied cells of the shared part.
-    pub used: u32,
-}
-
-/// A limit of a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// All cells of the memory were occupied.
-    Memory,
-    /// All cells of the pool's shared part were occupied.
-    Pool,
-    /// The policy refused the cell.
-    Policy,
-    /// The headroom of the group, or the common headroom of the pool, was exhausted.
-    Headroom,
-}
-
-impl Limit {
-    /// Returns the reason for a refusal in words. `rule` is the rule of the pool's policy.
-    pub fn reason(self, rule: &'static str) -> &'static str {
-        match self {
-            Self::Memory => "the memory is full",
-            Self::Pool => "the pool is full",
-            Self::Policy => rule,
-            Self::Headroom => "the headroom is full",
-        }
-    }
-}
-
-/// A change of the pause of a priority group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PauseChange {
-    /// The group.
-    pub queue: QueueIndex,
-    /// True if the link that feeds the group must stop (xoff), false if it may continue (xon).
-    pub paused: bool,
-}
-
-/// The counters of a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueCounters {
-    /// Number of cells that found room.
-    pub entered: u64,
-    /// Number of cells that found no room.
-    pub refused: u64,
-    /// Number of waiting cells that were removed.
-    pub pushed_out: u64,
-    /// Number of pauses.
-    pub pauses: u64,
-    /// The largest number of cells in the queue, including its reserve and its headroom.
-    pub max_cells: u32,
-    /// The largest number of cells in the headroom.
-    pub max_headroom: u32,
-}
-
-/// The state of a memory at the end of a run, in any engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemoryState {
-    /// Cells in the memory.
-    pub used: u32,
-    /// The largest number of cells in the memory so far.
-    pub max_used: u32,
-    /// Distribution of the occupancy over time.
-    pub occupancy: OccupancyTimes,
-    /// Its pools.
-    pub pools: TiVec<PoolIndex, PoolState>,
-    /// Queues of the memory, each with its number of cells and its counters.
-    pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
-}
-
-/// The state of the shared part of a pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolState {
-    /// Q: occupied cells of the shared part.
-    pub used: u32,
-    /// The largest Q (cells in the shared part) so far.
-    pub max_used: u32,
-    /// Number of formula results of the policy that were replaced because they were NaN or infinite.
-    pub replaced_results: u64,
-}
+pub(crate) use answers::Attempt;
+use answers::Obstacle;
+pub use answers::{
+    CellClass, CellClasses, Limit, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
+};
 
 /// The part of a memory that holds a given cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -466,82 +316,6 @@ impl Memory {
         Attempt::Entered
     }
 
-    /// Counts all cells of an arriving packet if there is room for all of them, and asks policies with its length.
-    pub fn offer_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Offer {
-        let attempt = self.try_enter_packet(class, cells, now);
-        self.with_numbers(attempt, now)
-    }
-
-    /// Does the same as [`Memory::offer_packet`], without the numbers of a refusal.
-    pub(crate) fn try_enter_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Attempt {
-        let mut places = [None; 2];
-        for (place, queue) in places.iter_mut().zip([class.ingress, class.egress]) {
-            let Some(queue) = queue else { continue };
-            match self.find_parts(queue, cells, now) {
-                Ok(parts) => *place = Some((queue, parts)),
-                Err(obstacle) => return self.count_out_of_place(queue, obstacle),
-            }
-        }
-        (0..cells).for_each(|_| self.count_in(now));
-        for (queue, (in_reserve, part)) in places.into_iter().flatten() {
-            (0..in_reserve).for_each(|_| self.enter(queue, Part::Reserve, now));
-            (in_reserve..cells).for_each(|_| self.enter(queue, part, now));
-        }
-        Attempt::Entered
-    }
-
-    /// Finds room for the cells of a whole packet: the number of cells that go into the queue's reserve, and the part of the
-    /// memory that has room for the others.
-    fn find_parts(&mut self, number: QueueIndex, cells: u32, now: Time) -> Result<(u32, Part), Obstacle> {
-        let queue = &self.queues[number];
-        let pool = &mut self.pools[queue.pool];
-        let in_reserve = cells.min(queue.reserve - queue.in_reserve);
-        let rest = cells - in_reserve;
-        let fits_memory = cells <= self.cells - self.used;
-        if rest == 0 {
-            return if fits_memory { Ok((in_reserve, Part::Shared)) } else { Err(Obstacle::Limit(Limit::Memory)) };
-        }
-        let fits_pool = rest <= pool.cells - pool.used;
-        let limit = if queue.in_headroom > 0 {
-            Limit::Headroom
-        } else {
-            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
-            match pool.policy.admit(&view, queue.place, rest) {
-                Verdict::Admit if fits_pool && fits_memory => return Ok((in_reserve, Part::Shared)),
-                Verdict::Admit if fits_pool => Limit::Memory,
-                Verdict::Admit => Limit::Pool,
-                Verdict::Refuse if !fits_pool => Limit::Pool,
-                Verdict::Refuse => Limit::Policy,
-                Verdict::PushOut(PushOut { queue, end }) => {
-                    return Err(Obstacle::Waiting(Removal { queue: pool.queues[queue], end }));
-                }
-            }
-        };
-        let Some(lossless) = queue.lossless else { return Err(Obstacle::Limit(limit)) };
-        let is_beyond = |most: u32, used: u32| u64::from(used) + u64::from(rest) > u64::from(most);
-        if is_beyond(lossless.headroom, queue.in_headroom)
-            || pool.headroom.is_some_and(|most| is_beyond(most, pool.in_headroom))
-        {
-            return Err(Obstacle::Limit(Limit::Headroom));
-        }
-        if fits_memory { Ok((in_reserve, Part::Headroom)) } else { Err(Obstacle::Limit(Limit::Memory)) }
-    }
-
-    /// Refuses a cell for which a waiting packet should have made room, because every packet of the queue has begun to
-    /// leave.
-    pub(crate) fn refuse(&mut self, removal: Removal, now: Time) -> Refusal {
-        reached!(NoPacketToRemove);
-        self.queues[removal.queue].counters.refused += 1;
-        let queue = removal.queue;
-        let (threshold, held, used) = (self.threshold(queue, now), self.shared(queue), self.used_of(queue));
-        Refusal { queue, limit: Limit::Pool, threshold, held, used }
-    }
-
-    /// Tells the policy of a queue how many cells its latest push-out removed.
-    pub(crate) fn removed(&mut self, queue: QueueIndex, cells: u32) {
-        self.pools[self.queues[queue].pool].policy.removed(cells);
-    }
-
     #[inline]
     fn count_in(&mut self, now: Time) {
         self.used += 1;
@@ -644,27 +418,6 @@ impl Memory {
         }
     }
 
-    /// Starts the pause of a lossless group if its condition is met.
-    #[inline(never)]
-    fn pause(&mut self, number: QueueIndex, now: Time) {
-        let queue = &mut self.queues[number];
-        let pool = &self.pools[queue.pool];
-        let Some(lossless) = queue.lossless.filter(|_| !queue.paused) else { return };
-        let is_reached = match lossless.pause_at {
-            PauseAt::Headroom => queue.in_headroom > 0,
-            PauseAt::Threshold => {
-                queue.in_headroom > 0
-                    || (queue.in_reserve == queue.reserve && !pool.policy.has_room(&pool.view(now), queue.place, 1))
-            }
-        };
-        if is_reached {
-            reached!(PausedAtThreshold if queue.in_headroom == 0);
-            queue.paused = true;
-            queue.counters.pauses += 1;
-            self.pause_changes.push_back(PauseChange { queue: number, paused: true });
-        }
-    }
-
     /// Frees the place of a cell that is sent or was removed after a [`Removal`].
     ///
     /// # Panics
@@ -713,24 +466,6 @@ impl Memory {
         }
     }
 
-    /// Ends the pause of a lossless group if its condition is met.
-    #[inline(never)]
-    fn resume(&mut self, number: QueueIndex, now: Time) {
-        let queue = &mut self.queues[number];
-        let pool = &self.pools[queue.pool];
-        let Some(lossless) = queue.lossless.filter(|_| queue.in_headroom == 0) else { return };
-        let held = pool.shared[queue.place];
-        let is_below = |offset: u32| {
-            let threshold = pool.policy.threshold(&pool.view(now), queue.place);
-            threshold.is_some_and(|threshold| f64::from(held) + f64::from(offset) <= threshold)
-        };
-        if held == 0 || held < lossless.xon || lossless.xon_offset.is_some_and(is_below) {
-            reached!(ResumedByOffset if held > 0 && held >= lossless.xon);
-            queue.paused = false;
-            self.pause_changes.push_back(PauseChange { queue: number, paused: false });
-        }
-    }
-
     /// Passes predictions to the policy of a pool: for each arrival, true if Longest Queue Drop loses the cell.
     pub fn predict(&mut self, pool: PoolIndex, drops: Arc<[bool]>) {
         self.pools[pool].policy.predict(drops);
@@ -762,101 +497,5 @@ impl Memory {
             }
         }
         None
-    }
-
-    /// Returns the next change of a pause that the caller has not retrieved. Changes are in time order.
-    pub fn next_pause_change(&mut self) -> Option<PauseChange> {
-        self.pause_changes.pop_front()
-    }
-
-    /// Returns X for port policies that see the whole memory: Q of the first pool on the egress side, or of the first
-    /// pool if there is none on the egress side.
-    pub fn seen_by_policies(&self) -> u32 {
-        let egress = self.pools.iter().find(|pool| pool.side == Side::Egress);
-        egress.or(self.pools.first()).map_or(0, |pool| pool.used)
-    }
-
-    /// Returns the memory's counters and cells at the time `now`.
-    pub fn state(&self, now: Time) -> MemoryState {
-        MemoryState {
-            used: self.used,
-            max_used: self.max_used(),
-            occupancy: self.occupancy.times(self.used, now),
-            pools: self.pools.iter().map(Pool::state).collect(),
-            queues: self.queues.iter_enumerated().map(|(number, queue)| (self.held(number), queue.counters)).collect(),
-        }
-    }
-
-    /// Returns the number of cells in the memory.
-    pub fn used(&self) -> u32 {
-        self.used
-    }
-
-    /// Returns the largest number of cells in the memory so far.
-    pub fn max_used(&self) -> u32 {
-        self.occupancy.max_used()
-    }
-
-    /// Returns Q, the number of occupied cells in the shared part of a pool.
-    pub fn pool_used(&self, pool: PoolIndex) -> u32 {
-        self.pools[pool].used
-    }
-
-    /// Returns the largest number of occupied cells in the shared part of a pool so far.
-    pub fn pool_max_used(&self, pool: PoolIndex) -> u32 {
-        self.pools[pool].max_used
-    }
-
-    /// Returns the number of cells in a queue, including its reserve and its headroom.
-    pub fn held(&self, queue: QueueIndex) -> u32 {
-        let Queue { pool, place, in_reserve, in_headroom, .. } = self.queues[queue];
-        in_reserve + self.pools[pool].shared[place] + in_headroom
-    }
-
-    /// Returns `q_i`, the number of a queue's cells in the shared part.
-    pub fn shared(&self, queue: QueueIndex) -> u32 {
-        self.pools[self.queues[queue].pool].shared[self.queues[queue].place]
-    }
-
-    /// Returns Q of the pool of a queue.
-    pub fn used_of(&self, queue: QueueIndex) -> u32 {
-        self.pools[self.queues[queue].pool].used
-    }
-
-    /// Returns the cells in the headroom of a queue.
-    pub fn in_headroom(&self, queue: QueueIndex) -> u32 {
-        self.queues[queue].in_headroom
-    }
-
-    /// Returns the maximum number of cells that a queue may now hold in the shared part, if its policy has such a
-    /// threshold.
-    pub fn threshold(&self, queue: QueueIndex, now: Time) -> Option<f64> {
-        let Queue { pool, place, .. } = self.queues[queue];
-        self.pools[pool].policy.threshold(&self.pools[pool].view(now), place)
-    }
-
-    /// Describes the rule by which the policy decides about a queue.
-    pub fn rule(&self, queue: QueueIndex) -> &'static str {
-        self.pools[self.queues[queue].pool].policy.rule()
-    }
-
-    /// Returns whether the link that feeds a group must stop sending.
-    pub fn is_paused(&self, queue: QueueIndex) -> bool {
-        self.queues[queue].paused
-    }
-
-    /// Returns the number of cells that a port compares with its marking thresholds for a packet of this class.
-    /// `at_port` cells wait at the port.
-    pub(crate) fn counted(&self, of: Counted, class: CellClass, at_port: u32) -> u32 {
-        match of {
-            Counted::Port => at_port,
-            Counted::Queue => class.egress.or(class.ingress).map_or(at_port, |queue| self.held(queue)),
-            Counted::Memory => self.seen_by_policies(),
-        }
-    }
-
-    /// Returns the counters of a queue.
-    pub fn counters(&self, queue: QueueIndex) -> QueueCounters {
-        self.queues[queue].counters
     }
 }

@@ -3,6 +3,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::*;
 use crate::abr::Parameters;
 use crate::cell::tests::cell;
+use crate::gfr::EdgeCounters;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, simple_network};
 

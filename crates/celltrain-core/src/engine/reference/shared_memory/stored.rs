@@ -87,11 +87,10 @@ impl SharedMemory<'_> {
         arriving: Option<Cell>,
         at: &mut At<'_, '_>,
     ) -> u32 {
-        let mut removed = 0;
-        let occupancy = at.ports[link].occupancy() + cells.len() as u32;
-        for &cell in cells {
-            let cuts = removed == 0;
-            removed += 1;
+        let removed = u32::try_from(cells.len()).expect("a port counts its cells in 32 bits");
+        let occupancy = at.ports[link].occupancy() + removed;
+        for (number, &cell) in cells.iter().enumerate() {
+            let cuts = number == 0;
             at.ports[link].admission_mut().on_removed(cell, cuts, arriving);
             let event = PortEvent::PushedOut { cell, cuts };
             self.end_recorded(link, &event);
