@@ -13,8 +13,8 @@ use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{
-    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Rules,
-    Segment, TcpConfig, TcpOptions, TimerExpiry, TimerRestart, UnusedWindow, window_scale,
+    Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Rules, Segment,
+    TcpConfig, TcpOptions, TimerExpiry, TimerRestart, TimerRules, UnusedWindow, WindowRules, window_scale,
 };
 use crate::coverage::reached;
 use crate::units::{Clock, Duration, Span, Time};
@@ -63,7 +63,9 @@ pub struct Sender {
     resent_to: u64,
     /// Value of `snd_max` at the last timeout.
     timed_out_to: u64,
-    behaviour: Behaviour,
+    after_idle: AfterIdle,
+    window_rules: WindowRules,
+    timer_rules: TimerRules,
     /// Number of extra checks for a timer that is started between two checks, so that it never expires early.
     slack: u32,
     /// Value of `snd_max` when congestion last reduced the windows.
@@ -73,10 +75,6 @@ pub struct Sender {
     /// Value of `snd_nxt` when the window was last full: acknowledgements of data before this offset may increase cwnd.
     filled_to: u64,
     pace: Option<Pace>,
-    sampling: RttSampling,
-    backoff: Backoff,
-    restart: TimerRestart,
-    duplicate_acks: DuplicateAcks,
     limited_transmit: LimitedTransmit,
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     burst_left: u64,
@@ -148,8 +146,9 @@ struct Bursts {
 impl Bursts {
     /// Returns the limits of a TCP, if it has any.
     fn of(options: &TcpOptions) -> Option<Self> {
-        let in_recovery = options.recovery_burst.or(options.max_burst)?.into();
-        Some(Self { largest: options.max_burst.map_or(u64::MAX, u64::from), in_recovery })
+        let largest = options.window_rules().max_burst;
+        let in_recovery = options.recovery_rules().burst.or(largest)?.into();
+        Some(Self { largest: largest.map_or(u64::MAX, u64::from), in_recovery })
     }
 }
 
@@ -180,11 +179,12 @@ impl Sender {
     /// Creates the sender of an open connection that has sent nothing. Times are on `clock`.
     pub fn new(config: &TcpConfig, clock: Clock) -> Self {
         let options = config.options();
+        let timer_rules = options.timer_rules();
         let limits = RtoLimits {
             minimum: options.minimum_rto,
-            least_variance: if options.rules == Rules::Rfc { 1.0 } else { 0.0 },
-            maximum: options.ticks(options.maximum_rto),
-            initial: options.ticks(options.initial_rto),
+            least_variance: if options.rules.is_rfc() { 1.0 } else { 0.0 },
+            maximum: options.ticks(timer_rules.maximum_rto),
+            initial: options.ticks(timer_rules.initial_rto),
         };
         let bursts = Bursts::of(options);
         Self {
@@ -201,8 +201,8 @@ impl Sender {
             pending: Pending::Nothing,
             cause: Cause::Timeout,
             board: Scoreboard::default(),
-            rtt: RttEstimator::new(limits, options.rtt_arithmetic).forgetting(options.estimate_forgotten),
-            timer: match options.timer_restart {
+            rtt: RttEstimator::new(limits, timer_rules.rtt_arithmetic).forgetting(timer_rules.estimate_forgotten),
+            timer: match timer_rules.restart {
                 TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => {
                     RetransmissionTimer::Common(Countdown::default())
                 }
@@ -216,30 +216,28 @@ impl Sender {
             checked: 0,
             idle: 0,
             rules: options.rules,
-            rto_after_syn_timeout: (options.rules == Rules::Rfc && options.initial_rto < RTO_AFTER_SYN_TIMEOUT)
+            rto_after_syn_timeout: (options.rules.is_rfc() && timer_rules.initial_rto < RTO_AFTER_SYN_TIMEOUT)
                 .then(|| options.ticks(RTO_AFTER_SYN_TIMEOUT)),
             resent_to: 0,
             timed_out_to: 0,
-            behaviour: options.behaviour(),
+            after_idle: options.start_rules().after_idle,
+            window_rules: options.window_rules(),
+            timer_rules,
             //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
-            slack: u32::from(options.behaviour().timer_expiry == TimerExpiry::AfterRto),
+            slack: u32::from(timer_rules.expiry == TimerExpiry::AfterRto),
             reduced_at: None,
             reduced_by_share: false,
             filled_to: 0,
             pace: None,
-            sampling: options.rtt_sampling,
-            backoff: options.backoff,
-            restart: options.timer_restart,
-            duplicate_acks: options.duplicate_acks,
-            limited_transmit: options.limited_transmit,
+            limited_transmit: options.recovery_rules().limited_transmit,
             burst_left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
             bursts,
             marks: (options.ecn == Ecn::On).then(|| {
-                let (to_mark, capable) = match (options.congestion.needs_exact_echo(), options.rules) {
-                    (true, Rules::Rfc) => (ToMark::Share, Capable::NewDataAndSyns),
-                    (true, Rules::Paper) => (ToMark::Share, Capable::All),
-                    (false, Rules::Rfc) => (ToMark::ReduceOrRest, Capable::NewData),
-                    (false, Rules::Paper) => (ToMark::Reduce, Capable::NewData),
+                let (to_mark, capable) = match (options.congestion.needs_exact_echo(), options.rules.is_rfc()) {
+                    (true, true) => (ToMark::Share, Capable::NewDataAndSyns),
+                    (true, false) => (ToMark::Share, Capable::All),
+                    (false, true) => (ToMark::ReduceOrRest, Capable::NewData),
+                    (false, false) => (ToMark::Reduce, Capable::NewData),
                 };
                 Marks::new(to_mark, capable)
             }),
@@ -295,14 +293,14 @@ impl Sender {
 
     /// Adds `bytes` to the data to send, rounded up to full segments.
     pub fn write(&mut self, bytes: u64) {
-        if self.has_ended() && self.behaviour.unused_window == UnusedWindow::Hold {
+        if self.has_ended() && self.window_rules.unused_window == UnusedWindow::Hold {
             self.windows.on_pause();
         }
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
         // 4.3BSD, tcp_output: `idle && tp->t_idle >= tp->t_rxtcur`; idle means that snd_max equals snd_una.
         let is_idle = self.snd_una == self.snd_max && self.idle >= self.rtt.rto() + self.slack;
-        if self.behaviour.after_idle == AfterIdle::SlowStart && is_idle {
+        if self.after_idle == AfterIdle::SlowStart && is_idle {
             reached!(IdleRestart);
             self.windows.restart();
         }
@@ -471,7 +469,7 @@ impl Sender {
     /// Returns whether a tick belongs to a pause.
     //= rfc5681#4.1 "a pause counts from the last data sent"
     fn counts_idle(&self) -> bool {
-        self.rules == Rules::Rfc || self.snd_una == self.snd_max
+        self.rules.is_rfc() || self.snd_una == self.snd_max
     }
 
     /// Returns a number of bytes in full segments.
@@ -630,12 +628,12 @@ impl Sender {
             marks.on_sent(again);
         }
         //= rfc6298#3 "no round trip is measured with a segment that was sent again"
-        if again && self.rules == Rules::Rfc && self.sampling != RttSampling::IncludeRetransmissions {
+        if again && self.rules.is_rfc() && self.timer_rules.rtt_sampling != RttSampling::IncludeRetransmissions {
             self.timing.take_if(|timing| segment.seq < timing.until && timing.until <= segment.end());
         }
         self.counters.segments_sent += 1;
         self.counters.retransmitted_segments += u64::from(segment.end() <= self.snd_max);
-        if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
+        if self.timing.is_none() && (!again || self.timer_rules.rtt_sampling == RttSampling::IncludeRetransmissions) {
             self.timing = Some(Timing { until: segment.end(), ticks: 1, sent: now });
         }
         match &mut self.timer {
@@ -690,7 +688,7 @@ impl Sender {
     /// lower ssthresh.
     //= rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
     fn is_reduced(&self) -> bool {
-        self.behaviour.repeated_congestion == RepeatedCongestion::OncePerWindow
+        self.window_rules.repeated_congestion == RepeatedCongestion::OncePerWindow
             && !self.reduced_by_share
             && self.reduced_at.is_some_and(|at| self.snd_una < at)
     }
@@ -726,7 +724,7 @@ impl Sender {
         let used = self.was_used();
         self.windows.beyond_cwnd = 0.0;
         self.snd_una = ack;
-        if self.rules == Rules::Paper {
+        if !self.rules.is_rfc() {
             self.idle = 0;
         }
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -741,7 +739,7 @@ impl Sender {
             self.restart_timer(self.slack);
         } else if ack == self.snd_max {
             self.timer.stop();
-        } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
+        } else if self.timer_rules.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
             self.restart_timer(self.slack);
         }
         if progress == Progress::Grow && !reports_mark {
@@ -809,12 +807,12 @@ impl Sender {
     //= rfc7661#3 "the window counts as used only if it limited what was sent"
     #[inline]
     fn was_used(&self) -> bool {
-        self.snd_una < self.filled_to || self.behaviour.unused_window == UnusedWindow::Grow
+        self.snd_una < self.filled_to || self.window_rules.unused_window == UnusedWindow::Grow
     }
 
     fn on_duplicate_ack(&mut self, news: bool, now: Time) {
         self.tell_control(now);
-        if self.duplicate_acks == DuplicateAcks::GrowWindow {
+        if self.window_rules.duplicate_acks == DuplicateAcks::GrowWindow {
             self.windows.on_new_ack(now, 1.0, self.was_used());
         }
         let flight = self.flight(&self.board);
@@ -870,14 +868,14 @@ impl Sender {
         }
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
-        if self.backoff == Backoff::Double {
+        if self.timer_rules.backoff == Backoff::Double {
             self.rtt.back_off();
         }
         if self.pending == Pending::Opening {
             reached!(SynTimeout);
             // RFC 5681 (3.1): after a lost SYN or SYN-ACK, the initial window is one segment.
             self.windows.cwnd = 1.0;
-            self.timing = (self.sampling == RttSampling::IncludeRetransmissions).then_some(Timing {
+            self.timing = (self.timer_rules.rtt_sampling == RttSampling::IncludeRetransmissions).then_some(Timing {
                 until: 0,
                 ticks: 0,
                 sent: now,
@@ -921,7 +919,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Rules, TcpOptions};
+    use crate::tcp::{Rules, StartOptions, TcpOptions};
 
     const NOW: Time = Time(0);
 
@@ -951,7 +949,11 @@ mod tests {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
-            let options = TcpOptions { rules: Rules::Paper, after_idle: Some(after_idle), ..TcpOptions::default() };
+            let options = TcpOptions {
+                rules: Rules::Paper,
+                start: StartOptions { after_idle: Some(after_idle), ..StartOptions::default() },
+                ..TcpOptions::default()
+            };
             let clock = Clock::exact(1);
             let mut sender = Sender::new(&TcpConfig::Vanilla(options), clock).of_bytes(4 * 512);
             for ack in 1..=4 {
@@ -969,8 +971,11 @@ mod tests {
     /// Regression: ticks before the first data counted as a pause, as did ticks between two segments of a paced sender.
     #[test]
     fn a_pause_between_bursts_begins_when_all_data_is_acknowledged() {
-        let options =
-            TcpOptions { rules: Rules::Paper, after_idle: Some(AfterIdle::SlowStart), ..TcpOptions::default() };
+        let options = TcpOptions {
+            rules: Rules::Paper,
+            start: StartOptions { after_idle: Some(AfterIdle::SlowStart), ..StartOptions::default() },
+            ..TcpOptions::default()
+        };
         let mut sender = Sender::new(&TcpConfig::Vanilla(options), Clock::exact(1)).of_bytes(512);
         (0..100).for_each(|_| assert!(!sender.on_tick(NOW)));
         assert!(sender.next_segment(NOW).is_some());
