@@ -79,11 +79,10 @@ def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, fl
         "receive_window": f"{SEGMENT_BYTES * setting.window_packets}B",
         "timer_granularity": f"{TICK_MS}ms",
         "minimum_rto": MINIMUM_RTO_MS // TICK_MS,
-        "initial_rto": f"{INITIAL_RTO_S}s",
-        "initial_ssthresh": f"{SEGMENT_BYTES * SSTHRESH_PACKETS}B",
+        "timer": {"initial_rto": f"{INITIAL_RTO_S}s"},
+        "start": {"initial_ssthresh": f"{SEGMENT_BYTES * SSTHRESH_PACKETS}B"},
         "rules": "paper",
-        "ssthresh_rule": "half_of_window",
-        "window_growth": "capped",
+        "windows": {"ssthresh_rule": "half_of_window", "growth": "capped"},
     }
     scenario = ct.Scenario.model_validate(
         {

@@ -150,10 +150,9 @@ def ours(variant: str, sources: int) -> Run:
     options = ct.TcpOptions(
         mss="1B",
         receive_window=f"{WINDOW_PACKETS}B",
-        initial_ssthresh=f"{SSTHRESH_PACKETS}B",
         rules="paper",
-        ssthresh_rule="half_of_window",
-        window_growth="capped",
+        start=ct.StartOptions(initial_ssthresh=f"{SSTHRESH_PACKETS}B"),
+        windows=ct.WindowOptions(ssthresh_rule="half_of_window", growth="capped"),
     )
     threshold = BUFFER_PACKETS * CELLS
     # Leave room for the remaining cells of every frame that has started.

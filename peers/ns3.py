@@ -294,10 +294,10 @@ def scenario(flows: Sequence[Flow], variant: str, duration_ns: int) -> ct.Scenar
         "receive_window": f"{WINDOW_BYTES}B",
         "timer_granularity": "1ms",
         "minimum_rto": MINIMUM_RTO_MS,
-        "initial_rto": "1s",
+        "timer": {"initial_rto": "1s"},
         "initial_window": INITIAL_WINDOW,
         "rules": "paper",
-        "window_growth": "capped",
+        "windows": {"growth": "capped"},
         **({"ecn": "on", "congestion": "dctcp"} if dctcp else {}),
     }
     buffer = BUFFER_PACKETS * PACKET_CELLS

@@ -62,7 +62,11 @@ def default(parameter: Parameter) -> str:
     """Returns the default of a parameter as TOML, or the reason why there is none."""
     if parameter.required:
         return "required"
-    return "absent" if parameter.default is None else f"`{json.dumps(parameter.default, ensure_ascii=False)}`"
+    if parameter.default is None:
+        return "absent"
+    others = {name: value for name, value in parameter.rules.items() if value != parameter.default}
+    texts = [f"`{json.dumps(value, ensure_ascii=False)}`" for value in (parameter.default, *others.values())]
+    return "; ".join([texts[0], *(f"{name}: {text}" for name, text in zip(others, texts[1:], strict=True))])
 
 
 def measures(listed: Sequence[Measure]) -> str:

@@ -182,7 +182,9 @@ from .model.types import QueueOptions as QueueOptions
 from .model.types import Quic as Quic
 from .model.types import QuicCongestion as QuicCongestion
 from .model.types import RateFormat as RateFormat
+from .model.types import ReceiverOptions as ReceiverOptions
 from .model.types import RecoveryEnd as RecoveryEnd
+from .model.types import RecoveryOptions as RecoveryOptions
 from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Reno as Reno
 from .model.types import RepeatedAcks as RepeatedAcks
@@ -211,6 +213,7 @@ from .model.types import SsthreshArithmetic as SsthreshArithmetic
 from .model.types import SsthreshRule as SsthreshRule
 from .model.types import Star as Star
 from .model.types import StarPattern as StarPattern
+from .model.types import StartOptions as StartOptions
 from .model.types import StaticThresholds as StaticThresholds
 from .model.types import StrictPriority as StrictPriority
 from .model.types import SwitchOptions as SwitchOptions
@@ -221,6 +224,7 @@ from .model.types import TcpOptions as TcpOptions
 from .model.types import TickPhase as TickPhase
 from .model.types import TieOrder as TieOrder
 from .model.types import TimerExpiry as TimerExpiry
+from .model.types import TimerOptions as TimerOptions
 from .model.types import TimerRestart as TimerRestart
 from .model.types import Times as Times
 from .model.types import Topology as Topology
@@ -240,4 +244,5 @@ from .model.types import WfqFormula as WfqFormula
 from .model.types import WhenFull as WhenFull
 from .model.types import WindowArithmetic as WindowArithmetic
 from .model.types import WindowGrowth as WindowGrowth
+from .model.types import WindowOptions as WindowOptions
 from .model.types import Wire as Wire

@@ -23,7 +23,9 @@ from celltrain.model.types import PythonSetting as PythonSetting
 from celltrain.model.types import PythonStack as PythonStack
 from celltrain.model.types import Quic as Quic
 from celltrain.model.types import QuicCongestion as QuicCongestion
+from celltrain.model.types import ReceiverOptions as ReceiverOptions
 from celltrain.model.types import RecoveryEnd as RecoveryEnd
+from celltrain.model.types import RecoveryOptions as RecoveryOptions
 from celltrain.model.types import RecoveryWindow as RecoveryWindow
 from celltrain.model.types import Reno as Reno
 from celltrain.model.types import RepeatedAcks as RepeatedAcks
@@ -40,13 +42,16 @@ from celltrain.model.types import SmoltcpReads as SmoltcpReads
 from celltrain.model.types import SsthreshArithmetic as SsthreshArithmetic
 from celltrain.model.types import SsthreshRule as SsthreshRule
 from celltrain.model.types import Stack as Stack
+from celltrain.model.types import StartOptions as StartOptions
 from celltrain.model.types import Tahoe as Tahoe
 from celltrain.model.types import Tcp as Tcp
 from celltrain.model.types import TcpOptions as TcpOptions
 from celltrain.model.types import TickPhase as TickPhase
 from celltrain.model.types import TimerExpiry as TimerExpiry
+from celltrain.model.types import TimerOptions as TimerOptions
 from celltrain.model.types import TimerRestart as TimerRestart
 from celltrain.model.types import UnusedWindow as UnusedWindow
 from celltrain.model.types import Vanilla as Vanilla
 from celltrain.model.types import WindowArithmetic as WindowArithmetic
 from celltrain.model.types import WindowGrowth as WindowGrowth
+from celltrain.model.types import WindowOptions as WindowOptions

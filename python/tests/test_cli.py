@@ -215,6 +215,34 @@ def test_the_explanation_of_a_tcp_variant_has_the_common_settings_and_a_link_to_
     assert "celltrain explain vanilla --page" in told
 
 
+def test_the_explanation_of_a_scenario_names_the_rules_that_hold_and_the_profile_from_which_they_are(celltrain):
+    lines = celltrain("explain", "lan-epd", "--page", "--set", "tcp.vanilla.windows.growth=capped").out.splitlines()
+    rules = {line.split()[1]: line.split()[3:] for line in lines if " = " in line and line.startswith("# ")}
+    assert rules["windows.growth"] == ['"capped"', "set"]
+    assert rules["windows.unused_window"] == ['"grow"', "paper"]
+    parameters = {one["name"]: one for one in celltrain("explain", "vanilla", "--json").json["parameters"]}
+    assert parameters["recovery.end"]["rules"] == {"rfc": "hold", "bsd": "grow", "ns2": "grow", "paper": "hold"}
+    assert (
+        sum("." not in name for name, one in parameters.items() if one["type"] != "a table with the keys below") <= 12
+    )
+
+
+def test_an_old_key_of_a_tcp_is_refused_with_its_new_place(celltrain, tmp_path):
+    told = celltrain("run", "lan-epd", "--set", "tcp.vanilla.full_acks=flight")
+    assert (told.code, told.err) == (
+        2,
+        "--set tcp.vanilla.full_acks=flight is now tcp.vanilla.recovery.full_acks\n",
+    )
+    path = tmp_path / "old.toml"
+    path.write_text(
+        celltrain("explain", "lan-epd").out.replace("[tcp.vanilla]", "[tcp.vanilla]\ntick_phase = 'random'")
+    )
+    told = celltrain("check", path)
+    assert (told.code, 'tcp.vanilla.tick_phase = "random" is now tcp.vanilla.timer.tick_phase' in told.err) == (2, True)
+    with pytest.raises(ct.ScenarioError, match=r"full_acks = 'flight' is now recovery\.full_acks"):
+        ct.Reno(full_acks="flight")  # type: ignore[call-arg]
+
+
 def test_the_explain_command_prints_the_unit_default_and_range_of_each_setting(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (

@@ -240,7 +240,7 @@ def test_the_options_suggested_in_the_warning_about_equal_seeds_work_when_pasted
     told = celltrain(*alone).err
     assert "hardly change" in told
     options = re.findall(r"--set [\w.]+=\w+", told)
-    assert options == ["--set host.start_spread=100ms", "--set tcp.reno.tick_phase=random"]
+    assert options == ["--set host.start_spread=100ms", "--set tcp.reno.timer.tick_phase=random"]
     pasted = celltrain(*alone, *" ".join(options).split())
     assert pasted.code == 0
     assert "hardly change" not in pasted.err
@@ -252,15 +252,15 @@ def test_options_suggested_for_runs_with_protocol_stacks_contain_no_clock_ticks(
     assert "Add --set host.start_spread=100ms, or vary delays too" in celltrain(*one).err
     assert celltrain(*one, "--set", "host.start_spread=100ms").code == 0
     both = plan_warnings.seeds_hardly_matter(3, 1, 1, "", ["reno (a, b); tcp1: quic 1", "smoltcp 0.14.0 with reno"])
-    assert "--set tcp.reno.tick_phase=random" in both
+    assert "--set tcp.reno.timer.tick_phase=random" in both
 
 
 def test_options_suggested_for_several_tcps_name_each_of_them(celltrain):
-    assert "--set tcp.reno.tick_phase=random" in plan_warnings.seeds_hardly_matter(
+    assert "--set tcp.reno.timer.tick_phase=random" in plan_warnings.seeds_hardly_matter(
         3, 1, 1, "", ["reno (a, b)", "reno (c)"]
     )
     both = ["reno (a, b)", "sack (c)", "reno (d)"]
-    options = "--set tcp.reno.tick_phase=random --set tcp.sack.tick_phase=random, or"
+    options = "--set tcp.reno.timer.tick_phase=random --set tcp.sack.timer.tick_phase=random, or"
     assert options in plan_warnings.seeds_hardly_matter(3, 1, 1, "", both)
     # All options together are accepted, and each changes its own TCP.
     alone = ("compare", "lan-epd", "--vary", "tcp=reno,sack", "--set", "duration=30ms", "--seeds", 3)
@@ -586,7 +586,7 @@ def test_an_undefined_measure_is_marked_in_its_row_of_the_comparison_table():
 def test_a_varied_setting_that_no_compared_case_uses_is_refused(celltrain):
     """Regression: the setting was ignored, although the table heading named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
-    phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
+    phase, tcp = "tcp.tahoe.timer.tick_phase", "tcp=reno,sack"
     is_refused(
         celltrain("compare", "lan-epd", "--set", f"{phase}=random", "--vary", tcp), [f"--set {phase}=random", words]
     )
@@ -599,24 +599,24 @@ def test_a_varied_setting_that_no_compared_case_uses_is_refused(celltrain):
 
 
 def test_a_varied_setting_that_only_some_compared_cases_use_is_named_in_a_note(celltrain):
-    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.tick_phase=random")
-    line = "tcp.reno.tick_phase = random (only where tcp is reno)"
+    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.timer.tick_phase=random")
+    line = "tcp.reno.timer.tick_phase = random (only where tcp is reno)"
     vary = ("--vary", "tcp=vanilla,reno,sack")
     assert line in celltrain("compare", "lan-epd", *options, *vary).out
     assert line in celltrain("compare", "lan-epd", *options, *vary, "--md").out.replace("\\", "")
     assert "only where tcp is reno" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
     answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
-    assert answer["set_only_where"] == {"tcp.reno.tick_phase": "tcp is reno"}
+    assert answer["set_only_where"] == {"tcp.reno.timer.tick_phase": "tcp is reno"}
     # The setting affects the runs of Reno: they equal runs of a scenario in which it is written.
-    vary = {"duration": ["50ms"], "tcp": ["reno:tick_phase=random"]}
+    vary = {"duration": ["50ms"], "tcp": ["reno:timer.tick_phase=random"]}
     [only] = ct.compare("lan-epd", vary=vary, seeds=2).to_dict()["scenarios"]
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
 
 
 def test_tcp_variants_that_a_comparison_names_keep_the_tcp_settings_of_the_scenario(celltrain):
-    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
+    options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.timer.tick_phase=random")
     compared = celltrain("compare", "lan-epd", *options, "--vary", "tcp=reno,sack")
-    assert "set: duration = 50 ms, tcp.vanilla.tick_phase = random\n" in compared.out
+    assert "set: duration = 50 ms, tcp.vanilla.timer.tick_phase = random\n" in compared.out
     assert compared.out.count("random phases") == 2
 
 
@@ -627,7 +627,7 @@ def test_an_option_that_changes_only_one_scenario_names_this_scenario(celltrain)
         "--set",
         "duration=50ms",
         "--set",
-        "tcp.sack.tick_phase=random",
+        "tcp.sack.timer.tick_phase=random",
         "--vary",
         "tcp=as-is,reno",
     )

@@ -27,10 +27,10 @@ def scenario(
         "receive_window": "4MB",
         "timer_granularity": "1ms",
         "minimum_rto": 10,
-        "initial_rto": "1s",
+        "timer": {"initial_rto": "1s"},
         "ecn": "on",
         "congestion": "dctcp",
-        "window_growth": "capped",
+        "windows": {"growth": "capped"},
     }
     return ct.Scenario.model_validate(
         {
@@ -85,7 +85,10 @@ def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: 
 def test_the_queue_of_two_dctcp_connections_oscillates_less_than_predicted_because_their_alpha_varies(
     k: int, gain: float, share: float
 ) -> None:
-    networks = [scenario(2, f"{k} cells", seed=seed, tcp={"dctcp_gain": gain}) for seed in (1, 2)]
+    networks = [
+        scenario(2, f"{k} cells", seed=seed, tcp={"windows": {"growth": "capped", "dctcp_gain": gain}})
+        for seed in (1, 2)
+    ]
     measured = np.mean([amplitude(network) for network in networks])
     assert measured == pytest.approx(share * published_amplitude(2, k), rel=0.06)
 
@@ -126,7 +129,7 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
         ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave out one of the two"),
         ({"tcp": {"ecn": "off"}}, 'write ecn = "on" for congestion = "dctcp"'),
         ({"tcp": {"initial_window": 0}}, "initial_window"),
-        ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),
+        ({"tcp": {"windows": {"dctcp_gain": 0.0}}}, "tcp.newreno.windows.dctcp_gain = 0.0"),
     ],
 )
 def test_impossible_settings_of_congestion_marking_are_refused(changes: dict[str, Any], words: str) -> None:

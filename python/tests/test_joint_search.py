@@ -68,7 +68,7 @@ def test_a_modelling_choice_for_one_network_does_not_change_the_other_network(wa
     [place] = [i for i, question in enumerate(wan.questions) if question.name == "WAN window"]
     changed = wan.with_answer(place, 1)
     assert wan.overrides(changed, "WAN") == {**wan.common, "tcp.vanilla.receive_window": "580000B"}
-    assert wan.overrides(changed, "LAN") == wan.common == {"tcp.vanilla.tick_phase": "drifting"}
+    assert wan.overrides(changed, "LAN") == wan.common == {"tcp.vanilla.timer.tick_phase": "drifting"}
 
 
 def test_the_best_configurations_of_the_joint_search_are_confirmed_with_runs_as_long_as_in_the_paper() -> None:

@@ -85,7 +85,7 @@ def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
         {"host.start_spread": "1ms"},
         {"host.clock_offset": "1ms"},
         {"host.clock_skew": 1e-4},
-        {"tcp.reno.tick_phase": "random"},
+        {"tcp.reno.timer.tick_phase": "random"},
         {"port.bottleneck.policy": {"dfba": {"thresholds": 20}}},
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
@@ -116,7 +116,7 @@ def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, A
 def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_run() -> None:
     rotating = {"switch.tie_order": "rotating"}
     assert "seeds do not differ" in str(lock_step_warning(scenario(rotating), NOTHING))
-    drifting = scenario({**rotating, "tcp.reno.tick_phase": "drifting"})
+    drifting = scenario({**rotating, "tcp.reno.timer.tick_phase": "drifting"})
     assert "seeds change only the common rate of all ticks:" in str(lock_step_warning(drifting, NOTHING))
 
 

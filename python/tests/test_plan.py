@@ -307,16 +307,16 @@ def test_faults_of_a_plan_are_reported_with_their_line(text, messages):
         assert len(found) == 1, "\n".join(found)
 
 
-PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
+PHASE = '"tcp.vanilla.timer.tick_phase" = ["common", "random"]'
 
 
 @pytest.mark.parametrize(
     ("text", "line", "key"),
     [
-        (f'[axes]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'axes."tcp.vanilla.tick_phase"'),
-        (f'[[paired]]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'paired[0]."tcp.vanilla.tick_phase"'),
+        (f'[axes]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'axes."tcp.vanilla.timer.tick_phase"'),
+        (f'[[paired]]\ntcp = ["reno", "sack"]\n{PHASE}\n', 5, 'paired[0]."tcp.vanilla.timer.tick_phase"'),
         (
-            '[axes]\ntcp = ["reno", "sack"]\nphase = { path = "tcp.vanilla.tick_phase", values = ["random", "common"] }\n',
+            '[axes]\ntcp = ["reno", "sack"]\nphase = { path = "tcp.vanilla.timer.tick_phase", values = ["random", "common"] }\n',
             5,
             "axes.phase",
         ),
@@ -331,9 +331,9 @@ def test_an_axis_whose_values_are_valid_at_only_one_point_is_accepted():
     """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"rules": "paper", "receive_window": "65535B"}
-    tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
+    tcp = [{"reno": own}, {"vanilla": {**own, "timer": {"tick_phase": "random"}}}]
     assert [point.scenario["tcp"] for point in some.points] == tcp
-    assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)
+    assert some.uses["tcp.vanilla.timer.tick_phase"].at == (("vanilla",),)
 
 
 def test_all_faults_of_a_plan_are_reported_together_with_their_lines():

@@ -227,10 +227,10 @@ def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(cel
     Random ticks give a different result.
     """
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
-    text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
+    text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.timer.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"
     plan.write_text(plan.read_text().replace("seeds = 2", "seeds = 5"))
-    told = "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval does not cover"
+    told = "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.timer.tick_phase = common: the interval does not cover"
     assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
     assert celltrain("report", store).err.count(told) == 1
 

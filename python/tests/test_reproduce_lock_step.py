@@ -61,8 +61,8 @@ def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_e
     ("timer", "locked"),
     [
         ({}, False),
-        ({"tcp.vanilla.rtt_sampling": "include_retransmissions"}, True),
-        ({"tcp.vanilla.backoff": "none"}, True),
+        ({"tcp.vanilla.timer.rtt_sampling": "include_retransmissions"}, True),
+        ({"tcp.vanilla.timer.backoff": "none"}, True),
     ],
 )
 def test_random_ties_contradict_three_lock_step_rows_only_if_timeouts_double_and_retransmissions_are_not_timed(

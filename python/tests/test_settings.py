@@ -597,7 +597,7 @@ def test_a_quoted_value_of_an_option_is_refused_with_the_correct_form(celltrain:
     for command, text in (("run", 'host.start_spread="100ms"'), ("compare", "host.start_spread='100ms'")):
         told = celltrain(command, "small.toml", "--set", text)
         is_refused(told, [f"--set {text} has quotes; write it without quotes: host.start_spread=100ms"])
-    assert celltrain("run", "small.toml", "--set", 'tcp.vanilla.tick_phase="random"').code == 0
+    assert celltrain("run", "small.toml", "--set", 'tcp.vanilla.timer.tick_phase="random"').code == 0
 
 
 def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(celltrain: Command) -> None:

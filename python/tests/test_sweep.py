@@ -441,7 +441,7 @@ def test_if_a_result_is_too_large_for_the_screen_the_message_names_the_report_co
 
 def test_the_summary_of_a_sweep_names_points_at_which_a_setting_has_an_effect(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
-    axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.tick_phase" = ["random"]\nduration = ["5ms"]\n'
+    axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.timer.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
     told = celltrain("sweep", plan, "--store", tmp_path / "out").out
-    assert "tcp.reno.tick_phase = random (only where tcp is reno)" in told
+    assert "tcp.reno.timer.tick_phase = random (only where tcp is reno)" in told

@@ -158,7 +158,7 @@ def test_a_search_refuses_a_folder_of_another_plan_version_or_kind(undisturbed, 
     for key, value, message in (
         ("version", "0.0.9", "was made by celltrain 0.0.9, but this is "),
         ("profile", "strange", "was made by a strange build"),
-        ("format", 9, "has format 9, but this celltrain reads 1"),
+        ("format", 9, "has format 9, but this celltrain reads 2"),
     ):
         (made / "tune.json").write_text(json.dumps({**manifest, key: value}))
         with pytest.raises(TuneError, match=message):

@@ -267,9 +267,9 @@ def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_t
     for one, other in standard.CLOCKS:
         first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
         [(tcp, options)] = second["tcp"].items()
-        own = {key: value for key, value in options.items() if key != "tick_phase"}
+        own = {key: value for key, value in options.items() if key != "timer"}
         assert first == {**{key: value for key, value in second.items() if key != "host"}, "tcp": {tcp: own}}
-        assert (options["tick_phase"], second["host"]) == ("random", {"start_spread": "100ms"})
+        assert (options["timer"], second["host"]) == ({"tick_phase": "random"}, {"start_spread": "100ms"})
 
 
 @pytest.mark.slow

@@ -292,5 +292,5 @@ const NEWRENO_OF_A_DATA_CENTRE: &str = r#"[tcp.newreno]
 mss = "1460B"
 receive_window = "65535B"
 timer_granularity = "1ms"
-initial_rto = "10ms"
+timer.initial_rto = "10ms"
 "#;

@@ -158,6 +158,11 @@ pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
+/// Returns the path of a setting of a table; `setting` may be a key of a table in it, such as `timer.maximum_rto`.
+pub fn join_setting(path: &str, setting: &str) -> String {
+    setting.split('.').fold(path.to_string(), |path, key| join(&path, key))
+}
+
 fn refuse_large(text: &str, most: usize) -> Result<(), Vec<SyntaxFault>> {
     if text.len() <= most {
         return Ok(());

@@ -6,7 +6,7 @@ Models and parameters come from the JSON Schema of a scenario, so a new policy o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
@@ -54,6 +54,18 @@ class Parameter:
     range: str
     """Allowed values; empty if the type defines them."""
     meaning: str
+    rules: dict[str, Any] = field(default_factory=dict)
+    """Default by profile of rules, for the keys of a TCP's groups."""
+
+    def default_text(self) -> str:
+        """Describes the default: the value of the profile `rfc`, and the profiles with other values."""
+        if self.default is None:
+            return "required" if self.required else "absent"
+        others: dict[str, list[str]] = {}
+        for name, value in self.rules.items():
+            if value != self.default:
+                others.setdefault(json.dumps(value), []).append(name)
+        return "; ".join([json.dumps(self.default), *(f"{', '.join(of)}: {value}" for value, of in others.items())])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +84,11 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the entry in the form in which the command line prints it as JSON."""
-        return {**asdict(self), "kind": SINGULAR[self.kind]}
+        answer = {**asdict(self), "kind": SINGULAR[self.kind]}
+        for parameter in answer["parameters"]:
+            if not parameter["rules"]:
+                del parameter["rules"]
+        return answer
 
 
 @cache
@@ -158,18 +174,66 @@ def _parameters(table: Schema, prefix: str = "") -> Iterator[Parameter]:
     # Required parameters come first.
     for key in sorted(table.get("properties", {}), key=lambda key: key not in required):
         schema = table["properties"][key]
-        resolved = _resolved(schema)
+        resolved, rules = _resolved(schema), schema.get("x-rules", {})
         yield Parameter(
             name=prefix + key,
             type=_type(resolved),
             unit=schema.get("x-unit") or resolved.get("x-unit", ""),
-            default=schema.get("default"),
+            default=rules.get("rfc", _default(schema)),
             required=key in required,
             range=_range(resolved, schema),
-            meaning=_one_line(schema.get("description") or resolved.get("description", "")),
+            meaning=_one_line(schema.get("description") or resolved.get("description", ""))
+            + _meanings(resolved, rules),
+            rules=rules,
         )
         items = _resolved(resolved.get("items", {}))
         yield from _parameters(items, f"{prefix}{key}[].") if items else _parameters(resolved, f"{prefix}{key}.")
+
+
+def _meanings(schema: Schema, rules: Mapping[str, Any]) -> str:
+    """Returns the meaning of each value of a rule; empty for other keys."""
+    values = schema.get("oneOf", []) if rules else []
+    return "".join(f" {one['const']}: {_one_line(one['description'])}" for one in values if "description" in one)
+
+
+def _default(schema: Schema) -> Any:
+    """Returns the default of a key; None for a table whose keys have none."""
+    default = schema.get("default")
+    return None if isinstance(default, dict) and default and set(default.values()) == {None} else default
+
+
+def rules_of(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
+    """Yields the rules that hold for each TCP of a scenario: the TCP's path, the key, the value, and where it is from.
+
+    A value is from the scenario, or from the profile of the TCP.
+    """
+    groups = {
+        group: _resolved(schema)["properties"]
+        for group, schema in _definitions()["TcpOptions"]["properties"].items()
+        if any("x-rules" in rule for rule in _resolved(schema).get("properties", {}).values())
+    }
+    for path, options in _tcps(scenario):
+        rules = options.get("rules", "rfc")
+        for group, keys in groups.items():
+            own = options.get(group, {})
+            for key, schema in keys.items():
+                if own.get(key) is not None:
+                    yield path, f"{group}.{key}", own[key], "set"
+                elif rules in schema.get("x-rules", {}):
+                    yield path, f"{group}.{key}", schema["x-rules"][rules], rules
+
+
+def _tcps(scenario: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields each TCP of a scenario, with its path."""
+    tables = [("", scenario)]
+    tables += [
+        (f"{kind}.{name}.", own)
+        for kind in ("flow", "requests", "incast")
+        for name, own in scenario.get(kind, {}).items()
+    ]
+    for path, table in tables:
+        for variant, options in (table.get("tcp") or {}).items():
+            yield f"{path}tcp.{variant}", options
 
 
 def _type(schema: Schema) -> str:

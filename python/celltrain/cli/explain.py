@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from celltrain import _core
 from celltrain.cli import options, shell
-from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, Entry, entries, everything
+from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, Entry, entries, everything, rules_of
 from celltrain.drawing.words import prose
 from celltrain.errors import InputError
 from celltrain.model import shipped
@@ -134,7 +135,8 @@ def explain(
         settings (PATH=VALUE): Print a scenario with this setting. May be repeated.
 
     Options:
-        page: Print the whole page of a TCP variant: all parameters, symbols, validation.
+        page: Print the whole page of a TCP variant: all parameters, symbols, validation. After a scenario, print the
+            rules that hold for each TCP, and whether a profile or the scenario sets them.
 
     Examples:
         celltrain explain fba
@@ -188,6 +190,8 @@ def explain(
         shell.answer(entry.to_dict())
     elif entry.kind in ("plans", "scenarios"):
         typer.echo(entry.page, nl=False)
+        if page and entry.kind == "scenarios":
+            typer.echo("\n".join(_rules(entry)))
     else:
         for one in named:
             if others:
@@ -263,6 +267,17 @@ def _advice(wanted: str) -> str:
     return f"; {OTHERWISE.get(wanted.lower(), hint)}"
 
 
+def _rules(entry: Entry) -> Iterator[str]:
+    """Yields comments that name the rules of each TCP of a scenario, and where each is from."""
+    document = json.loads(_core.toml(entry.page or "", entry.name))["root"]
+    above = ""
+    for path, key, value, origin in rules_of(document):
+        if path != above:
+            above = path
+            yield f"\n# The rules of {path}, each with its profile, or set by the scenario:"
+        yield f"# {f'{key} = {json.dumps(value)}':<55} {origin}"
+
+
 def _changed(entry: Entry, settings: list[str]) -> Entry:
     """Returns a shipped scenario as a TOML page, with these settings changed."""
     from celltrain.model.types import Scenario
@@ -294,10 +309,14 @@ def _show(entry: Entry, *, whole: bool) -> None:
     if parameters:
         grid = shell.grid(*columns, left=columns)
         for parameter in parameters:
-            default = "required" if parameter.required else "absent"
-            if parameter.default is not None:
-                default = json.dumps(parameter.default)
-            cells = [parameter.name, parameter.type, parameter.unit, default, parameter.range, parameter.meaning]
+            cells = [
+                parameter.name,
+                parameter.type,
+                parameter.unit,
+                parameter.default_text(),
+                parameter.range,
+                parameter.meaning,
+            ]
             grid.add_row(*(cell for name, cell in zip(PARAMETER, cells, strict=True) if name in columns))
         console.print()
         console.print(grid)
@@ -338,7 +357,6 @@ def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> No
         celltrain schema --plan > plan.schema.json
         celltrain schema --result > result.schema.json
     """
-    from celltrain import _core
     from celltrain.ensemble.plan.forms import json_schema
 
     # The schema is JSON, with or without --json.

@@ -152,7 +152,7 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
         fair_segments=fair * 1e6 / 8 * length / segment,
         processing=f"{round(cells * 424e3 / network.links[network.bottleneck].rate_mbps)}ns",
         ties_drawn=full["switch"]["tie_order"] == "random",
-        ticks_drift=any(tcp["tick_phase"] == "drifting" for tcp in tcps),
+        ticks_drift=any(tcp["timer"]["tick_phase"] == "drifting" for tcp in tcps),
         tick=max((tcp["timer_granularity"] for tcp in tcps), key=seconds),
     )
 
@@ -167,8 +167,8 @@ def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
             yield f"host.{key}"
     if host["clock_skew"] > 0:
         yield "host.clock_skew"
-    if any(tcp["tick_phase"] == "random" for tcp in _tcps(scenario)):
-        yield "tcp.tick_phase"
+    if any(tcp["timer"]["tick_phase"] == "random" for tcp in _tcps(scenario)):
+        yield "tcp.timer.tick_phase"
     for kind in ("requests", "incast"):
         if scenario.get(kind):
             yield kind

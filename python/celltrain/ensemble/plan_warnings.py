@@ -488,7 +488,7 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
     `tcp` contains the summaries of their TCPs, which begin with the variant or the stack. Stacks have no ticks.
     """
     variants = dict.fromkeys(name for one in tcp if (name := one.partition(" ")[0]) in RECOVERY)
-    phase = "".join(f" --set tcp.{variant}.tick_phase=random" for variant in variants)
+    phase = "".join(f" --set tcp.{variant}.timer.tick_phase=random" for variant in variants)
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
         f"{seeds} seeds hardly change {cases}: the interval does not cover other start times or delays. "

@@ -345,14 +345,14 @@ def _tcp(question: Question, *, marks: bool) -> Iterator[str]:
     yield _line("timer_granularity", "1ms")
     if question.is_lossless:
         yield _line("minimum_rto", 10_000, "ticks: nothing is lost, so nothing is sent again")
-        yield _line("initial_rto", "10s")
+        yield _line("timer.initial_rto", "10s")
     else:
         yield _line("minimum_rto", 10, "ticks")
-        yield _line("initial_rto", "10ms")
+        yield _line("timer.initial_rto", "10ms")
     if marks:
         yield _line("ecn", "on", "DCTCP, because the queue marks packets")
         yield _line("congestion", "dctcp")
-        yield _line("window_growth", "capped")
+        yield _line("windows.growth", "capped")
 
 
 def _port(division: Division, receiver: Port, key: Callable[[str], str]) -> Iterator[str]:

@@ -160,7 +160,7 @@ WITHOUT_TCP = ("constant_rate", "on_off")
 #: Default sizes of a TCP. A summary shows only sizes that differ.
 MSS, MTU, WINDOW = "512B", "1500B", "65535B"
 #: Descriptions of profiles of behaviours, other than the default profile.
-RULES = {"paper": "rules of the papers"}
+RULES = {"paper": "rules of the papers", "bsd": "rules of BSD", "ns2": "rules of ns-2"}
 #: Phases of timer ticks, other than the default.
 PHASES = {"random": "random phases", "drifting": "drifting ticks"}
 #: Default congestion control of stacks.
@@ -295,7 +295,7 @@ def _variant(tcp: Mapping[str, Any]) -> str:
         *sizes,
         f"{_spaced(options.get('timer_granularity', '100ms'))} ticks",
     ]
-    if phase := PHASES.get(options.get("tick_phase", "")):
+    if phase := PHASES.get((options.get("timer") or {}).get("tick_phase", "")):
         details.append(phase)
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")

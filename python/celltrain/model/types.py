@@ -126,7 +126,9 @@ __all__ = [
     "Quic",
     "QuicCongestion",
     "RateFormat",
+    "ReceiverOptions",
     "RecoveryEnd",
+    "RecoveryOptions",
     "RecoveryWindow",
     "Reno",
     "RepeatedAcks",
@@ -155,6 +157,7 @@ __all__ = [
     "SsthreshRule",
     "Star",
     "StarPattern",
+    "StartOptions",
     "StaticThresholds",
     "StrictPriority",
     "SwitchOptions",
@@ -165,6 +168,7 @@ __all__ = [
     "TickPhase",
     "TieOrder",
     "TimerExpiry",
+    "TimerOptions",
     "TimerRestart",
     "Times",
     "Topology",
@@ -184,6 +188,7 @@ __all__ = [
     "WhenFull",
     "WindowArithmetic",
     "WindowGrowth",
+    "WindowOptions",
     "Wire",
 ]
 
@@ -429,33 +434,14 @@ class PythonStack(Model):
 Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp, quic=Quic, python=PythonStack)]
 """A real transport stack in a scenario: a table whose only key is the stack's name."""
 
-AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
-"""Effect on cwnd of a pause without outstanding data (A-48). Only `bursts` traffic pauses."""
-
-Backoff: TypeAlias = Literal["double", "none"]
-"""Growth of the retransmission timeout after repeated timeouts."""
-
 Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms", "timer"]
 """When the receiver acknowledges segments that arrive in order."""
 
-DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
-"""Effect of a duplicate acknowledgement on cwnd."""
-
 Ecn: TypeAlias = Literal["off", "on"]
 """Reaction to marked packets (explicit congestion notification)."""
-
-EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
-"""After which timeouts the sender discards its estimate of the round-trip time (A-63)."""
-
-FastRetransmit: TypeAlias = Literal[
-    "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
-]
-"""Condition under which duplicate acknowledgements start a fast retransmit before all data sent before the last
-loss is acknowledged (A-56).
-"""
 
 FormulaStart: TypeAlias = float | str
 """The initial value of state: a number, or a formula of constants."""
@@ -489,20 +475,54 @@ class CongestionFormula(Model):
     )
 
 
-FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
-"""cwnd after the acknowledgement that ends `newreno`'s fast recovery."""
-
 GapAcks: TypeAlias = Literal["at_once", "delayed"]
 """When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."""
-
-LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
-"""Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit."""
 
 OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
 """The window that the receiver advertises while it keeps out-of-order segments (A-64)."""
 
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """The receiver's treatment of segments beyond a gap (A-19)."""
+
+RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
+"""Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
+
+
+class ReceiverOptions(Model):
+    """Rules of the receiver."""
+
+    delayed_ack_time: str | None = Field(
+        default=None, description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
+    )
+    gap_acks: GapAcks | None = Field(
+        default=None, description="When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."
+    )
+    offered_window: OfferedWindow | None = Field(
+        default=None, description="The window that the receiver advertises while it keeps out-of-order segments (A-64)."
+    )
+    out_of_order: OutOfOrder | None = Field(
+        default=None, description="The receiver's treatment of segments beyond a gap (A-19)."
+    )
+    repeated_acks: RepeatedAcks | None = Field(
+        default=None, description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
+    )
+
+
+RecoveryEnd: TypeAlias = Literal["hold", "grow"]
+"""Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
+
+FastRetransmit: TypeAlias = Literal[
+    "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
+]
+"""Condition under which duplicate acknowledgements start a fast retransmit before all data sent before the last
+loss is acknowledged (A-56).
+"""
+
+FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
+"""cwnd after the acknowledgement that ends `newreno`'s fast recovery."""
+
+LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
+"""Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit."""
 
 PartialAckTimer: TypeAlias = Literal["first", "every"]
 """Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."""
@@ -515,19 +535,98 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 PipeRules: TypeAlias = Literal["paper", "ns2"]
 """Rules by which `sack_pipe` estimates the data in flight (A-27)."""
 
-RecoveryEnd: TypeAlias = Literal["hold", "grow"]
-"""Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
-
 RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
 """cwnd during fast recovery, without inflation."""
 
-RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
-"""Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
 
-RepeatedCongestion: TypeAlias = Literal["every_sign", "once_per_window"]
-"""Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an
-earlier sign reduced the windows.
+class RecoveryOptions(Model):
+    """Rules of loss recovery, beyond the variant's own."""
+
+    burst: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "Largest number of segments sent after an acknowledgement during `newreno`'s fast recovery, as in "
+            "ns-2. `max_burst` if absent."
+        ),
+    )
+    end: RecoveryEnd | None = Field(
+        default=None, description="Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."
+    )
+    fast_retransmit: FastRetransmit | None = Field(
+        default=None,
+        description=(
+            "Condition under which duplicate acknowledgements start a fast retransmit before all data sent before"
+            " the last loss is acknowledged (A-56)."
+        ),
+    )
+    full_acks: FullAcks | None = Field(
+        default=None, description="cwnd after the acknowledgement that ends `newreno`'s fast recovery."
+    )
+    limited_transmit: LimitedTransmit | None = Field(
+        default=None,
+        description=(
+            "Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd. `sack` "
+            "always sends unsent segments (RFC 6675, 5, step 3)."
+        ),
+    )
+    partial_ack_timer: PartialAckTimer | None = Field(
+        default=None,
+        description=(
+            "Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."
+        ),
+    )
+    partial_acks: PartialAcks | None = Field(
+        default=None,
+        description=(
+            "Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26)."
+        ),
+    )
+    pipe: PipeRules | None = Field(
+        default=None, description="Rules by which `sack_pipe` estimates the data in flight (A-27)."
+    )
+    window: RecoveryWindow | None = Field(default=None, description="cwnd during fast recovery, without inflation.")
+
+
+Rules: TypeAlias = Literal["rfc", "bsd", "ns2", "paper"]
+"""A profile of rules, which gives values to the keys of the groups that are left out. A key that is set wins
+over the profile.
 """
+
+AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
+"""Effect on cwnd of a pause without outstanding data (A-48). Only `bursts` traffic pauses."""
+
+SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
+"""The largest cwnd at which slow start still continues (A-47)."""
+
+
+class StartOptions(Model):
+    """Rules of slow start, of a new connection and after a pause."""
+
+    after_idle: AfterIdle | None = Field(
+        default=None, description="Effect on cwnd of a pause without outstanding data (A-48)."
+    )
+    initial_ssthresh: str | None = Field(
+        default=None,
+        description="The initial ssthresh in bytes; the receive window when absent (A-25).",
+        examples=["512B"],
+    )
+    slow_start: SlowStart | None = Field(
+        default=None, description="The largest cwnd at which slow start still continues (A-47)."
+    )
+
+
+Backoff: TypeAlias = Literal["double", "none"]
+"""Growth of the retransmission timeout after repeated timeouts."""
+
+EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
+"""After which timeouts the sender discards its estimate of the round-trip time (A-63)."""
+
+TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
+"""Earliest expiry of a retransmission or persist timer of n ticks."""
+
+TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
+"""Condition under which an acknowledgement of new data restarts the running retransmission timer."""
 
 RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_from_zero", "fractions"]
 """Arithmetic of the round-trip time estimate (A-46)."""
@@ -535,13 +634,62 @@ RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_f
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Round-trip time samples of retransmitted segments."""
 
-Rules: TypeAlias = Literal["rfc", "paper"]
-"""A profile of behaviours, which provides the defaults of six options. An option that is set overrides the
-profile.
-"""
+TickPhase: TypeAlias = Literal["common", "drifting", "random"]
+"""Phases of the timer ticks of all connections (A-20)."""
 
-SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
-"""The largest cwnd at which slow start still continues (A-47)."""
+
+class TimerOptions(Model):
+    """Rules of the retransmission timer and its estimate of the round-trip time."""
+
+    backoff: Backoff | None = Field(
+        default=None, description="Growth of the retransmission timeout after repeated timeouts."
+    )
+    estimate_forgotten: EstimateForgotten | None = Field(
+        default=None, description="After which timeouts the sender discards its estimate of the round-trip time (A-63)."
+    )
+    expiry: TimerExpiry | None = Field(
+        default=None, description="Earliest expiry of a retransmission timer of n ticks."
+    )
+    initial_rto: str | None = Field(
+        default=None, description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
+    )
+    maximum_rto: str | None = Field(
+        default=None, description="MAX: the largest retransmission timeout.", examples=["5us"]
+    )
+    resolution: str | None = Field(
+        default=None,
+        description=(
+            "Interval at which timers are checked, a whole fraction of `timer_granularity`. Short intervals allow"
+            " timers of any length, as in ns-2. If absent, timers are checked at every tick."
+        ),
+        examples=["5us"],
+    )
+    restart: TimerRestart | None = Field(
+        default=None,
+        description="Condition under which an acknowledgement of new data restarts the running retransmission timer.",
+    )
+    rtt_arithmetic: RttArithmetic | None = Field(
+        default=None, description="Arithmetic of the round-trip time estimate (A-46)."
+    )
+    rtt_sampling: RttSampling | None = Field(
+        default=None, description="Round-trip time samples of retransmitted segments."
+    )
+    tick_phase: TickPhase | None = Field(default=None, description="Phases of the ticks of all connections (A-20).")
+
+
+WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
+"""Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
+
+DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
+"""Effect of a duplicate acknowledgement on cwnd."""
+
+WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
+"""Growth of cwnd beyond the receive window (A-24). The usable window never exceeds it."""
+
+RepeatedCongestion: TypeAlias = Literal["every_sign", "once_per_window"]
+"""Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an
+earlier sign reduced the windows.
+"""
 
 SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
@@ -551,93 +699,26 @@ SsthreshRule: TypeAlias = Literal[
 ]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
-TickPhase: TypeAlias = Literal["common", "drifting", "random"]
-"""Phases of the timer ticks of all connections (A-20)."""
-
-TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
-"""Earliest expiry of a retransmission or persist timer of n ticks."""
-
-TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
-"""Condition under which an acknowledgement of new data restarts the running retransmission timer."""
-
 UnusedWindow: TypeAlias = Literal["grow", "hold"]
 """Effect on cwnd of an acknowledgement of data that was sent while the window had room."""
 
-WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
-"""Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
 
-WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
-"""Growth of cwnd beyond the receive window (A-24). The usable window never exceeds it."""
+class WindowOptions(Model):
+    """Rules of cwnd and ssthresh."""
 
-
-class TcpOptions(Model):
-    """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
-
-    after_idle: AfterIdle | None = Field(
+    arithmetic: WindowArithmetic | None = Field(
+        default=None, description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
+    )
+    dctcp_gain: float | None = Field(
         default=None,
-        description="Effect on cwnd of a pause without outstanding data (A-48). Default: determined by `rules`.",
-    )
-    backoff: Backoff = Field(
-        default="double", description="Growth of the retransmission timeout after repeated timeouts."
-    )
-    congestion: Congestion = Field(
-        default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
-    )
-    dctcp_gain: float = Field(
-        default=0.0625,
         le=1.0,
         ge=0.0001,
         description="g: weight of the newest window in DCTCP's estimate of the share of marked segments.",
     )
-    delayed_ack_time: str = Field(
-        default="200ms", description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
+    duplicate_acks: DuplicateAcks | None = Field(
+        default=None, description="Effect of a duplicate acknowledgement on cwnd."
     )
-    delayed_acks: DelayedAcks = Field(
-        default="off", description="When the receiver acknowledges segments that arrive in order."
-    )
-    duplicate_acks: DuplicateAcks = Field(
-        default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
-    )
-    ecn: Ecn = Field(default="off", description="Reaction to marked packets (explicit congestion notification).")
-    estimate_forgotten: EstimateForgotten = Field(
-        default="never",
-        description="After which timeouts the sender discards its estimate of the round-trip time (A-63).",
-    )
-    fast_retransmit: FastRetransmit = Field(
-        default="by_variant",
-        description=(
-            "Condition under which duplicate acknowledgements start a fast retransmit before all data sent before"
-            " the last loss is acknowledged (A-56)."
-        ),
-    )
-    formula: CongestionFormula | None = Field(
-        default=None, description='Formulas for cwnd and ssthresh, used by `congestion = "formula"`.'
-    )
-    full_acks: FullAcks = Field(
-        default="ssthresh", description="cwnd after the acknowledgement that ends `newreno`'s fast recovery."
-    )
-    gap_acks: GapAcks = Field(
-        default="at_once",
-        description="When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).",
-    )
-    initial_rto: str = Field(
-        default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
-    )
-    initial_ssthresh: str | None = Field(
-        default=None,
-        description="The initial ssthresh in bytes; the receive window when absent (A-25).",
-        examples=["512B"],
-    )
-    initial_window: int = Field(
-        default=1, le=1073741823, ge=1, description="cwnd of a connection that has sent nothing, in segments."
-    )
-    limited_transmit: LimitedTransmit = Field(
-        default="off",
-        description=(
-            "Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd. `sack` "
-            "always sends unsent segments (RFC 6675, 5, step 3)."
-        ),
-    )
+    growth: WindowGrowth | None = Field(default=None, description="Growth of cwnd beyond the receive window (A-24).")
     lose_at_window: str | None = Field(
         default=None,
         description=(
@@ -654,7 +735,34 @@ class TcpOptions(Model):
             " in ns-2's `maxburst_`. Unlimited if absent."
         ),
     )
-    maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
+    repeated_congestion: RepeatedCongestion | None = Field(
+        default=None, description="Effect on ssthresh of a second sign of congestion in a window of data."
+    )
+    ssthresh_arithmetic: SsthreshArithmetic | None = Field(
+        default=None, description="Arithmetic of ssthresh after a loss (A-44)."
+    )
+    ssthresh_rule: SsthreshRule | None = Field(default=None, description="ssthresh after a timeout (A-23).")
+    unused_window: UnusedWindow | None = Field(
+        default=None, description="Effect on cwnd of an acknowledgement of data that did not fill the window."
+    )
+
+
+class TcpOptions(Model):
+    """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
+
+    congestion: Congestion = Field(
+        default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
+    )
+    delayed_acks: DelayedAcks = Field(
+        default="off", description="When the receiver acknowledges segments that arrive in order."
+    )
+    ecn: Ecn = Field(default="off", description="Reaction to marked packets (explicit congestion notification).")
+    formula: CongestionFormula | None = Field(
+        default=None, description='Formulas for cwnd and ssthresh, used by `congestion = "formula"`.'
+    )
+    initial_window: int = Field(
+        default=1, le=1073741823, ge=1, description="cwnd of a connection that has sent nothing, in segments."
+    )
     minimum_rto_ticks: int = Field(
         default=2,
         validation_alias="minimum_rto",
@@ -663,13 +771,6 @@ class TcpOptions(Model):
         description="MIN: the smallest retransmission timeout, in ticks (A-21).",
     )
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
-    offered_window: OfferedWindow = Field(
-        default="whole",
-        description="The window that the receiver advertises while it keeps out-of-order segments (A-64).",
-    )
-    out_of_order: OutOfOrder = Field(
-        default="keep", description="The receiver's treatment of segments beyond a gap (A-19)."
-    )
     pacing_rate: str | None = Field(
         default=None,
         description=(
@@ -677,21 +778,6 @@ class TcpOptions(Model):
             "rate, including cell headers. Default: not paced."
         ),
         examples=["155.52Mbps"],
-    )
-    partial_ack_timer: PartialAckTimer = Field(
-        default="first",
-        description=(
-            "Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."
-        ),
-    )
-    partial_acks: PartialAcks = Field(
-        default="deflate",
-        description=(
-            "Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26)."
-        ),
-    )
-    pipe: PipeRules = Field(
-        default="paper", description="Rules by which `sack_pipe` estimates the data in flight (A-27)."
     )
     receive_window: str = Field(
         default="65.535kB",
@@ -701,80 +787,17 @@ class TcpOptions(Model):
         ),
         examples=["512B"],
     )
-    recovery_burst: int | None = Field(
-        default=None,
-        ge=1,
-        description=(
-            "Largest number of segments sent after an acknowledgement during `newreno`'s fast recovery, as in "
-            "ns-2. `max_burst` if absent."
-        ),
-    )
-    recovery_end: RecoveryEnd = Field(
-        default="hold", description="Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."
-    )
-    recovery_window: RecoveryWindow = Field(
-        default="ssthresh", description="cwnd during fast recovery, without inflation."
-    )
-    repeated_acks: RepeatedAcks = Field(
-        default="at_once", description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
-    )
-    repeated_congestion: RepeatedCongestion | None = Field(
-        default=None,
-        description=(
-            "Effect on ssthresh of a second sign of congestion in a window of data. Determined by `rules` if absent."
-        ),
-    )
-    rtt_arithmetic: RttArithmetic = Field(
-        default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
-    )
-    rtt_sampling: RttSampling = Field(default="karn", description="Round-trip time samples of retransmitted segments.")
-    rules: Rules = Field(
-        default="rfc", description="Profile that provides the default of absent keys that depend on it."
-    )
-    slow_start: SlowStart = Field(
-        default="below_ssthresh", description="The largest cwnd at which slow start still continues (A-47)."
-    )
-    ssthresh_arithmetic: SsthreshArithmetic = Field(
-        default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
-    )
-    ssthresh_rule: SsthreshRule | None = Field(
-        default=None, description="ssthresh after a timeout (A-23). Determined by `rules` if absent."
-    )
-    tick_phase: TickPhase = Field(default="common", description="Phases of the ticks of all connections (A-20).")
-    timer_expiry: TimerExpiry | None = Field(
-        default=None,
-        description="Earliest expiry of a retransmission timer of n ticks. Determined by `rules` if absent.",
-    )
+    receiver: ReceiverOptions = Field(default_factory=ReceiverOptions, description="Rules of the receiver.")
+    recovery: RecoveryOptions = Field(default_factory=RecoveryOptions, description="Rules of loss recovery.")
+    rules: Rules = Field(default="rfc", description="Profile that gives values to the absent keys of the groups.")
+    start: StartOptions = Field(default_factory=StartOptions, description="Rules of slow start.")
+    timer: TimerOptions = Field(default_factory=TimerOptions, description="Rules of the retransmission timer.")
     timer_granularity: str = Field(
         default="100ms",
         description="The retransmission timer's tick: timeouts and round-trip times are measured in ticks.",
         examples=["5us"],
     )
-    timer_resolution: str | None = Field(
-        default=None,
-        description=(
-            "Interval at which timers are checked, a whole fraction of `timer_granularity`. Short intervals allow"
-            " timers of any length, as in ns-2. If absent, timers are checked at every tick."
-        ),
-        examples=["5us"],
-    )
-    timer_restart: TimerRestart = Field(
-        default="every_new_ack",
-        description="Condition under which an acknowledgement of new data restarts the running retransmission timer.",
-    )
-    unused_window: UnusedWindow | None = Field(
-        default=None,
-        description=(
-            "Effect on cwnd of an acknowledgement of data that did not fill the window. Determined by `rules` if "
-            "absent."
-        ),
-    )
-    window_arithmetic: WindowArithmetic = Field(
-        default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
-    )
-    window_growth: WindowGrowth | None = Field(
-        default=None, description="Growth of cwnd beyond the receive window (A-24). Determined by `rules` if absent."
-    )
+    windows: WindowOptions = Field(default_factory=WindowOptions, description="Rules of cwnd and ssthresh.")
 
 
 class Vanilla(TcpOptions):
@@ -2952,7 +2975,9 @@ SUBJECTS = {
         "PythonStack",
         "Quic",
         "QuicCongestion",
+        "ReceiverOptions",
         "RecoveryEnd",
+        "RecoveryOptions",
         "RecoveryWindow",
         "Reno",
         "RepeatedAcks",
@@ -2969,16 +2994,19 @@ SUBJECTS = {
         "SsthreshArithmetic",
         "SsthreshRule",
         "Stack",
+        "StartOptions",
         "Tahoe",
         "Tcp",
         "TcpOptions",
         "TickPhase",
         "TimerExpiry",
+        "TimerOptions",
         "TimerRestart",
         "UnusedWindow",
         "Vanilla",
         "WindowArithmetic",
         "WindowGrowth",
+        "WindowOptions",
     ],
     "topologies": [
         "Chain",

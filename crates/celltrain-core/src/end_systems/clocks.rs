@@ -100,7 +100,7 @@ impl HostClocks {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
             let period = sender.takes_for(tick(options, network.seed, clock));
-            let phase = match options.tick_phase {
+            let phase = match options.timer_rules().tick_phase {
                 TickPhase::Common | TickPhase::Drifting => Span(0),
                 TickPhase::Random => {
                     let name = format!("flow/{}/tick_phase", flow.name);
@@ -172,7 +172,7 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
 /// distance from later ticks.
 fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
     let period = clock.span(options.resolution());
-    match options.tick_phase {
+    match options.timer_rules().tick_phase {
         TickPhase::Common | TickPhase::Random => period,
         TickPhase::Drifting => {
             let early = up_to(Span(period.0 / DRIFT), &mut Stream::new(seed, "tick_drift"));

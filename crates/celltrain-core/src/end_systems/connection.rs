@@ -154,7 +154,10 @@ impl Connection {
             data_cells,
             ack_cells: aal5.segment_cells(0),
             selective: tcp.selective(),
-            loss: options.lose_at_window.map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
+            loss: options
+                .window_rules()
+                .lose_at_window
+                .map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
             start,
             departure: None,
             ended: None,

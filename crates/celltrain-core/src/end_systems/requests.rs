@@ -60,7 +60,7 @@ impl Requests {
             return None;
         }
         let group = |group: &requests::RequestGroup| {
-            let phase = group.tcp.options().tick_phase;
+            let phase = group.tcp.options().timer_rules().tick_phase;
             assert_ne!(phase, TickPhase::Random, "a phase per connection would need a clock per connection");
             Group {
                 name: group.name.clone(),

@@ -2,7 +2,7 @@ use super::*;
 use crate::index::FlowIndex;
 use crate::network::tests::simple_network;
 use crate::probe::Nothing;
-use crate::tcp::{DelayedAcks, Rules, TcpConfig, TcpOptions, TickPhase};
+use crate::tcp::{DelayedAcks, Rules, TcpConfig, TcpOptions, TickPhase, TimerOptions};
 use crate::units::Duration;
 
 fn network(of_flows: &[TcpOptions]) -> Network {
@@ -55,7 +55,10 @@ fn connections_share_a_clock_if_its_kind_granularity_and_phase_are_the_same() {
 
 #[test]
 fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
-    let random = || TcpOptions { tick_phase: TickPhase::Random, ..ticking(100) };
+    let random = || TcpOptions {
+        timer: TimerOptions { tick_phase: Some(TickPhase::Random), ..TimerOptions::default() },
+        ..ticking(100)
+    };
     let network = network(&[random(), ticking(100), random(), ticking(100)]);
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
     assert_eq!(flows, [(100, vec![0]), (100, vec![1, 3]), (100, vec![2])]);
@@ -67,7 +70,10 @@ fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
 
 #[test]
 fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small_fraction() {
-    let drifting = |granularity| TcpOptions { tick_phase: TickPhase::Drifting, ..ticking(granularity) };
+    let drifting = |granularity| TcpOptions {
+        timer: TimerOptions { tick_phase: Some(TickPhase::Drifting), ..TimerOptions::default() },
+        ..ticking(granularity)
+    };
     let mut network = network(&[drifting(100), drifting(50), drifting(100), ticking(100)]);
     let clock = network.clock();
     let tick = |milliseconds| clock.span(Duration::from_milliseconds(milliseconds));
@@ -145,7 +151,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
     let mut options = ticking(100);
     options.timer_granularity = Duration { picoseconds: 1_000_000 };
     options.minimum_rto = 1000;
-    options.initial_rto = Duration::from_milliseconds(3000);
+    options.timer.initial_rto = Some(Duration::from_milliseconds(3000));
     let network = network(&[options]);
     let clock = network.clock();
     let mut ends = EndSystems::new(&network, &network.routing(), clock);

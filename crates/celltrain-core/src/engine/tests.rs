@@ -18,7 +18,7 @@ use crate::network::{Merge, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
-use crate::tcp::{TcpConfig, TcpOptions};
+use crate::tcp::{TcpConfig, TcpOptions, WindowOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
 use crate::units::{BitRate, Bytes, Duration};
@@ -104,7 +104,10 @@ fn sack_blocks_of_a_receiver_reach_the_sender() {
     // A segment is lost whenever the window reaches eight segments. For SACK, only acknowledgements with new SACK
     // information count as duplicates (RFC 6675, 2). Without SACK blocks, the segment would be retransmitted only after
     // a timeout.
-    let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
+    let tcp = TcpOptions {
+        windows: WindowOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..WindowOptions::default() },
+        ..TcpOptions::default()
+    };
     let mut network = lan(1, None, "200ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
     let flow = &run(&network).flows[FIRST];

@@ -9,26 +9,37 @@
 pub mod congestion;
 mod marks;
 mod options;
+mod profile;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
 pub mod scoreboard;
 pub mod sender;
 pub mod sequence;
+pub mod start;
 pub mod timers;
 mod window_loss;
 
 pub use congestion::Congestion;
-pub use options::{
-    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks,
-    GapAcks, LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
-    RecoveryWindow, RepeatedAcks, RepeatedCongestion, RttArithmetic, RttSampling, Rules, SlowStart, SsthreshArithmetic,
-    SsthreshRule, TcpOptions, TickPhase, TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
+pub use congestion::rules::{
+    DuplicateAcks, RepeatedCongestion, SsthreshArithmetic, SsthreshRule, UnusedWindow, WindowArithmetic, WindowGrowth,
+    WindowOptions, WindowRules,
 };
-pub use receiver::Receiver;
+pub use options::{Ecn, TcpOptions};
+pub use profile::Rules;
+pub use receiver::{
+    DelayedAcks, GapAcks, OfferedWindow, OutOfOrder, Receiver, ReceiverOptions, ReceiverRules, RepeatedAcks,
+};
 pub use recovery::TcpConfig;
+pub use recovery::rules::{
+    FastRetransmit, FullAcks, LimitedTransmit, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryOptions,
+    RecoveryRules, RecoveryWindow,
+};
+pub use rtt::{EstimateForgotten, RttArithmetic, RttSampling};
 pub use scoreboard::SackBlocks;
 pub use sender::Sender;
+pub use start::{AfterIdle, SlowStart, StartOptions, StartRules};
+pub use timers::{Backoff, TickPhase, TimerExpiry, TimerOptions, TimerRestart, TimerRules};
 pub use window_loss::WindowLoss;
 
 /// A segment in the simulation: a range of bytes of the stream.

@@ -28,8 +28,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("initial_window", "10"),
     ("timer_granularity", "1ms"),
     ("minimum_rto", "200"),
-    ("initial_rto", "1s"),
-    ("rtt_arithmetic", "fractions"),
+    ("timer.initial_rto", "1s"),
+    ("timer.rtt_arithmetic", "fractions"),
 ];
 
 /// Subjects of the scripts, with the least number of source tests of each. Reordering is one test of FreeBSD's receiver

@@ -8,12 +8,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::options::{
-    FastRetransmit, FullAcks, GapAcks, LimitedTransmit, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
-    RecoveryWindow, RepeatedAcks, RttArithmetic, Rules, SsthreshRule,
+use super::{
+    Ack, Congestion, DelayedAcks, FastRetransmit, GapAcks, OutOfOrder, Receiver, ReceiverOptions, RecoveryOptions,
+    Rules, SackBlocks, Segment, Sender, StartOptions, TcpConfig, TcpOptions, TimerOptions, TimerRestart, WindowOptions,
 };
-use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender};
-use super::{TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Span, Time};
 
@@ -154,21 +152,14 @@ type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool
 
 fn rules_of_ns2() -> TcpOptions {
     TcpOptions {
-        rules: Rules::Paper,
-        ssthresh_rule: Some(SsthreshRule::HalfOfDeflatedWindow),
-        gap_acks: GapAcks::Delayed,
-        repeated_acks: RepeatedAcks::Delayed,
-        partial_acks: PartialAcks::DropInflation,
-        partial_ack_timer: PartialAckTimer::Every,
-        full_acks: FullAcks::Deflated,
-        recovery_window: RecoveryWindow::Half,
-        recovery_end: RecoveryEnd::Grow,
-        fast_retransmit: FastRetransmit::AckHeuristicOfThree,
-        limited_transmit: LimitedTransmit::Any,
-        max_burst: Some(3),
-        recovery_burst: Some(2),
-        pipe: PipeRules::Ns2,
-        rtt_arithmetic: RttArithmetic::IntegersFromZero,
+        rules: Rules::Ns2,
+        windows: WindowOptions { max_burst: Some(3), ..WindowOptions::default() },
+        receiver: ReceiverOptions { gap_acks: Some(GapAcks::Delayed), ..ReceiverOptions::default() },
+        recovery: RecoveryOptions {
+            fast_retransmit: Some(FastRetransmit::AckHeuristicOfThree),
+            burst: Some(2),
+            ..RecoveryOptions::default()
+        },
         ..TcpOptions::default()
     }
 }
@@ -177,15 +168,22 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
     let (seed, (loss, ack_loss, lateness), window, congestion, switches) = situation;
     let (keep, delay_acks, paced, timer_per_segment, ns2) = switches;
     for &name in TcpConfig::NAMES {
+        let base = if ns2 { rules_of_ns2() } else { TcpOptions::default() };
         let options = TcpOptions {
             receive_window: Bytes { bytes: window * MSS },
-            maximum_rto: Duration::from_milliseconds(2000),
-            out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
+            timer: TimerOptions {
+                maximum_rto: Some(Duration::from_milliseconds(2000)),
+                restart: Some(if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck }),
+                ..base.timer
+            },
+            receiver: ReceiverOptions {
+                out_of_order: Some(if keep { OutOfOrder::Keep } else { OutOfOrder::Discard }),
+                ..base.receiver
+            },
             delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
             congestion,
             formula: (congestion == Congestion::Formula).then(super::congestion::formula::table::sample),
-            timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
-            ..if ns2 { rules_of_ns2() } else { TcpOptions::default() }
+            ..base
         };
         let pace = paced.then_some(3);
         let run = || {
@@ -345,7 +343,10 @@ fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
         let (every, peak) = ((window * round_trips) as u64, (window * 4.0 / 3.0) as usize);
         // Slow start ends at the top of a cycle, and the first loss follows.
         let initial_ssthresh = Some(Bytes { bytes: MSS * peak as u64 });
-        let options = TcpOptions { initial_ssthresh, ..tcp("sack", 4_000).options().clone() };
+        let options = TcpOptions {
+            start: StartOptions { initial_ssthresh, ..StartOptions::default() },
+            ..tcp("sack", 4_000).options().clone()
+        };
         let mut pipe = Pipe::new(&TcpConfig::Sack(options), None);
         let (mut since, mut losses) = (0, 0);
         let mut run_to = |pipe: &mut Pipe, end: u64| {

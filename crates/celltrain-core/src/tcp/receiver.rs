@@ -6,10 +6,107 @@
 //! only by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports
 //! the segments it keeps, the newest first (RFC 2018, 4).
 
-use super::options::{DelayedAcks, Ecn, GapAcks, OfferedWindow, OutOfOrder, RepeatedAcks};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::profile::rules;
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
-use super::{Ack, Segment, TcpConfig, window_scale};
+use super::{Ack, Ecn, Rules, Segment, TcpConfig, window_scale};
 use crate::coverage::reached;
+use crate::units::Duration;
+
+rules! {
+    /// Rules of the receiver.
+    pub struct ReceiverRules, ReceiverOptions {
+        /// The receiver's treatment of segments beyond a gap.
+        out_of_order: OutOfOrder,
+        /// Delay of an acknowledgement with `delayed_acks = "timer"`.
+        delayed_ack_time: Duration,
+        /// When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).
+        gap_acks: GapAcks,
+        /// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
+        repeated_acks: RepeatedAcks,
+        /// The window that the receiver advertises while it keeps out-of-order segments.
+        offered_window: OfferedWindow,
+    }
+
+    optional {
+    }
+}
+
+impl ReceiverRules {
+    /// Returns the rules of a profile.
+    pub fn of(rules: Rules) -> Self {
+        Self {
+            out_of_order: OutOfOrder::Keep,
+            delayed_ack_time: Duration::from_milliseconds(200),
+            gap_acks: GapAcks::AtOnce,
+            repeated_acks: if rules == Rules::Ns2 { RepeatedAcks::Delayed } else { RepeatedAcks::AtOnce },
+            offered_window: OfferedWindow::Whole,
+        }
+    }
+}
+
+/// The receiver's treatment of segments beyond a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfOrder {
+    /// Keeps segments beyond a gap until the gap is filled.
+    #[default]
+    Keep,
+    /// Discards segments beyond a gap, so the sender sends them again.
+    Discard,
+}
+
+/// When the receiver acknowledges segments that arrive in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayedAcks {
+    /// Acknowledges each segment at once.
+    #[default]
+    Off,
+    /// Acknowledges every other segment at once, and a single segment at the next tick of the 200 ms timer (RFC 1122,
+    /// 4.2.3.2). Acknowledges segments out of order and segments that fill a gap at once (RFC 5681, 4.2).
+    #[serde(rename = "200ms")]
+    #[schemars(rename = "200ms")]
+    On,
+    /// Like `200ms`, but the arrival of a single segment starts a timer of `delayed_ack_time`, as in ns-2.
+    Timer,
+}
+
+/// When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GapAcks {
+    /// The acknowledgement is sent at once, as the RFC recommends.
+    #[default]
+    AtOnce,
+    /// The acknowledgement may be delayed, unless the segment closes the gap to segments that the receiver kept.
+    Delayed,
+}
+
+/// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatedAcks {
+    /// The acknowledgement is sent at once, as the RFC recommends.
+    #[default]
+    AtOnce,
+    /// The acknowledgement may be delayed, as in ns-2.
+    Delayed,
+}
+
+/// The window that the receiver advertises while it keeps out-of-order segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OfferedWindow {
+    /// The advertised window is the whole window, counted from the next byte expected, as in RFC 793.
+    #[default]
+    Whole,
+    /// The advertised window is reduced by the bytes that the receiver keeps. Their acknowledgements change the window
+    /// and are no duplicates, so fast retransmits become rare.
+    LessKept,
+}
 
 /// The receiving end of a connection.
 #[expect(clippy::struct_excessive_bools, reason = "each flag is an independent state")]
@@ -26,14 +123,11 @@ pub struct Receiver {
     /// Bytes of the receive window.
     window: u64,
     scale: u32,
-    offered: OfferedWindow,
-    out_of_order: OutOfOrder,
+    rules: ReceiverRules,
     delayed_acks: DelayedAcks,
     /// Number of clock ticks by which an acknowledgement is delayed, and the number left for the one that waits.
     delay: u32,
     delay_left: u32,
-    gap_acks: GapAcks,
-    repeated_acks: RepeatedAcks,
     ack_pending: bool,
     echo: Echo,
     /// True if acknowledgements report a mark.
@@ -70,7 +164,7 @@ impl Receiver {
     /// Creates the receiving end of an open connection.
     pub fn new(config: &TcpConfig) -> Self {
         let options = config.options();
-        let scale = window_scale(options.receive_window.bytes);
+        let (rules, scale) = (options.receiver_rules(), window_scale(options.receive_window.bytes));
         Self {
             rcv_nxt: 0,
             kept: Vec::new(),
@@ -78,19 +172,16 @@ impl Receiver {
             selective: config.selective(),
             window: options.receive_window.bytes,
             scale,
-            offered: options.offered_window,
-            out_of_order: options.out_of_order,
+            rules,
             delayed_acks: options.delayed_acks,
             delay: match options.delayed_acks {
                 DelayedAcks::Timer => {
-                    let ticks = options.delayed_ack_time.picoseconds.div_ceil(options.resolution().picoseconds);
+                    let ticks = rules.delayed_ack_time.picoseconds.div_ceil(options.resolution().picoseconds);
                     u32::try_from(ticks).unwrap_or(u32::MAX)
                 }
                 DelayedAcks::On | DelayedAcks::Off => 1,
             },
             delay_left: 0,
-            gap_acks: options.gap_acks,
-            repeated_acks: options.repeated_acks,
             ack_pending: false,
             echo: match options.ecn {
                 Ecn::Off => Echo::Never,
@@ -125,7 +216,7 @@ impl Receiver {
         } else if segment.end() <= self.rcv_nxt || self.holds(segment) {
             reached!(SegmentRepeated);
             self.counters.repeated_segments += 1;
-        } else if self.out_of_order == OutOfOrder::Keep {
+        } else if self.rules.out_of_order == OutOfOrder::Keep {
             insert(&mut self.kept, segment.seq, segment.end());
         } else {
             reached!(SegmentDiscardedOutOfOrder);
@@ -137,9 +228,9 @@ impl Receiver {
         if self.delayed_acks != DelayedAcks::Off
             && !self.ack_pending
             && !self.differs
-            && (in_order || self.repeated_acks == RepeatedAcks::Delayed)
+            && (in_order || self.rules.repeated_acks == RepeatedAcks::Delayed)
             && segment.end() == self.rcv_nxt
-            && (self.gap_acks == GapAcks::Delayed || (!filled_a_gap && self.kept.is_empty()))
+            && (self.rules.gap_acks == GapAcks::Delayed || (!filled_a_gap && self.kept.is_empty()))
         {
             self.ack_pending = true;
             self.delay_left = self.delay;
@@ -224,7 +315,7 @@ impl Receiver {
 
     /// Returns the window field of an acknowledgement sent now.
     fn window_field(&self) -> u16 {
-        let kept: u64 = match self.offered {
+        let kept: u64 = match self.rules.offered_window {
             OfferedWindow::Whole => 0,
             OfferedWindow::LessKept => self.kept.iter().map(|(start, end)| end - start).sum(),
         };
@@ -291,7 +382,10 @@ mod tests {
     #[test]
     fn out_of_order_data_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
-            let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
+            let mut r = receiver(&TcpOptions {
+                receiver: ReceiverOptions { offered_window: Some(offered_window), ..ReceiverOptions::default() },
+                ..TcpOptions::default()
+            });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))
         };
         assert_eq!(offered(OfferedWindow::Whole), [Some(65535); 7]);

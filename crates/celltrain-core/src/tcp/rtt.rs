@@ -1,11 +1,14 @@
 //! The round-trip estimator in ticks, with BSD's integer arithmetic.
 //!
 //! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2. Differences from
-//! the source: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` uses
+//! the source: MIN bounds the timeout before it is doubled, not after. `timer.rtt_arithmetic = "tahoe_integers"` uses
 //! 4.3BSD-Tahoe's timeout, and `integers_from_zero` counts ticks as ns-2 does; `fractions` is the same estimator without
 //! rounding.
 
-use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::options::MAX_DOUBLINGS;
 use crate::coverage::reached;
 
 /// The smoothed round-trip time, its variance, and the backoff since the last valid sample.
@@ -29,6 +32,47 @@ pub struct RttEstimator {
     afresh: bool,
     /// The timeout in ticks, including backoff. It is read for every acknowledgement and changes rarely.
     rto: u32,
+}
+
+/// Round-trip time samples of retransmitted segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttSampling {
+    /// A segment that was sent more than once gives no sample (Karn and Partridge 1987).
+    #[default]
+    Karn,
+    /// Retransmissions also give samples.
+    IncludeRetransmissions,
+}
+
+/// Arithmetic of the round-trip time estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttArithmetic {
+    /// Integers as in BSD (eighths and quarters of a tick), with samples counted from 1; the timeout is srtt + 4
+    /// rttvar.
+    #[default]
+    BsdIntegers,
+    /// The same integers, with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
+    TahoeIntegers,
+    /// BSD's integers with samples counted from 0, at least 1, as in ns-2.
+    IntegersFromZero,
+    /// Fractions of a tick, with samples counted from 0. The timeout, srtt + 4 rttvar, is rounded up to ticks.
+    Fractions,
+}
+
+/// After which timeouts the sender discards its estimate of the round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateForgotten {
+    /// The sender never forgets its estimate.
+    #[default]
+    Never,
+    /// The sender forgets its estimate at the fourth timeout without a sample: the timeout stays, and the next sample
+    /// counts as the first, as in BSD.
+    AtFourthTimeout,
+    /// The sender forgets its estimate at each timeout: `initial_rto` applies until the next sample.
+    AtEachTimeout,
 }
 
 /// Bounds and initial value of the retransmission timeout, in clock ticks.

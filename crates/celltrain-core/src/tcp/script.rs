@@ -247,13 +247,25 @@ pub(super) fn play(text: &str) -> Result<(), String> {
     script::play(text, begin)
 }
 
+/// Moves a setting such as `timer.backoff` into the table of its group.
+fn grouped(settings: Settings) -> serde_json::Value {
+    let mut table = serde_json::json!({});
+    for (key, value) in settings {
+        match key.split_once('.') {
+            Some((group, key)) => table[group][key] = value,
+            None => table[key] = value,
+        }
+    }
+    table
+}
+
 fn begin(mut settings: Settings) -> Result<Player, String> {
     let variant = settings.remove("variant").map_or("vanilla".into(), |name| name.as_str().unwrap_or("").to_string());
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
     // Scripts use the papers' TCP by default.
     settings.entry("rules").or_insert_with(|| "paper".into());
-    let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
+    let options: TcpOptions = serde_json::from_value(grouped(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {
         return Err(format!("{faults:?}"));

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::congestion::formula::table::Table;
 use super::{
-    Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart,
-    UnusedWindow,
+    Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerOptions,
+    TimerRestart, UnusedWindow, WindowOptions,
 };
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
@@ -70,8 +70,11 @@ impl Situation {
         TcpOptions {
             receive_window: Bytes { bytes: self.window * MSS },
             initial_window: self.initial_window,
-            maximum_rto: Duration::from_milliseconds(2_000),
-            initial_rto: Duration::from_milliseconds(1_000),
+            timer: TimerOptions {
+                maximum_rto: Some(Duration::from_milliseconds(2_000)),
+                initial_rto: Some(Duration::from_milliseconds(1_000)),
+                ..TimerOptions::default()
+            },
             congestion: self.congestion,
             formula: (self.congestion == Congestion::Formula).then(|| Box::new(formula())),
             ecn: if self.ecn { Ecn::On } else { Ecn::Off },
@@ -388,7 +391,7 @@ fn the_law_of_growth_finds_a_cwnd_that_grows_while_the_application_limits_the_se
                     congestion,
                     formula: (congestion == Congestion::Formula).then(|| Box::new(formula())),
                     ecn: if congestion == Congestion::Dctcp { Ecn::On } else { Ecn::Off },
-                    unused_window: Some(unused_window),
+                    windows: WindowOptions { unused_window: Some(unused_window), ..WindowOptions::default() },
                     ..TcpOptions::default()
                 };
                 send_bursts(&TcpConfig::named(name, options).expect("the schema lists this name"), &[5, 5, 5]).is_err()
@@ -410,8 +413,8 @@ proptest! {
     ) {
         let mut options = situation.options();
         options.rules = if is_paper { Rules::Paper } else { Rules::Rfc };
-        options.timer_restart =
-            if is_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck };
+        options.timer.restart =
+            Some(if is_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck });
         for &name in TcpConfig::NAMES {
             let config = TcpConfig::named(name, options.clone()).expect("the schema lists this name");
             let [ticking, sleeping] = [None, Some(0)].map(|asleep| {
@@ -470,9 +473,8 @@ fn by_rfc_rules_a_timer_of_one_tick_lasts_at_least_one_tick_and_by_the_rules_of_
             let options = TcpOptions {
                 rules,
                 minimum_rto: 1,
-                initial_rto: tick,
+                timer: TimerOptions { initial_rto: Some(tick), restart: Some(restart), ..TimerOptions::default() },
                 timer_granularity: tick,
-                timer_restart: restart,
                 ..TcpOptions::default()
             };
             let mut observed = Observed::new(&TcpConfig::Vanilla(options), 0);

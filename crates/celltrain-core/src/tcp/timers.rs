@@ -2,12 +2,119 @@
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
 //! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur at once. With
-//! `timer_expiry = "after_rto"`, the sender sets its timers to a check more.
+//! `timer.expiry = "after_rto"`, the sender sets its timers to a check more.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::Segment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::profile::rules;
+use super::rtt::{EstimateForgotten, RttArithmetic, RttSampling};
+use super::{Rules, Segment};
 use crate::units::{Duration, Span, Time};
+
+rules! {
+    /// Rules of the retransmission timer and its estimate of the round-trip time.
+    pub struct TimerRules, TimerOptions {
+        /// MAX: the largest retransmission timeout.
+        maximum_rto: Duration,
+        /// The retransmission timeout before the first round-trip sample.
+        initial_rto: Duration,
+        /// Phases of the ticks of all connections.
+        tick_phase: TickPhase,
+        /// Earliest expiry of a retransmission timer of n ticks.
+        expiry: TimerExpiry,
+        /// Condition under which an acknowledgement of new data restarts the running retransmission timer.
+        restart: TimerRestart,
+        /// Growth of the retransmission timeout after repeated timeouts.
+        backoff: Backoff,
+        /// Round-trip time samples of retransmitted segments.
+        rtt_sampling: RttSampling,
+        /// Arithmetic of the round-trip time estimate.
+        rtt_arithmetic: RttArithmetic,
+        /// After which timeouts the sender discards its estimate of the round-trip time.
+        estimate_forgotten: EstimateForgotten,
+    }
+
+    optional {
+        /// Interval at which timers are checked, a whole fraction of `timer_granularity`. Short intervals allow timers of
+        /// any length, as in ns-2. If absent, timers are checked at every tick.
+        resolution: Duration,
+    }
+}
+
+impl TimerRules {
+    /// Returns the rules of a profile.
+    pub fn of(rules: Rules) -> Self {
+        let usual = Self {
+            maximum_rto: Duration::from_milliseconds(64_000),
+            initial_rto: Duration::from_milliseconds(3_000),
+            tick_phase: TickPhase::Common,
+            expiry: if rules.is_rfc() { TimerExpiry::AfterRto } else { TimerExpiry::AtTick },
+            restart: TimerRestart::EveryNewAck,
+            backoff: Backoff::Double,
+            rtt_sampling: RttSampling::Karn,
+            rtt_arithmetic: RttArithmetic::BsdIntegers,
+            estimate_forgotten: EstimateForgotten::Never,
+            resolution: None,
+        };
+        match rules {
+            Rules::Rfc | Rules::Paper => usual,
+            Rules::Bsd => Self { estimate_forgotten: EstimateForgotten::AtFourthTimeout, ..usual },
+            Rules::Ns2 => Self { rtt_arithmetic: RttArithmetic::IntegersFromZero, ..usual },
+        }
+    }
+}
+
+/// Phases of the timer ticks of all connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TickPhase {
+    /// All ticks occur at multiples of the granularity.
+    #[default]
+    Common,
+    /// All connections tick together, and faster by up to 100 millionths. One value for the whole run, drawn from the
+    /// seed.
+    Drifting,
+    /// Each connection's ticks have a random phase, drawn from the seed.
+    Random,
+}
+
+/// Earliest expiry of a retransmission or persist timer of n ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerExpiry {
+    /// A timer expires at the n-th tick, after n - 1 to n ticks, as in BSD.
+    AtTick,
+    /// A timer expires at the first check after n whole ticks (RFC 6298, 5).
+    AfterRto,
+}
+
+/// Condition under which an acknowledgement of new data restarts the running retransmission timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerRestart {
+    /// The timer restarts if data is still outstanding, as in BSD.
+    #[default]
+    EveryNewAck,
+    /// The timer never restarts: it expires unless all outstanding data is acknowledged first.
+    WhenAllAcked,
+    /// Each segment has its own timer, which runs from its last transmission until its acknowledgement. Timeouts of
+    /// other segments do not stop it.
+    PerSegment,
+}
+
+/// Growth of the retransmission timeout after repeated timeouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// The timeout doubles up to six times, until a valid round-trip sample.
+    #[default]
+    Double,
+    /// Every timeout follows only the estimate.
+    None,
+}
 
 /// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
 pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
@@ -84,7 +191,7 @@ impl RetransmissionTimer {
     }
 }
 
-/// Timers for each outstanding segment (`timer_restart = per_segment`).
+/// Timers for each outstanding segment (`timer.restart = "per_segment"`).
 #[derive(Clone, Debug, Default)]
 pub struct SegmentTimers {
     /// Ticks counted.

@@ -113,7 +113,10 @@ impl Writer {
             for key in ["maximum_rto", "initial_rto"] {
                 let rto =
                     if self.one_in(2) { options["timer_granularity"].clone() } else { self.time(1_000_000).into() };
-                options.insert(key.into(), rto);
+                let timer = options.entry("timer").or_insert_with(|| json!({}));
+                if let Some(timer) = timer.as_object_mut() {
+                    timer.insert(key.into(), rto);
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::tcp::{Congestion, DelayedAcks, GapAcks, RepeatedAcks, TcpOptions};
 use celltrain_core::traffic::on_off::Times;
 
-use crate::document::join;
+use crate::document::{join, join_setting};
 use crate::fault::Warning;
 use crate::request_options::IncastOptions;
 use crate::requests::{Table, each_tcp};
@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 /// Warns of settings without effect because another setting is missing. A setting equal to its default is not reported.
 pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let mut warn = |table: &str, key: &str, reason: &str| {
-        let key = join(table, key);
+        let key = join_setting(table, key);
         warnings.push(Warning { message: format!("{key} {reason}"), key });
     };
     for (table, tcp) in each_tcp(scenario) {
@@ -66,7 +66,7 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
 
 /// Returns the TCP settings that have no effect because of another setting, each with the reason.
 fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
-    let default = TcpOptions::default();
+    let (receiver, default) = (tcp.receiver_rules(), TcpOptions::default());
     let acks_at_once = "has no effect with delayed_acks = \"off\"";
     let mut found = Vec::new();
     let mut add = |has_no_effect: bool, key, reason| {
@@ -75,17 +75,23 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
         }
     };
     #[expect(clippy::float_cmp, reason = "the setting is compared with its exact default")]
-    let has_gain = tcp.dctcp_gain != default.dctcp_gain;
-    add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "has no effect without congestion = \"dctcp\"");
-    let has_time = tcp.delayed_ack_time != default.delayed_ack_time;
+    let has_gain = tcp.window_rules().dctcp_gain != default.window_rules().dctcp_gain;
+    add(
+        has_gain && tcp.congestion != Congestion::Dctcp,
+        "windows.dctcp_gain",
+        "has no effect without congestion = \"dctcp\"",
+    );
+    let has_time = receiver.delayed_ack_time != default.receiver_rules().delayed_ack_time;
     add(
         has_time && tcp.delayed_acks != DelayedAcks::Timer,
-        "delayed_ack_time",
+        "receiver.delayed_ack_time",
         "has no effect without delayed_acks = \"timer\"",
     );
     let is_off = tcp.delayed_acks == DelayedAcks::Off;
-    add(is_off && tcp.gap_acks != GapAcks::default(), "gap_acks", acks_at_once);
-    add(is_off && tcp.repeated_acks != RepeatedAcks::default(), "repeated_acks", acks_at_once);
+    let is_set = tcp.receiver.gap_acks == Some(GapAcks::Delayed);
+    add(is_off && is_set, "receiver.gap_acks", acks_at_once);
+    let is_set = tcp.receiver.repeated_acks == Some(RepeatedAcks::Delayed);
+    add(is_off && is_set, "receiver.repeated_acks", acks_at_once);
     found
 }
 

@@ -34,10 +34,12 @@ pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
             root.at(kind).at(name).at("stack").at(stack.name()).refuse(problem);
         }
         let tcp = table.tcp().unwrap_or(&scenario.tcp);
-        if tcp.options().tick_phase != TickPhase::Random {
+        if tcp.options().timer_rules().tick_phase != TickPhase::Random {
             continue;
         }
-        let refuse = |scope: &mut Scope<'_>| scope.at("tick_phase").once(|scope| scope.refuse_text("random", problem));
+        let refuse = |scope: &mut Scope<'_>| {
+            scope.at("timer").at("tick_phase").once(|scope| scope.refuse_text("random", problem));
+        };
         match table.tcp() {
             Some(_) => refuse(&mut root.at(kind).at(name).at("tcp").at(tcp.name())),
             None => refuse(&mut root.at("tcp").at(tcp.name())),

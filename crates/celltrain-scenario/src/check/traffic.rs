@@ -13,7 +13,7 @@ use celltrain_formula::names::is_in_range;
 
 use super::any;
 use crate::build::ResolvedScenario;
-use crate::document::join;
+use crate::document::{join, join_setting};
 use crate::fault::Warning;
 use crate::hints::{did_you_mean, hint};
 use crate::limits::{MAX_DURATION, MAX_FILE, MAX_RATE, MIN_RATE};
@@ -382,7 +382,7 @@ pub(super) fn timeouts(
             Some((name, _)) => join(&join("flow", name), "tcp"),
             None => "tcp".to_string(),
         };
-        let key = join(&join(&table, tcp.name()), setting);
+        let key = join_setting(&join(&table, tcp.name()), setting);
         if keys.insert(key.clone()) {
             warnings.push(too_short(key, (timeout, sending), &link.name, &route.name));
         }
@@ -399,7 +399,7 @@ pub(super) fn timeouts(
         let sending = bits / link.rate.bits_per_second as f64;
         let own = Table::all(scenario).find(|(_, name, table)| *name == group.name && table.tcp().is_some());
         let table = own.map_or("tcp".to_string(), |(kind, name, _)| join(&join(kind, name), "tcp"));
-        let key = join(&join(&table, group.tcp.name()), setting);
+        let key = join_setting(&join(&table, group.tcp.name()), setting);
         if timeout.seconds() < sending && keys.insert(key.clone()) {
             warnings.push(too_short(key, (timeout, sending), &link.name, &group.name));
         }
@@ -412,7 +412,7 @@ fn too_short(key: String, (timeout, sending): (Duration, f64), link: &str, sende
     let message = format!(
         "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {link}: {sender} sends \
          segments again before they have left, and its host's queue grows until an acknowledgement arrives. Raise \
-         minimum_rto and maximum_rto.",
+         minimum_rto and timer.maximum_rto.",
         sending * 1e6
     );
     Warning { key, message }

@@ -163,7 +163,7 @@ mss = "4048B"
 receive_window = "4MB"
 timer_granularity = "1ms"
 minimum_rto = 10
-initial_rto = "10ms"
+timer.initial_rto = "10ms"
 initial_window = 10
 [switch]
 {settings}

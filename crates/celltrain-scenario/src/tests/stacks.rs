@@ -186,7 +186,7 @@ fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
     assert!(found.len() == 1 && found[0].contains("stack.smoltcp is used by no flow"), "{found:?}");
     let warnings = |tables| requests("", tables).warnings.into_iter().map(|one| one.message).collect::<Vec<_>>();
     assert_eq!(warnings("stack.smoltcp = {}\ntcp.reno = {}"), ["tcp.reno has no effect: stack.smoltcp replaces it"]);
-    assert_eq!(warnings("stack.smoltcp = {}\ntcp.vanilla.tick_phase = 'random'").len(), 1);
+    assert_eq!(warnings("stack.smoltcp = {}\ntcp.vanilla.timer.tick_phase = 'random'").len(), 1);
 }
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"

@@ -458,7 +458,7 @@ mod tests {
             r#"
 duration = "3ms"
 topology.n_source = {{ sources = 3, link_delay = "5us" }}
-tcp.reno = {{ timer_granularity = "1ms", initial_rto = "3ms" }}
+tcp.reno = {{ timer_granularity = "1ms", timer.initial_rto = "3ms" }}
 flow.tcp3.start = "2ms"
 port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
 "#

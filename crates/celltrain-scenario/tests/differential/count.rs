@@ -61,7 +61,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
             all.insert(format!("TCP {}", flow.tcp.name()));
             all.insert(format!("congestion control {}", options.congestion.name()));
             others.push((options.pacing_rate.is_some(), "a pace"));
-            others.push((options.lose_at_window.is_some(), "a loss at a window"));
+            others.push((options.windows.lose_at_window.is_some(), "a loss at a window"));
         }
         others.push((is_scheduled && flow.traffic.packets().is_some(), "packets with a scheduler"));
     }

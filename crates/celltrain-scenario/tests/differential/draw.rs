@@ -26,7 +26,9 @@ use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::tcp::{Congestion, OfferedWindow, TcpConfig, TcpOptions};
+use celltrain_core::tcp::{
+    Congestion, OfferedWindow, ReceiverOptions, TcpConfig, TcpOptions, TimerOptions, WindowOptions,
+};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -623,7 +625,7 @@ impl Tcp {
         let in_bytes = |segments: Option<u64>| json!(segments.map(|segments| Bytes { bytes: segments * mss }));
         let mut window = if self.window < SEGMENTS { self.window * mss } else { self.window };
         if swarm.has(Feature::ShrinkingWindows) {
-            options.insert("offered_window".into(), json!("less_kept"));
+            put(&mut options, "receiver.offered_window", json!("less_kept"));
             // If all segments but the first are kept, the scaled window is smaller than a segment.
             window = if mss == 9141 { 8 * mss } else { window };
         }
@@ -632,10 +634,10 @@ impl Tcp {
         options.insert("timer_granularity".into(), json!(Duration::from_microseconds(tick)));
         // Few applications pause for 10 ms.
         let initial_rto = if tick == 100 { 1 } else { 10 };
-        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(initial_rto)));
+        put(&mut options, "timer.initial_rto", json!(Duration::from_milliseconds(initial_rto)));
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
-        options.insert("lose_at_window".into(), in_bytes(lose_at));
-        options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
+        put(&mut options, "windows.lose_at_window", in_bytes(lose_at));
+        put(&mut options, "start.initial_ssthresh", in_bytes(ssthresh));
         serde_json::from_value(json!({name: options})).expect("the schema lists all settings")
     }
 
@@ -648,11 +650,10 @@ impl Tcp {
         let options = TcpOptions {
             mss: Bytes { bytes: window.bytes / 4 },
             receive_window: window,
-            offered_window: OfferedWindow::LessKept,
-            lose_at_window: Some(window),
+            receiver: ReceiverOptions { offered_window: Some(OfferedWindow::LessKept), ..ReceiverOptions::default() },
+            windows: WindowOptions { lose_at_window: Some(window), ..WindowOptions::default() },
+            timer: TimerOptions { initial_rto: Some(rto), maximum_rto: Some(rto), ..TimerOptions::default() },
             timer_granularity: Duration::from_microseconds(100),
-            initial_rto: rto,
-            maximum_rto: rto,
             ..TcpOptions::default()
         };
         TcpConfig::named("vanilla", options).expect("the schema lists this name")
@@ -921,6 +922,7 @@ struct Kind {
 }
 
 struct Setting {
+    /// The key, after the name of its group and a dot if it is in one.
     key: String,
     required: bool,
     range: Range,
@@ -957,13 +959,20 @@ fn kinds(definition: &str) -> Vec<Kind> {
         let table = resolve(table);
         let required: Vec<&str> =
             table["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let setting = |(key, value): (&String, &Value)| {
+        let setting = |group: &str, (key, value): (&String, &Value)| {
             let resolved = resolve(value);
             let quantity = resolved["x-quantity"].as_str().filter(|_| ["Allocator", "Traffic"].contains(&definition));
             let range = quantity.map(quantities).or_else(|| range(value, &resolved))?;
-            Some(Setting { key: key.clone(), required: required.contains(&key.as_str()), range })
+            Some(Setting { key: format!("{group}{key}"), required: required.contains(&key.as_str()), range })
         };
-        let settings = table["properties"].as_object().into_iter().flatten().filter_map(setting).collect();
+        let settings = table["properties"].as_object().into_iter().flatten().flat_map(|(key, value)| {
+            let group = resolve(value);
+            match group["properties"].as_object().filter(|_| definition == "Tcp" && value["$ref"].is_string()) {
+                Some(keys) => keys.iter().filter_map(|one| setting(&format!("{key}."), one)).collect::<Vec<_>>(),
+                None => setting("", (key, value)).into_iter().collect(),
+            }
+        });
+        let settings = settings.collect();
         Kind { name: name.clone(), settings }
     };
     schema["$defs"][definition]["oneOf"].as_array().unwrap().iter().map(kind).collect()
@@ -993,7 +1002,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     if is_in_cells {
         return Some(Range::Cells);
     }
-    match schema["type"].as_str() {
+    match schema["type"].as_str().or(own["x-rules"].as_object().and(schema["type"][0].as_str())) {
         Some("boolean") => Some(Range::Words(vec![json!(false), json!(true)])),
         Some("number") => {
             let least = own["minimum"].as_f64().unwrap_or(0.0);
@@ -1015,6 +1024,17 @@ fn quantities(quantity: &str) -> Range {
         "time" => [1, 333, 1_000, 5_000].map(|time| json!(Duration::from_microseconds(time))).into(),
         _ => panic!("{quantity} is not a known kind of quantity"),
     })
+}
+
+/// Sets a key of a table, or of a group in the table.
+fn put(table: &mut Map<String, Value>, key: &str, value: Value) {
+    match key.split_once('.') {
+        Some((group, key)) => {
+            let group = table.entry(group).or_insert_with(|| json!({}));
+            group.as_object_mut().expect("a group is a table").insert(key.into(), value);
+        }
+        None => _ = table.insert(key.into(), value),
+    }
 }
 
 impl Kind {
@@ -1046,7 +1066,7 @@ impl Kind {
                     json!((((least + share * (most - least)) * 100.0).round() / 100.0).max(*least))
                 }
             };
-            settings.insert(setting.key.clone(), value);
+            put(&mut settings, &setting.key, value);
         }
         settings
     }

@@ -116,12 +116,12 @@ fn replace_unsound_settings(network: &mut Network) {
 /// Returns the TCP of a group: the TCP of a flow, often with a timer short enough for the short run.
 fn tcp(of_flow: &TcpConfig, rng: &mut Stream) -> TcpConfig {
     let mut options = of_flow.options().clone();
-    options.tick_phase = TickPhase::Common;
+    options.timer.tick_phase = Some(TickPhase::Common);
     if rng.below(4) > 0 {
         options.timer_granularity = Duration::from_microseconds([100, 500, 1000][rng.below(3) as usize]);
-        options.initial_rto = Duration::from_microseconds([1_000, 2_000, 5_000][rng.below(3) as usize]);
+        options.timer.initial_rto = Some(Duration::from_microseconds([1_000, 2_000, 5_000][rng.below(3) as usize]));
         options.minimum_rto = 1 + rng.below(4);
-        options.maximum_rto = Duration::from_milliseconds(50);
+        options.timer.maximum_rto = Some(Duration::from_milliseconds(50));
     }
     if rng.below(3) == 0 {
         options.initial_window = [2, 10][rng.below(2) as usize];

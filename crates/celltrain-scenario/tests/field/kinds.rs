@@ -104,8 +104,8 @@ impl Drawn {
              {{ between = [\"a\", \"sw\"], rate = \"50Mbps\", delay = \"{delay_ms}ms\" }}, \
              {{ between = [\"sw\", \"b\"], rate = \"10Mbps\", delay = \"1ms\" }}]\nflows = [{flows}]\n\
              bottleneck = \"sw->b\"\n[{tcp}]\nrules = \"rfc\"\nmss = \"{MSS}B\"\nreceive_window = \"{}B\"\n\
-             initial_window = {initial_window}\ntimer_granularity = \"1ms\"\nminimum_rto = 200\ninitial_rto = \"500ms\"\n\
-             maximum_rto = \"2s\"\nrtt_arithmetic = \"fractions\"\n{ecn}{}{source}[cell]\nsize = \"1060B\"\n\
+             initial_window = {initial_window}\ntimer_granularity = \"1ms\"\nminimum_rto = 200\ntimer.initial_rto = \"500ms\"\n\
+             timer.maximum_rto = \"2s\"\ntimer.rtt_arithmetic = \"fractions\"\n{ecn}{}{source}[cell]\nsize = \"1060B\"\n\
              [port.default]\nbuffer = {buffer}\npolicy.tail_drop = {{}}\n{marking}{losses}",
             window * MSS,
             control.replace("{}", &tcp)
@@ -399,7 +399,7 @@ fn the_law_of_growth_finds_windows_that_grow_unused_with_every_variant_control_a
                 delay_ms: 5,
             };
             let text = drawn.text();
-            let faulty = text.replace("rules = \"rfc\"\n", "rules = \"rfc\"\nunused_window = \"grow\"\n");
+            let faulty = text.replace("rules = \"rfc\"\n", "rules = \"rfc\"\nwindows.unused_window = \"grow\"\n");
             let found = [text, faulty].map(|text| growth(&drawn, &run(&text).1[0]).is_err());
             assert_eq!(found, [false, true], "{variant}, {name}");
         }

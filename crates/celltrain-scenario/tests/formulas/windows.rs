@@ -9,18 +9,18 @@ use super::drawn::Draws;
 
 /// Converts the usual congestion control to formulas; returns `None` for any other control.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
-    let options = tcp.options();
+    let (options, rules) = (tcp.options(), tcp.options().window_rules());
     if options.congestion != Congestion::Jacobson {
         return None;
     }
-    let below = if options.slow_start == SlowStart::BelowSsthresh { "<" } else { "<=" };
-    let grown = match options.window_arithmetic {
+    let below = if options.start_rules().slow_start == SlowStart::BelowSsthresh { "<" } else { "<=" };
+    let grown = match rules.arithmetic {
         WindowArithmetic::Fractions => "1 / cwnd",
         WindowArithmetic::WholeBytes => "max(floor(mss / cwnd), 1 byte) / mss",
         WindowArithmetic::WholeBytesAndAnEighth => "(floor(mss / cwnd) + floor(mss / 8)) / mss",
     };
     let left = "min(cwnd, rwnd) / 2";
-    let left = match options.ssthresh_arithmetic {
+    let left = match rules.ssthresh_arithmetic {
         SsthreshArithmetic::Fractions => format!("max(2, {left})"),
         SsthreshArithmetic::WholeSegments => format!("max(2, floor({left}))"),
     };
@@ -29,7 +29,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
         "reno" | "newreno" => format!("{left} + 3"),
         _ => left.clone(),
     };
-    let after_timeout = match options.behaviour().ssthresh_rule {
+    let after_timeout = match rules.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
         // Formulas do not know the inflation of cwnd, and no drawn TCP has these rules.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
@@ -59,16 +59,17 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
         "mss": of(&["64B", "512B", "1460B"]),
         "receive_window": of(&["20000B", "65535B"]),
         "timer_granularity": of(&["1ms", "2ms"]),
-        "timer_resolution": of(&["500us", "1ms"]),
-        "initial_rto": "4ms",
-        "slow_start": of(&["below_ssthresh", "up_to_ssthresh"]),
-        "window_arithmetic": of(&["fractions", "fractions", "whole_bytes", "whole_bytes_and_an_eighth"]),
-        "ssthresh_arithmetic": of(&["fractions", "whole_segments"]),
-        "ssthresh_rule": of(&["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]),
-        "window_growth": of(&["uncapped", "capped", "capped_by_field"]),
-        "duplicate_acks": of(&["ignored", "ignored", "grow_window"]),
         "delayed_acks": of(&["off", "200ms", "timer"]),
-        "delayed_ack_time": "3ms",
+        "timer": {"resolution": of(&["500us", "1ms"]), "initial_rto": "4ms"},
+        "start": {"slow_start": of(&["below_ssthresh", "up_to_ssthresh"])},
+        "windows": {
+            "arithmetic": of(&["fractions", "fractions", "whole_bytes", "whole_bytes_and_an_eighth"]),
+            "ssthresh_arithmetic": of(&["fractions", "whole_segments"]),
+            "ssthresh_rule": of(&["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]),
+            "growth": of(&["uncapped", "capped", "capped_by_field"]),
+            "duplicate_acks": of(&["ignored", "ignored", "grow_window"]),
+        },
+        "receiver": {"delayed_ack_time": "3ms"},
     }})
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
         options["congestion"] = json!("formula");
         options["formula"] = draws.control(mss);
         options["timer_granularity"] = json!("1ms");
-        options["initial_rto"] = json!("3ms");
+        options["timer"]["initial_rto"] = json!("3ms");
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
     let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());

@@ -19,11 +19,11 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
     let mut change = |name: Option<&str>| {
         for flow in &mut network.flows {
             let mut options = flow.tcp.options().clone();
-            options.lose_at_window = None;
+            options.windows.lose_at_window = None;
             // No segment takes longer than this.
             options.timer_granularity = Duration::from_milliseconds(100);
-            options.initial_rto = Duration::from_milliseconds(3_000);
-            options.maximum_rto = TcpOptions::default().maximum_rto;
+            options.timer.initial_rto = Some(Duration::from_milliseconds(3_000));
+            options.timer.maximum_rto = TcpOptions::default().timer.maximum_rto;
             let name = name.unwrap_or(flow.tcp.name());
             flow.tcp = TcpConfig::named(name, options).expect("the name is that of a TCP variant");
         }

@@ -127,7 +127,7 @@ fn without_draws(scenario: &mut Scenario) {
     let HostOptions { processing, .. } = scenario.host;
     let processing_times = ProcessingTimes::Fixed;
     scenario.host = HostOptions { processing, processing_times, ..HostOptions::default() };
-    change_tcps(scenario, |options| options.tick_phase = TickPhase::Common);
+    change_tcps(scenario, |options| options.timer.tick_phase = Some(TickPhase::Common));
     for traffic in scenario.flow.values_mut().filter_map(|flow| flow.traffic.as_mut()) {
         match traffic {
             TrafficConfig::Bursts(bursts) => bursts.times = on_off::Times::Fixed,

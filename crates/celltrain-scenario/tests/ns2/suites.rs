@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
+
+use celltrain_core::tcp::{ReceiverRules, RecoveryRules, Rules, TimerRules, WindowRules};
+use serde_json::Value;
 
 use super::rules::Rule;
 use super::traces::Trace;
@@ -284,45 +288,65 @@ impl Test {
         text
     }
 
-    /// Returns the options of a TCP with a window of `window` segments.
+    /// Returns the options of a TCP with a window of `window` segments: the profile of ns-2, and what differs from it.
     fn options(&self, window: f64, rules: &[&Rule]) -> BTreeMap<&'static str, String> {
         let quoted = |text: &str| format!("\"{text}\"");
         let tick = self.number("tcpTick_");
         let ticks = |seconds: f64| (seconds / tick).round().max(2.0);
         let mut options = BTreeMap::from([
-            ("rules", quoted("paper")),
+            ("rules", quoted("ns2")),
             ("mss", format!("\"{}B\"", self.mss())),
             ("receive_window", format!("\"{}B\"", window * self.mss() as f64)),
             ("timer_granularity", format!("\"{}ms\"", tick * 1e3)),
-            ("timer_resolution", quoted("1ms")),
+            ("timer.resolution", quoted("1ms")),
             ("minimum_rto", ticks(self.number("minrto_")).to_string()),
-            ("maximum_rto", quoted("60s")),
+            ("timer.maximum_rto", quoted("60s")),
             ("initial_window", self.number("windowInit_").to_string()),
-            ("ssthresh_rule", quoted("half_of_window")),
-            ("ssthresh_arithmetic", quoted(if self.is("precisionReduce_") { "fractions" } else { "whole_segments" })),
-            ("fast_retransmit", quoted(self.fast_retransmit())),
-            ("partial_acks", quoted(if self.is("partial_window_deflation_") { "deflate" } else { "drop_inflation" })),
-            ("partial_ack_timer", quoted(if self.is("newreno_changes1_") { "first" } else { "every" })),
-            ("limited_transmit", quoted(if self.is("singledup_") { "on" } else { "off" })),
+            ("windows.ssthresh_rule", quoted("half_of_window")),
+            (
+                "windows.ssthresh_arithmetic",
+                quoted(if self.is("precisionReduce_") { "fractions" } else { "whole_segments" }),
+            ),
+            ("recovery.fast_retransmit", quoted(self.fast_retransmit())),
+            (
+                "recovery.partial_acks",
+                quoted(if self.is("partial_window_deflation_") { "deflate" } else { "drop_inflation" }),
+            ),
+            ("recovery.partial_ack_timer", quoted(if self.is("newreno_changes1_") { "first" } else { "every" })),
+            ("recovery.limited_transmit", quoted(if self.is("singledup_") { "on" } else { "off" })),
+            // Without the rules of ns-2 that follow.
+            ("recovery.end", quoted("hold")),
+            ("recovery.window", quoted("ssthresh")),
+            ("recovery.full_acks", quoted("ssthresh")),
+            ("recovery.pipe", quoted("paper")),
+            ("timer.rtt_arithmetic", quoted("bsd_integers")),
+            ("receiver.repeated_acks", quoted("at_once")),
         ]);
         // The SYN's round trip determines the first timeout: three times the round trip, which is at least a tick.
         let initial = if self.is("syn_") { 3.0 * tick } else { 6.0 };
-        options.insert("initial_rto", format!("\"{}ms\"", (initial.max(ticks(self.number("minrto_")) * tick)) * 1e3));
+        options.insert(
+            "timer.initial_rto",
+            format!("\"{}ms\"", (initial.max(ticks(self.number("minrto_")) * tick)) * 1e3),
+        );
         if self.is("exit_recovery_fix_") {
-            options.insert("full_acks", quoted("flight"));
+            options.insert("recovery.full_acks", quoted("flight"));
         }
         if self.is("maxburst_") {
-            options.insert("max_burst", self.number("maxburst_").to_string());
+            options.insert("windows.max_burst", self.number("maxburst_").to_string());
         }
         if let Some(time) = self.get("delayed_ack") {
             options.insert("delayed_acks", quoted("timer"));
-            options.insert("delayed_ack_time", quoted(time));
-            options.insert("gap_acks", quoted(if self.is("RFC2581_immediate_ack_") { "at_once" } else { "delayed" }));
+            options.insert("receiver.delayed_ack_time", quoted(time));
+            options.insert(
+                "receiver.gap_acks",
+                quoted(if self.is("RFC2581_immediate_ack_") { "at_once" } else { "delayed" }),
+            );
         }
         for rule in rules.iter().filter(|rule| !rule.lists_losses()) {
             let (key, value) = rule.options.split_once(" = ").expect("the rule has the form key = value");
             options.insert(key, value.to_string());
         }
+        options.retain(|key, value| profile().get(*key) != Some(value));
         options
     }
 
@@ -334,6 +358,24 @@ impl Test {
             () => "careful",
         }
     }
+}
+
+/// Returns the values of ns-2's profile, as in a scenario.
+fn profile() -> &'static BTreeMap<String, String> {
+    static PROFILE: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let groups = [
+            ("recovery", serde_json::to_value(RecoveryRules::of(Rules::Ns2))),
+            ("receiver", serde_json::to_value(ReceiverRules::of(Rules::Ns2))),
+            ("timer", serde_json::to_value(TimerRules::of(Rules::Ns2))),
+            ("windows", serde_json::to_value(WindowRules::of(Rules::Ns2))),
+        ];
+        let of_group = |(group, rules): (&str, serde_json::Result<Value>)| {
+            let rules = rules.expect("rules have a form in JSON").as_object().cloned().unwrap_or_default();
+            rules.into_iter().map(|(key, value)| (format!("{group}.{key}"), value.to_string())).collect::<Vec<_>>()
+        };
+        groups.into_iter().flat_map(of_group).collect()
+    });
+    &PROFILE
 }
 
 /// Length of an acknowledgement in bytes.

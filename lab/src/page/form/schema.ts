@@ -27,6 +27,8 @@ export interface Schema {
   readonly "x-unit"?: string;
   readonly "x-threshold"?: boolean;
   readonly "x-expect"?: string;
+  /** Default value by profile of rules. */
+  readonly "x-rules"?: { readonly [profile: string]: Value };
 }
 
 interface Common {
@@ -92,12 +94,13 @@ export class Shape {
 
   field(key: string, given: Schema, required: boolean): Field {
     const schema = this.resolve(given);
-    const common = { key, help: sentence(schema.description ?? ""), required, initial: schema.default };
+    const common = { key, help: sentence(schema.description ?? ""), required, initial: initial(given) ?? schema.default };
     const alternatives = (schema.anyOf ?? []).map((s) => this.resolve(s)).filter((s) => s.type !== "null");
     const optional = (schema.anyOf ?? []).some((s) => s.type === "null");
     const only = alternatives.length === 1 ? alternatives[0] : undefined;
     if (only !== undefined) {
-      const inner = this.field(key, only, required);
+      const rules = schema["x-rules"];
+      const inner = this.field(key, rules === undefined ? only : { ...only, "x-rules": rules }, required);
       return { ...inner, ...common, ...(inner.kind === "choice" ? { optional } : {}) };
     }
     const choices = this.choices(schema);
@@ -195,12 +198,19 @@ export class Shape {
   }
 }
 
+/** Returns the default value of a rule that all profiles share. */
+function initial(schema: Schema): Value | undefined {
+  const [first, ...others] = Object.values(schema["x-rules"] ?? {});
+  return others.every((value) => value === first) ? first : undefined;
+}
+
 /** Returns an example of valid input. A string default is already an example, with the right unit. */
 function hint(schema: Schema, example: Value | undefined): string {
   if (schema["x-threshold"] === true) {
     return `for example ${(schema.examples ?? []).map(String).join(", ")}`;
   }
-  if (typeof schema.default === "string" && schema.default !== "") {
+  const own = initial(schema) ?? schema.default;
+  if (typeof own === "string" && own !== "") {
     return "";
   }
   return example === undefined ? (schema["x-expect"] ?? "") : `for example ${String(example)}`;

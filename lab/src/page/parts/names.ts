@@ -90,7 +90,6 @@ const KEYS: Readonly<Record<string, string>> = {
   partial_ack_timer: "Timer at partial acknowledgements",
   full_acks: "Full acknowledgements",
   max_burst: "Largest burst",
-  recovery_burst: "Largest burst in recovery",
   rtt_arithmetic: "Round-trip time arithmetic",
   rtt_sampling: "Round-trip time samples",
   out_of_order: "Segments out of order",

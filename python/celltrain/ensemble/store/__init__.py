@@ -41,14 +41,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]
 
-#: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
-FORMAT = 2
+#: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger. In the
+#: scenarios of format 2, all TCP settings were at the top of their table.
+FORMAT = 3
 DATABASE = "store.sqlite"
 #: The file that identifies a store of format 1.
 OLD_MANIFEST = "manifest.json"
 _NEEDS = {"measures": list, "columns": list, "units": dict}
 _UNSEEN = "in its measures or its sample"
-KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen=_UNSEEN, needs=_NEEDS)
+_EXPORT = "celltrain store export {} --csv --out rows.csv"
+KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen=_UNSEEN, needs=_NEEDS, export=_EXPORT)
 #: Number of hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 

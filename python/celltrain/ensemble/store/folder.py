@@ -167,6 +167,7 @@ class Kind:
         needs: Additional keys of this kind of manifest, and their types.
         writer: Name of the process that writes such a folder, for messages.
         folders: Folders that an interrupted creation may leave behind.
+        export: The command that exports a folder.
     """
 
     what: str
@@ -177,6 +178,7 @@ class Kind:
     needs: Mapping[str, type] = field(default_factory=dict)
     writer: str = "sweep"
     folders: tuple[str, ...] = ()
+    export: str = ""
 
     def refuse(self, folder: Path) -> None:
         """Raises `error` unless the folder can become a folder of this kind."""
@@ -247,6 +249,7 @@ class Kind:
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
             problem = f"has format {found!r}, but this celltrain reads {self.format}: use the version that made it"
+            problem += self.export and f", or export its rows with that version: {self.export.format(shown(folder))}"
             raise self.error.of_file(path, problem)
         known = {**_EVERY, **self.needs}
         wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]

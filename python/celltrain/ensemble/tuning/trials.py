@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Minimum number of trials with values for Optuna's model.
 LEAST_TRIALS = 4
 #: Format version of the folder and its files.
-FORMAT = 1
+FORMAT = 2
 MANIFEST, ASKED, RUNS = "tune.json", "asked.json", "runs"
 _UNSEEN = "in the order of its entries"
 KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen=_UNSEEN, writer="search", folders=(RUNS,))

@@ -5,7 +5,7 @@ use crate::events::{Event, RequestEvent, SegmentEvent, SegmentStep};
 use crate::network::tests::{FIRST, simple_network};
 use crate::probe::Nothing;
 use crate::requests::{Opening as HowOpened, PairOrder, QueryTimes, RequestGroup, Sizes};
-use crate::tcp::{Congestion, DelayedAcks, Ecn, Rules, TcpOptions};
+use crate::tcp::{Congestion, DelayedAcks, Ecn, Rules, TcpOptions, TimerOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
@@ -183,7 +183,7 @@ fn fast_timer() -> TcpOptions {
     TcpOptions {
         rules: Rules::Paper,
         timer_granularity: Duration::from_milliseconds(10),
-        initial_rto: Duration::from_milliseconds(30),
+        timer: TimerOptions { initial_rto: Some(Duration::from_milliseconds(30)), ..TimerOptions::default() },
         ..TcpOptions::default()
     }
 }
@@ -241,7 +241,11 @@ fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_secon
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
         let initial_rto = Duration::from_milliseconds(initial);
-        let options = TcpOptions { rules: Rules::Rfc, initial_rto, ..fast_timer() };
+        let options = TcpOptions {
+            rules: Rules::Rfc,
+            timer: TimerOptions { initial_rto: Some(initial_rto), ..TimerOptions::default() },
+            ..fast_timer()
+        };
         let mut wires = Wires::losing(&network(1, options, HowOpened::Handshake, rare(512 * 10)), lost);
         let mut states = Vec::new();
         let mut script = Opened(&mut states);
@@ -300,7 +304,12 @@ fn the_server_sends_its_syn_ack_again_when_it_receives_the_syn_again() {
 fn a_second_syn_ack_for_the_same_request_changes_nothing() {
     // A round trip takes 2 ms, and the timer expires after 1 ms or less.
     let tick = Duration::from_microseconds(500);
-    let options = TcpOptions { timer_granularity: tick, initial_rto: tick, minimum_rto: 1, ..fast_timer() };
+    let options = TcpOptions {
+        timer_granularity: tick,
+        timer: TimerOptions { initial_rto: Some(tick), ..TimerOptions::default() },
+        minimum_rto: 1,
+        ..fast_timer()
+    };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512 * 4)));
     let script = wires.run(1);
     assert!(times(&script, "SynAckArrived").len() > 1, "{script:?}");
@@ -519,6 +528,9 @@ impl Observer for Count {
 #[test]
 #[should_panic(expected = "a phase per connection")]
 fn all_requests_of_a_host_share_its_clock_phase() {
-    let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
+    let options = TcpOptions {
+        timer: TimerOptions { tick_phase: Some(TickPhase::Random), ..fast_timer().timer },
+        ..fast_timer()
+    };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
 }

@@ -9,7 +9,7 @@ use crate::policy::{PolicyConfig, epd};
 use crate::requests::{
     Arrivals, GroupIndex, Opening, Pair, PairIndex, PairOrder, QueryTimes, RequestGroup, RequestRecord, Sizes,
 };
-use crate::tcp::{TcpConfig, TcpOptions};
+use crate::tcp::{TcpConfig, TcpOptions, TimerOptions};
 use crate::units::{Bytes, Duration};
 
 const WEB: GroupIndex = GroupIndex::new(0);
@@ -21,7 +21,7 @@ fn web(buffer: Option<u32>, duration: &str) -> Network {
     let mut network = lan(4, buffer, duration);
     let tcp = TcpOptions {
         timer_granularity: Duration::from_milliseconds(1),
-        initial_rto: Duration::from_milliseconds(10),
+        timer: TimerOptions { initial_rto: Some(Duration::from_milliseconds(10)), ..TimerOptions::default() },
         ..TcpOptions::default()
     };
     for flow in std::mem::take(&mut network.flows) {

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::formula::table;
-use super::{Congestion, Windows, full};
+use super::windows::full;
+use super::{Congestion, Windows};
 use crate::rng::proptest_seeded;
-use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
+use crate::tcp::{SsthreshRule, TcpOptions, WindowGrowth, WindowOptions};
 use crate::units::{Bytes, Clock, Span, Time};
 
 /// Times are in milliseconds.
@@ -41,7 +42,13 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 fn options(congestion: Congestion, growth: WindowGrowth) -> TcpOptions {
     let receive_window = Bytes { bytes: 100 * 512 };
     let formula = (congestion == Congestion::Formula).then(table::sample);
-    TcpOptions { congestion, formula, receive_window, window_growth: Some(growth), ..TcpOptions::default() }
+    TcpOptions {
+        congestion,
+        formula,
+        receive_window,
+        windows: WindowOptions { growth: Some(growth), ..WindowOptions::default() },
+        ..TcpOptions::default()
+    }
 }
 
 fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {
@@ -139,8 +146,10 @@ fn every_rule_for_ssthresh_uses_the_decrease_factor_of_the_congestion_control() 
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {
-            let options = TcpOptions { ssthresh_rule: Some(rule), ..options(congestion, WindowGrowth::Uncapped) };
-            let mut windows = Windows { cwnd: 80.0, ..Windows::new(&options, CLOCK) };
+            let mut options = options(congestion, WindowGrowth::Uncapped);
+            options.windows.ssthresh_rule = Some(rule);
+            let mut windows = Windows::new(&options, CLOCK);
+            windows.cwnd = 80.0;
             windows.on_timeout(80.0, false);
             assert_eq!(windows.ssthresh, 80.0 * share, "{}, {rule:?}", congestion.name());
         }

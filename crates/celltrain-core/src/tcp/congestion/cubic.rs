@@ -6,11 +6,11 @@
 //! as in RFC 6298 (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts
 //! coarse ticks. With the rules of the papers, min(cwnd, rwnd) replaces the flight size (4.6). Slow start is
 //! standard, without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
-//! does not grow in congestion avoidance (5.8), regardless of `window_growth`.
+//! does not grow in congestion avoidance (5.8), regardless of `windows.growth`.
 
 use super::{CongestionControl, NewAck};
 use crate::coverage::reached;
-use crate::tcp::options::TcpOptions;
+use crate::tcp::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
 /// RFC 9438 (4.6): factor by which congestion reduces the window.

@@ -6,7 +6,7 @@
 use super::jacobson::Jacobson;
 use super::{CongestionControl, NewAck};
 use crate::coverage::reached;
-use crate::tcp::options::TcpOptions;
+use crate::tcp::TcpOptions;
 use crate::units::Clock;
 
 /// DCTCP. Growth, and the reduction after a loss, follow Jacobson (RFC 8257, 3.3 and 3.5).
@@ -61,7 +61,13 @@ impl Dctcp {
     /// Creates the control of a connection with these options.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         // RFC 8257, 3.3: the estimate starts at 1.
-        Self { usual: Jacobson::new(options, clock), alpha: 1.0, gain: options.dctcp_gain, acked: 0.0, marked: 0.0 }
+        Self {
+            usual: Jacobson::new(options, clock),
+            alpha: 1.0,
+            gain: options.window_rules().dctcp_gain,
+            acked: 0.0,
+            marked: 0.0,
+        }
     }
 }
 

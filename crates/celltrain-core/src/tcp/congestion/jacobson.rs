@@ -5,7 +5,7 @@
 //! BSD counts whole bytes or segments (`docs/mechanisms.md` 3.1), unless `window_arithmetic` says otherwise.
 
 use super::{CongestionControl, NewAck};
-use crate::tcp::options::{TcpOptions, WindowArithmetic};
+use crate::tcp::{TcpOptions, WindowArithmetic};
 use crate::units::Clock;
 
 /// Jacobson 1988; RFC 5681 (3.1, equation 4): half of the window remains after congestion.
@@ -32,7 +32,7 @@ impl CongestionControl for Jacobson {
 impl Jacobson {
     /// Creates the control of a connection with these options.
     pub fn new(options: &TcpOptions, _clock: Clock) -> Self {
-        Self { arithmetic: options.window_arithmetic, mss: options.mss.bytes as f64 }
+        Self { arithmetic: options.window_rules().arithmetic, mss: options.mss.bytes as f64 }
     }
 
     /// Returns the growth per acknowledgement, in segments.

@@ -8,14 +8,15 @@
 pub mod newreno;
 pub mod newreno_hoe;
 pub mod reno;
+pub mod rules;
 pub mod sack;
 pub mod sack_pipe;
 pub mod tahoe;
 pub mod vanilla;
 
 use super::congestion::Windows;
-use super::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 use super::scoreboard::Scoreboard;
+use super::{FastRetransmit, RecoveryEnd, TcpOptions};
 use crate::registry;
 
 registry! {
@@ -95,7 +96,7 @@ pub trait Recovery: Send {
         0
     }
 
-    /// Returns whether `recovery_burst` holds.
+    /// Returns whether `recovery.burst` holds.
     fn recovers(&self) -> bool {
         false
     }
@@ -134,7 +135,7 @@ struct Gate {
 impl Gate {
     /// Creates the recovery gate of a new connection, for a variant with its own rule.
     fn new(options: &TcpOptions, of_variant: FastRetransmit) -> Self {
-        let rule = match options.fast_retransmit {
+        let rule = match options.recovery_rules().fast_retransmit {
             FastRetransmit::ByVariant => of_variant,
             rule => rule,
         };

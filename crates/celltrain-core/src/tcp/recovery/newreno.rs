@@ -6,12 +6,12 @@
 //! offers two windows after a full acknowledgement; by default this variant uses the second, cwnd = ssthresh. Neither
 //! of section 4's heuristics for duplicates after a timeout is the default, and that with timestamps is not
 //! implemented. A partial acknowledgement deflates the window to at least one segment, where the text has no bound.
-//! There is no Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
+//! There is no Limited Transmit (RFC 3042) unless `recovery.limited_transmit` requires it.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks, RecoveryEnd, TcpOptions};
+use crate::tcp::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks, RecoveryEnd, RecoveryRules, TcpOptions};
 
 /// The state of the recovery.
 #[derive(Debug, Default)]
@@ -38,14 +38,9 @@ enum Stage {
 
 impl Recovery for Newreno {
     fn new(options: &TcpOptions) -> Self {
-        Self {
-            gate: Gate::new(options, FastRetransmit::Careful),
-            partial_acks: options.partial_acks,
-            full_acks: options.full_acks,
-            timer: options.partial_ack_timer,
-            end: options.recovery_end,
-            ..Self::default()
-        }
+        let RecoveryRules { partial_acks, full_acks, partial_ack_timer: timer, end, .. } = options.recovery_rules();
+        let gate = Gate::new(options, FastRetransmit::Careful);
+        Self { gate, partial_acks, full_acks, timer, end, ..Self::default() }
     }
 
     fn dup_acks(&self) -> u32 {

@@ -9,7 +9,7 @@
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
+use crate::tcp::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// The phase from a fast retransmit until all data outstanding at that time is acknowledged.
 #[derive(Debug, Default)]
@@ -28,7 +28,11 @@ const DUPLICATES_PER_SEGMENT: u32 = 2;
 
 impl Recovery for NewrenoHoe {
     fn new(options: &TcpOptions) -> Self {
-        Self { gate: Gate::new(options, FastRetransmit::LessCareful), end: options.recovery_end, ..Self::default() }
+        Self {
+            gate: Gate::new(options, FastRetransmit::LessCareful),
+            end: options.recovery_rules().end,
+            ..Self::default()
+        }
     }
 
     fn dup_acks(&self) -> u32 {

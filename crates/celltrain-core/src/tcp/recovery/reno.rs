@@ -7,7 +7,7 @@
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
+use crate::tcp::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// Counts duplicate acknowledgements and starts fast recovery at the third.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Reno {
 
 impl Recovery for Reno {
     fn new(options: &TcpOptions) -> Self {
-        Self { gate: Gate::new(options, FastRetransmit::Always), end: options.recovery_end, ..Self::default() }
+        Self { gate: Gate::new(options, FastRetransmit::Always), end: options.recovery_rules().end, ..Self::default() }
     }
 
     fn dup_acks(&self) -> u32 {

@@ -10,7 +10,7 @@
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, RecoveryEnd, Rules, TcpOptions};
+use crate::tcp::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// The state of the recovery.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ impl Recovery for Sack {
     fn new(options: &TcpOptions) -> Self {
         Self {
             gate: Gate::new(options, FastRetransmit::LessCareful),
-            end: options.recovery_end,
-            counts_progress: options.rules == Rules::Rfc,
+            end: options.recovery_rules().end,
+            counts_progress: options.rules.is_rfc(),
             ..Self::default()
         }
     }

@@ -9,7 +9,7 @@
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, PipeRules, RecoveryEnd, TcpOptions};
+use crate::tcp::{FastRetransmit, PipeRules, RecoveryEnd, TcpOptions};
 
 /// The state of the recovery and its pipe estimate.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct SackPipe {
 impl Recovery for SackPipe {
     fn new(options: &TcpOptions) -> Self {
         let gate = Gate::new(options, FastRetransmit::LessCareful);
-        Self { rules: options.pipe, end: options.recovery_end, gate, ..Self::default() }
+        Self { rules: options.recovery_rules().pipe, end: options.recovery_rules().end, gate, ..Self::default() }
     }
 
     fn selective(&self) -> bool {

@@ -6,7 +6,7 @@
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, TcpOptions};
+use crate::tcp::{FastRetransmit, TcpOptions};
 
 /// Counts duplicate acknowledgements.
 #[derive(Debug, Default)]

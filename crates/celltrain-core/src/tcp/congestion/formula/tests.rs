@@ -4,9 +4,10 @@ use celltrain_formula::rules::Start;
 
 use super::table::NAMES;
 use super::*;
-use crate::tcp::congestion::{Congestion, Windows, full};
-use crate::tcp::options::WindowGrowth;
+use crate::tcp::congestion::windows::full;
+use crate::tcp::congestion::{Congestion, Windows};
 use crate::tcp::recovery::Flight;
+use crate::tcp::{WindowGrowth, WindowOptions};
 use crate::units::Bytes;
 
 const MILLISECOND: Clock = Clock::exact(1000);
@@ -118,7 +119,8 @@ fn congestion_formulas_keep_windows_above_the_minimum_and_below_the_configured_l
     assert_eq!((w.cwnd, w.ssthresh), (1.0, 2.0));
 
     let growing = options(table([&[("cwnd", "cwnd + 100")], &[], &[]], &[]));
-    let capped = TcpOptions { window_growth: Some(WindowGrowth::Capped), ..growing };
+    let windows = WindowOptions { growth: Some(WindowGrowth::Capped), ..WindowOptions::default() };
+    let capped = TcpOptions { windows, ..growing };
     let mut w = Windows::new(&capped, MILLISECOND);
     (0..4).for_each(|_| w.on_new_ack(Time(0), 1.0, true));
     assert_eq!(w.cwnd, 200.0);

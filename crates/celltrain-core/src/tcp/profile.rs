@@ -1,0 +1,110 @@
+//! Profiles of rules, and the macro for the groups of rules to which they give values.
+//!
+//! A group is declared beside the code that follows it. A key of a group that a scenario leaves out has the value of the
+//! profile named by `rules`.
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A profile of rules, which gives values to the keys of the groups that are left out. A key that is set wins over the
+/// profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rules {
+    /// Behaves as RFC 3168, 5681, 6298, 6675 and 9438 specify. Also covers rules without a key: the start of a pause,
+    /// the loss of a retransmission, and the timeout after a repeated SYN.
+    #[default]
+    Rfc,
+    /// Behaves as 4.3BSD-Reno does, from memory: windows in whole bytes, ssthresh in whole segments, and timers of
+    /// whole ticks.
+    Bsd,
+    /// Behaves as ns-2's one-way TCP agents do in the reference traces of most of its tests.
+    Ns2,
+    /// Behaves as ATM Forum 96-1269 and 97-0831 state, with BSD's timers. All packets of DCTCP are ECN-capable, and a
+    /// mark leaves at least two segments, as in Linux.
+    Paper,
+}
+
+impl Rules {
+    /// All profiles, with their names in scenarios.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("rfc", Self::Rfc), ("bsd", Self::Bsd), ("ns2", Self::Ns2), ("paper", Self::Paper)];
+
+    /// Returns whether the profile follows the RFCs.
+    #[inline]
+    pub fn is_rfc(self) -> bool {
+        self == Self::Rfc
+    }
+}
+
+/// Adds to the schema of each key in a group the value that each profile gives it, as `x-rules`.
+pub(super) fn add_profiles(schema: &mut Schema, values: impl Fn(Rules) -> Value) {
+    for (name, rules) in Rules::ALL {
+        let Value::Object(values) = values(rules) else { continue };
+        for (key, value) in values.into_iter().filter(|(_, value)| !value.is_null()) {
+            let property = schema.pointer_mut(&format!("/properties/{key}")).and_then(Value::as_object_mut);
+            let of_rules = property.map(|property| property.entry("x-rules").or_insert_with(|| Map::new().into()));
+            if let Some(of_rules) = of_rules.and_then(Value::as_object_mut) {
+                of_rules.insert(name.into(), value);
+            }
+        }
+    }
+}
+
+/// Declares a group of rules: `$Rules` with the values that hold, and `$Options` with its keys in a scenario.
+macro_rules! rules {
+    (
+        $(#[doc = $about:literal])*
+        pub struct $Rules:ident, $Options:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $(#[schemars($($check:tt)*)])?
+                $key:ident: $Value:ty,
+            )*
+        }
+
+        optional {
+            $(
+                $(#[doc = $own_doc:literal])*
+                $(#[schemars($($own_check:tt)*)])?
+                $own:ident: $Own:ty,
+            )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, PartialEq, ::serde::Serialize)]
+        pub struct $Rules {
+            $($(#[doc = $doc])* pub $key: $Value,)*
+            $($(#[doc = $own_doc])* pub $own: Option<$Own>,)*
+        }
+
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, Default, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        #[schemars(transform = $Options::add_profiles)]
+        pub struct $Options {
+            $($(#[doc = $doc])* $(#[schemars($($check)*)])? pub $key: Option<$Value>,)*
+            $($(#[doc = $own_doc])* $(#[schemars($($own_check)*)])? pub $own: Option<$Own>,)*
+        }
+
+        impl $Options {
+            /// Returns the rules that hold: those that are set, and the profile's for the others.
+            pub fn by(&self, rules: $crate::tcp::Rules) -> $Rules {
+                let profile = $Rules::of(rules);
+                $Rules {
+                    $($key: self.$key.unwrap_or(profile.$key),)*
+                    $($own: self.$own.or(profile.$own),)*
+                }
+            }
+
+            fn add_profiles(schema: &mut ::schemars::Schema) {
+                $crate::tcp::profile::add_profiles(schema, |rules| {
+                    ::serde_json::to_value($Rules::of(rules)).expect("every value of a profile has a form in JSON")
+                });
+            }
+        }
+    };
+}
+
+pub(super) use rules;

@@ -1,0 +1,171 @@
+//! The sender's timers: the retransmission and persist timers, the estimate of the round-trip time, and the pause.
+//!
+//! Source: `docs/mechanisms.md` 3.2; RFC 6298. Times are counted in checks, of which a tick has one or more.
+
+use crate::tcp::rtt::{RtoLimits, RttEstimator};
+use crate::tcp::timers::{Countdown, RetransmissionTimer, SegmentTimers};
+use crate::tcp::{RttSampling, Segment, TcpOptions, TimerExpiry, TimerRestart, TimerRules};
+use crate::units::{Duration, Time};
+
+/// The timers of a sender.
+pub(super) struct SenderClock {
+    pub(super) rules: TimerRules,
+    pub(super) rtt: RttEstimator,
+    pub(super) timer: RetransmissionTimer,
+    pub(super) persist: Countdown,
+    /// Number of window probes sent since the window closed.
+    pub(super) probes: u32,
+    pub(super) timing: Option<Timing>,
+    /// Number of timer checks per tick, and number of checks since the last tick.
+    checks: u32,
+    checked: u32,
+    /// Ticks since data was last sent. With the papers' rules: since all data was acknowledged.
+    pub(super) idle: u32,
+    /// Timeout in ticks of the first data after a SYN was retransmitted, if it differs from the backed-off timeout.
+    pub(super) rto_after_syn_timeout: Option<u32>,
+    /// Number of extra checks for a timer that is started between two checks, so that it never expires early.
+    pub(super) slack: u32,
+}
+
+/// The segment being timed: the acknowledgement that ends the measurement, the ticks counted so far (from 1), and the
+/// send time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    pub(super) until: u64,
+    pub(super) ticks: u32,
+    pub(super) sent: Time,
+}
+
+/// RFC 6298 (5.7).
+const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_milliseconds(3_000);
+
+impl SenderClock {
+    pub(super) fn new(options: &TcpOptions) -> Self {
+        let rules = options.timer_rules();
+        let limits = RtoLimits {
+            minimum: options.minimum_rto,
+            least_variance: if options.rules.is_rfc() { 1.0 } else { 0.0 },
+            maximum: options.ticks(rules.maximum_rto),
+            initial: options.ticks(rules.initial_rto),
+        };
+        Self {
+            rtt: RttEstimator::new(limits, rules.rtt_arithmetic).forgetting(rules.estimate_forgotten),
+            timer: match rules.restart {
+                TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => {
+                    RetransmissionTimer::Common(Countdown::default())
+                }
+                TimerRestart::PerSegment => RetransmissionTimer::PerSegment(Box::<SegmentTimers>::default()),
+            },
+            persist: Countdown::default(),
+            probes: 0,
+            timing: None,
+            checks: u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
+                .expect("scenario checks limit both sizes"),
+            checked: 0,
+            idle: 0,
+            rto_after_syn_timeout: (options.rules.is_rfc() && rules.initial_rto < RTO_AFTER_SYN_TIMEOUT)
+                .then(|| options.ticks(RTO_AFTER_SYN_TIMEOUT)),
+            //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
+            slack: u32::from(rules.expiry == TimerExpiry::AfterRto),
+            rules,
+        }
+    }
+
+    /// Returns the timeout in checks.
+    #[inline]
+    fn rto(&self) -> u32 {
+        self.rtt.rto() * self.checks
+    }
+
+    /// Returns whether retransmitted segments also give round-trip samples.
+    #[inline]
+    pub(super) fn times_again(&self) -> bool {
+        self.rules.rtt_sampling == RttSampling::IncludeRetransmissions
+    }
+
+    /// Starts the timer of a SYN, and times it.
+    pub(super) fn open(&mut self, syn: Segment, now: Time) {
+        self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
+        let rto = self.rto() + self.slack;
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.start(rto),
+            RetransmissionTimer::PerSegment(timers) => timers.start(syn, false),
+        }
+    }
+
+    /// Starts the timer of a segment that was sent, unless the common timer runs.
+    #[inline]
+    pub(super) fn start(&mut self, segment: Segment, again: bool) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) if timer.is_running() => {}
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + self.slack),
+            RetransmissionTimer::PerSegment(timers) => timers.start(segment, again),
+        }
+    }
+
+    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
+    /// A timer started at the time of a check needs no extra check.
+    #[inline]
+    pub(super) fn restart(&mut self, first: Segment, slack: u32) {
+        let rto = self.rto() + slack;
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.start(rto),
+            RetransmissionTimer::PerSegment(timers) => timers.start(first, true),
+        }
+    }
+
+    /// Starts the timer of a window probe.
+    pub(super) fn start_persist(&mut self, slack: u32) {
+        self.persist.start(self.rtt.rto_after(self.probes) * self.checks + slack);
+    }
+
+    /// Counts a check. Returns whether the retransmission timer and the persist timer have expired.
+    pub(super) fn check(&mut self, snd_una: u64) -> [bool; 2] {
+        let rto = self.rto() + self.slack;
+        let timeout = match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.on_tick(),
+            RetransmissionTimer::PerSegment(timers) => timers.on_tick(snd_una, rto),
+        };
+        [timeout, self.persist.on_tick()]
+    }
+
+    /// Counts the check for the timed segment and for the pause, if the sender `pauses`.
+    pub(super) fn count(&mut self, pauses: bool) {
+        self.checked += 1;
+        if self.checked == self.checks {
+            self.checked = 0;
+            self.count_ticks(1, pauses);
+        }
+    }
+
+    /// Counts checks at which no timer expires.
+    pub(super) fn skip(&mut self, checks: u64, pauses: bool) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.skip(checks),
+            RetransmissionTimer::PerSegment(timers) => timers.skip(checks),
+        }
+        self.persist.skip(checks);
+        let checked = u64::from(self.checked) + checks;
+        self.checked = u32::try_from(checked % u64::from(self.checks))
+            .expect("the remainder is smaller than the divisor, which is a u32");
+        self.count_ticks(u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX), pauses);
+    }
+
+    fn count_ticks(&mut self, ticks: u32, pauses: bool) {
+        if let Some(timing) = &mut self.timing {
+            timing.ticks = timing.ticks.saturating_add(ticks);
+        }
+        if pauses {
+            self.idle = self.idle.saturating_add(ticks);
+        }
+    }
+
+    /// Returns the checks left on the retransmission and persist timers; 0 for a stopped timer.
+    pub(super) fn left(&self, snd_una: u64) -> [u64; 2] {
+        let retransmission = match &self.timer {
+            RetransmissionTimer::Common(timer) => u64::from(timer.left()),
+            RetransmissionTimer::PerSegment(timers) => timers.left(snd_una, self.rto() + self.slack),
+        };
+        [retransmission, u64::from(self.persist.left())]
+    }
+}
