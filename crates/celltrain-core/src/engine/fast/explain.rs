@@ -1,11 +1,9 @@
 //! Explains which implementation runs for each port, and why: `celltrain run FILE --explain-plan`.
 
-use super::contended_port::ContendedPort;
 use super::memory_ports::supports;
 use super::plan::Role;
 use super::port_builder::{PortBuilder, PortSet};
 use super::port_plan::PortMode;
-use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
@@ -49,7 +47,8 @@ pub(in crate::engine) fn explain(
             ),
             Role::Contended(port) => {
                 let (plan, reason) = &plans[port];
-                (plan.name(), details(&ports[port]), reason.clone())
+                let details = ports[port].as_ref().map_or(Vec::new(), |port| port.details());
+                (plan.name(), details, reason.clone())
             }
         };
         let mut feeds = Vec::new();
@@ -65,21 +64,4 @@ pub(in crate::engine) fn explain(
         PortExplanation { link, code, details, why, feeds }
     };
     Ok(network.links.keys().map(explain).collect())
-}
-
-fn details(port: &ContendedPort) -> Vec<&'static str> {
-    let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
-    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
-        (false, ..) => "counts cells",
-        (_, true, _) => "decides the order of departures later",
-        (.., true) => "reassembles frames of merging VCs",
-        _ => "keeps a queue",
-    };
-    let ways = [
-        (true, queue),
-        (plan.any_order, "any order"),
-        (plan.interleaves, "interleaves"),
-        (plan.loses_in_rounds, "loses in rounds"),
-    ];
-    ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
 }

@@ -4,7 +4,8 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::links::Pipe;
-use super::output::{BufferView, PortEnd, PortQueue, Timing};
+use super::port_queue::{BufferView, PortEnd, PortQueue};
+use super::timing::Timing;
 use crate::aal5::Framing;
 use crate::cell::Cell;
 use crate::index::Label;

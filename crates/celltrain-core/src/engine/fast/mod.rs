@@ -37,8 +37,12 @@ mod partitioning;
 mod plan;
 mod port_builder;
 mod port_plan;
+mod port_queue;
+mod queue_port;
 mod results;
 mod run_queues;
+mod stream_port;
+mod timing;
 mod train;
 mod train_port;
 

@@ -3,54 +3,15 @@
 //! With deferred order, the port at first computes only the number of waiting cells, and determines later which cells
 //! left.
 
-use typed_index_collections::{TiSlice, TiVec};
-
+use super::egress::{Depart, Downstream};
 use super::output_buffer::OutputBuffer;
+use super::port_queue::{BufferView, PortEnd, PortQueue};
+use super::timing::{Effects, Timing};
 use crate::cell::{Cell, Run};
-use crate::index::{Label, LinkIndex};
-use crate::marking::{MarkedAt, Marker};
-use crate::network::Routing;
-use crate::port::PortState;
-use crate::queue_range::QueueRange;
-use crate::rate_control::RateControl;
+use crate::index::LinkIndex;
+use crate::marking::Marker;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
-
-/// The queue of a contended port, for probes and results. All methods require that the port is settled up to the
-/// present.
-pub(super) trait PortQueue {
-    /// Returns the queue as probes see it.
-    fn view(&self) -> BufferView<'_>;
-
-    /// Starts a new range for a sample.
-    fn start_range(&mut self);
-
-    /// Returns the state for the results.
-    fn end(&self) -> PortEnd;
-}
-
-/// A buffer as probes see it.
-pub(super) struct BufferView<'a> {
-    /// X, the number of waiting cells.
-    pub(super) occupancy: u32,
-    /// The minimum and maximum number of cells waiting since the latest sample.
-    pub(super) range: QueueRange,
-    /// `Y_i`, the waiting cells of each VC.
-    pub(super) per_vc: &'a TiSlice<Label, u32>,
-}
-
-pub(super) struct PortEnd {
-    pub(super) state: PortState,
-    /// Number of waiting cells, by VC, whose departure is already known. Empty if no departure is known in advance.
-    pub(super) leave_later: TiVec<Label, u32>,
-}
-
-impl PortEnd {
-    /// Creates the state of a port at which all waiting cells leave in order of arrival.
-    pub(super) fn in_order(state: PortState) -> Self {
-        Self { leave_later: state.waiting.clone(), state }
-    }
-}
 
 /// The component of a contended port that handles cells after their arrival.
 pub(super) struct Output {
@@ -74,36 +35,6 @@ pub(super) struct Output {
     pub(super) arrivals: Vec<Arrival>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timing {
-    pub(super) cell_time: Span,
-    /// Shortest time from the start of a transmission to its first arrival with an effect.
-    pub(super) least_lead: Span,
-    /// Longest time from the start of a transmission to the end of its stage.
-    pub(super) longest_lead: Span,
-    /// Latest start of a cell that arrives by the horizon on every path.
-    pub(super) latest_start: Time,
-    /// Time up to which the run currently advances. Nothing after it is settled.
-    pub(super) horizon: Time,
-    /// End of the run. A cell that would start later stays in the queue.
-    pub(super) end: Time,
-    /// True if a cell that does not complete a frame can have an effect elsewhere, because another contended port may
-    /// follow.
-    pub(super) every_cell_matters: bool,
-    /// True if departures precede the arrivals of the same instant.
-    pub(super) serve_first: bool,
-    /// Rule for marking cells, if the port marks any.
-    pub(super) marks: Option<MarkedAt>,
-    /// True if arrivals are recorded for the port's allocator.
-    pub(super) notes: bool,
-}
-
-impl Timing {
-    pub(super) fn marks(&self) -> bool {
-        self.marks.is_some()
-    }
-}
-
 /// Cells that have arrived, for the port's allocator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
@@ -115,16 +46,11 @@ pub(super) struct Arrival {
 impl Arrival {
     /// Reports the cells to the allocator of the port of `link`.
     #[inline]
-    pub(super) fn report(self, link: LinkIndex, routing: &Routing, rate_control: &mut RateControl) {
-        let vc = routing.vcs[link][self.run.last.label()];
-        rate_control.on_arrival(link, vc, self.run, self.first, self.period);
+    pub(super) fn report(self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+        let vc = downstream.routing.vcs[link][self.run.last.label()];
+        downstream.fabric.rate_control.on_arrival(link, vc, self.run, self.first, self.period);
     }
 }
-
-/// Receives cells with known departures: a run, the start of its first cell, and the time from one cell to the next.
-pub(super) trait Depart: FnMut(Run, Time, Span) {}
-
-impl<F: FnMut(Run, Time, Span)> Depart for F {}
 
 impl Output {
     /// If `reports_each`, each start is reported from the beginning.
@@ -150,6 +76,14 @@ impl Output {
         }
     }
 
+    /// Reports the arrivals recorded since the last call to the allocator of the port of `link`.
+    #[inline]
+    pub(super) fn report_arrivals(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+        if self.timing.notes {
+            self.arrivals.drain(..).for_each(|arrival| arrival.report(link, downstream));
+        }
+    }
+
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere, if cells may leave in a
     /// different order than they arrived.
     #[inline]
@@ -157,7 +91,10 @@ impl Output {
         if !self.defers_order || self.buffer.ready() == 0 {
             return None;
         }
-        let ahead = if self.timing.every_cell_matters { 0 } else { self.buffer.least_to_an_end() - 1 };
+        let ahead = match self.timing.effects {
+            Effects::EveryCell => 0,
+            Effects::FrameEnds => self.buffer.least_to_an_end() - 1,
+        };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
 
@@ -216,7 +153,7 @@ impl Output {
     /// Removes the cells that left before the arrivals at `now`. If ports send before cells arrive, also removes the
     /// cell that starts at `now`.
     pub(super) fn catch_up(&mut self, now: Time) {
-        self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
+        self.serve_before(self.timing.served_before(now));
     }
 
     /// Settles the departures before `until`. All earlier arrivals must be settled.
@@ -232,6 +169,12 @@ impl Output {
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
         self.buffer.dequeue_deferred();
+    }
+
+    /// Returns the number of cells waiting at `now`. Everything before it must be settled.
+    pub(super) fn occupancy(&mut self, now: Time) -> u32 {
+        self.look_at(now);
+        self.buffer.occupancy
     }
 
     /// Returns the time when all waiting cells will have been sent if no others arrive.
@@ -344,7 +287,8 @@ impl Output {
         }
         let cell_time = self.timing.cell_time;
         let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
-        if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
+        let may_matter = self.timing.effects == Effects::EveryCell || self.next_start > self.timing.latest_start;
+        if !self.reports_each && may_matter {
             self.reports_each = true;
             self.buffer.report_parts(|run| depart(run, first_start, Span(0)));
         }

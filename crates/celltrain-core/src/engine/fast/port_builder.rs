@@ -2,18 +2,21 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::contended_port::{ContendedPort, QueuePort, StreamPort};
+use super::contended_port::{ContendedPort, Ports};
 use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
 use super::ethernet::{last_cell_times, least_spacing};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
-use super::links::{Ingress, Links, Stream, StreamIndex};
+use super::links::{Ingress, Links, Stream, StreamIndex, Way};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
-use super::output::{Output, Timing};
+use super::output::Output;
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
 use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
+use super::queue_port::QueuePort;
+use super::stream_port::StreamPort;
+use super::timing::{Effects, Timing};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::aal5::Framing;
@@ -22,7 +25,7 @@ use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::memory::{CellClass, MemoryConfig, QueueIndex};
+use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -102,18 +105,8 @@ impl PortBuilder<'_> {
             set.links.add_port(ingress, Span(0));
         }
         // All ports must exist first, because any port can be the next port of another.
-        for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
-            match port {
-                ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
-                    egress.hops = self.hops(&set.links, link);
-                }
-                ContendedPort::Memory(ports) => {
-                    for port in ports.ports_mut() {
-                        port.egress.hops = self.hops(&set.links, port.link());
-                    }
-                }
-                ContendedPort::Trains(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
-            }
+        for port in set.ports.iter_mut().flatten() {
+            port.each_egress(&mut |egress| egress.hops = self.hops(&set.links, egress.to_hosts.link));
         }
         Ok(set)
     }
@@ -134,7 +127,7 @@ impl PortBuilder<'_> {
         let timing = self.timing(link);
         let is_plain = queues.is_none()
             && !timing.notes
-            && !timing.serve_first
+            && timing.service == ServiceOrder::AfterArrivals
             && !timing.marks()
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
@@ -195,8 +188,7 @@ impl PortBuilder<'_> {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
-        // A packet that is stored whole has no effect before its last cell arrives.
-        let every_cell_matters = timing.every_cell_matters && network.stores(link).is_none();
+        let effects = self.effects(link, &timing);
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
         let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
@@ -212,30 +204,31 @@ impl PortBuilder<'_> {
         let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
         let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
         let place = MemoryPlace::default();
-        let (ingress, port) = match plan {
+        let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
                 let buffer = buffer(policy, queues);
                 let is_read = is_looked_at || timing.marks();
                 let buffer = if is_read { buffer } else { buffer.without_queue() };
-                let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
+                let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), effects)));
                 let at_node = self.at_node(upstream);
-                (ingress, ContendedPort::Trains(TrainPort::new(buffer, self.marker(link), ties, vcs, at_node, timing)))
+                let port = TrainPort::new(link, buffer, self.marker(link), ties, vcs, at_node, timing);
+                (ingress, Some(Box::new(port)))
             }
             PortPlan::Stream => {
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
                 let port = StreamPort { ingress, fifo: fifo(policy), egress: egress() };
-                (Ingress::Streams(first), ContendedPort::Stream(port))
+                (Ingress::Streams(first), Some(Box::new(port)))
             }
             PortPlan::Queues => {
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
                 let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
                 let port = QueuePort { ingress, output, egress: egress() };
-                (Ingress::Streams(first), ContendedPort::Queues(port))
+                (Ingress::Streams(first), Some(Box::new(port)))
             }
             PortPlan::AtOnce => {
                 let port = AtOncePort { fifo: fifo(policy), to_hosts: to_hosts() };
                 let number = set.at_once.push_and_get_key(port);
-                (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
+                (Ingress::AtOnce(number), None)
             }
             PortPlan::Memory => {
                 let classes = ti_vec![CellClass { egress: Some(QueueIndex::default()), ingress: None }; vcs];
@@ -246,15 +239,15 @@ impl PortBuilder<'_> {
                 let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
                 let mut port = port.storing(network.stores(link), &routing.vcs[link]);
                 port.wire = network.links[link].wire;
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
                 let config = MemoryConfig::of_port(link, capacity);
-                let rules = Rules::of(&config, timing.serve_first, false);
+                let rules = Rules::of(&config, timing.service);
                 let unit = network.memory(&config, &self.times, self.clock);
                 let cell_times = std::iter::once(timing.cell_time);
                 let rest = (timing.least_lead, rules);
                 let unit =
                     MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
-                (Ingress::Streams(first), ContendedPort::Memory(Box::new(unit)))
+                (Ingress::Streams(first), Some(Box::new(unit)))
             }
         };
         set.links.add_port(ingress, timing.least_lead);
@@ -274,12 +267,12 @@ impl PortBuilder<'_> {
         let config = &network.memories[memory];
         let classes = network.cell_classes(routing, config);
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
-        let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
+        let (mut least_lead, mut effects) = (Span(u64::MAX), Effects::default());
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
             assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
             least_lead = least_lead.min(timing.least_lead);
-            every_cell_matters |= timing.every_cell_matters && network.stores(link).is_none();
+            effects = effects.max(self.effects(link, &timing));
             let class = |label| classes.get(link, label);
             let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
@@ -298,26 +291,23 @@ impl PortBuilder<'_> {
         }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
-        let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
-        let serve_first = network.service_order == ServiceOrder::BeforeArrivals;
-        let rules = Rules::of(config, serve_first, network.aal5.framing == Framing::Packets);
+        let (row, ingress) = self.cell_ingress(set, first, upstream, effects, ties);
+        let mut rules = Rules::of(config, network.service_order);
+        if network.aal5.framing == Framing::Packets {
+            rules.frames = FrameAdmission::Whole;
+        }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
         set.links.add_port(Ingress::Streams(row), least_lead);
-        set.ports.push(ContendedPort::Memory(Box::new(unit)));
+        set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
         Ok(())
     }
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
-        let first = self.plan.memories[memory].lead;
-        let Ingress::Streams(row) = set.links.ingress[first] else {
-            unreachable!("cells arrive at shared memories in streams")
-        };
-        // Cells for this port arrive at the memory's first port instead.
-        set.links.add_port(Ingress::Streams(row), Span(0));
-        set.ports.push(ContendedPort::InMemory(first, place));
+        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0));
+        set.ports.push(None);
         set.plans.push(self.memory_plan(memory));
     }
 
@@ -353,14 +343,21 @@ impl PortBuilder<'_> {
             horizon: end,
             end,
             // At a port where VCs merge, cells wait until their frame is complete.
-            every_cell_matters: stages
+            effects: stages
                 .iter()
                 .zip(&routing.merging[index])
-                .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
-            serve_first: network.service_order == ServiceOrder::BeforeArrivals,
+                .find(|(stage, merges)| !*merges && matches!(stage.end, StageEnd::Port { .. }))
+                .map_or(Effects::FrameEnds, |_| Effects::EveryCell),
+            service: network.service_order,
             marks: self.marker(index).map(|marker| marker.at()),
             notes: network.links[index].allocator.is_some(),
         }
+    }
+
+    /// Returns the cells that have an effect behind a port. A packet that is stored whole has none before its last cell
+    /// arrives.
+    fn effects(&self, link: LinkIndex, timing: &Timing) -> Effects {
+        if self.network.stores(link).is_some() { Effects::FrameEnds } else { timing.effects }
     }
 
     fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
@@ -381,7 +378,7 @@ impl PortBuilder<'_> {
         set: &mut PortSet,
         link: LinkIndex,
         upstream: &[LinkIndex],
-        every_cell_matters: bool,
+        effects: Effects,
         ties: TieBreaker,
     ) -> (StreamIndex, CellIngress) {
         let port = set.ports.next_key();
@@ -389,7 +386,8 @@ impl PortBuilder<'_> {
             if self.has(self.plan.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
-            Stream::new(port, !self.brings_cells(from), every_cell_matters)
+            let way = if self.brings_cells(from) { Way::NO_CELLS } else { Way::NO_TRAINS };
+            Stream::new(port, way, effects)
         }));
         let spacings = upstream.iter().map(|&from| {
             let cell_time = self.times[from].cell_time;
@@ -400,7 +398,7 @@ impl PortBuilder<'_> {
             }
         });
         let least_spacing = spacings.min().unwrap_or(self.times[link].cell_time);
-        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, every_cell_matters))
+        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, effects))
     }
 
     fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {
@@ -449,7 +447,7 @@ impl PortBuilder<'_> {
 
 #[derive(Default)]
 pub(super) struct PortSet {
-    pub(super) ports: TiVec<PortIndex, ContendedPort>,
+    pub(super) ports: Ports,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
     /// The implementation of each port, and the reason for the choice.

@@ -1,7 +1,7 @@
 //! Selects the implementation of each contended port, once before the run.
 
 use super::ingress::MOST_INPUTS;
-use super::output::Timing;
+use super::timing::{Effects, Timing};
 use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
 use crate::wire::Wire;
@@ -23,9 +23,9 @@ pub enum PortMode {
 pub(super) enum PortPlan {
     /// [`TrainPort`](super::train_port::TrainPort): cells arrive and leave in trains.
     Trains,
-    /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
+    /// [`StreamPort`](super::stream_port::StreamPort): single cells, first in, first out.
     Stream,
-    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is determined later.
+    /// [`QueuePort`](super::queue_port::QueuePort): single cells, and queues whose order is determined later.
     Queues,
     /// [`AtOncePort`](super::egress::AtOncePort): single cells, each processed before it arrives.
     AtOnce,
@@ -81,9 +81,9 @@ impl PortPlan {
                 _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
             };
         }
-        let can_gain = timing.every_cell_matters || gets_single_cells;
+        let can_gain = timing.effects == Effects::EveryCell || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
-        let is_last_behind_one = !timing.every_cell_matters && inputs == 1;
+        let is_last_behind_one = timing.effects == Effects::FrameEnds && inputs == 1;
         let cells = match is_plain {
             true if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
             true => Self::Stream,

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::timing::Effects;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::units::{Span, Time};
@@ -98,8 +99,7 @@ pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
     /// Inputs with trains, ordered by the arrival of the next cell, then by number.
     pub(super) next: ArrivalOrder,
-    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
-    every_cell_matters: bool,
+    effects: Effects,
 }
 
 /// One input, with its current train (without cells if there is no train) and the trains behind it.
@@ -117,9 +117,9 @@ pub(super) fn number(input: usize) -> u32 {
 }
 
 impl TrainIngress {
-    pub(super) fn new(inputs: usize, every_cell_matters: bool) -> Self {
+    pub(super) fn new(inputs: usize, effects: Effects) -> Self {
         let none = Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
-        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
+        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), effects }
     }
 
     /// Adds a train to an input. Returns the arrival of the train's first cell that may have an effect elsewhere sooner
@@ -130,7 +130,7 @@ impl TrainIngress {
         if head.cells == 0 {
             *head = train;
             self.next.put(InputArrival::new(train.next, number(input)));
-            if self.every_cell_matters {
+            if self.effects == Effects::EveryCell {
                 return Some(train.next);
             }
         } else {
@@ -138,7 +138,7 @@ impl TrainIngress {
             if !tail.absorbs(&train) {
                 behind.push_back(train);
             }
-            if self.every_cell_matters {
+            if self.effects == Effects::EveryCell {
                 return None;
             }
         }

@@ -7,7 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
-use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
+use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, QueueEnd};

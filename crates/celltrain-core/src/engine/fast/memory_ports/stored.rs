@@ -10,7 +10,7 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::engine::fast::output::Arrival;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::index::{Label, VcIndex};
-use crate::memory::{Attempt, CellClass, QueueEnd, Removal};
+use crate::memory::{Attempt, CellClass, FrameAdmission, QueueEnd, Removal};
 use crate::policy::View;
 use crate::port::admission::Verdict;
 use crate::switching::PacketAdmission;
@@ -263,7 +263,7 @@ impl Switch {
             1
         };
         let at_end = admission == PacketAdmission::End;
-        let admits_all = !self.rules.policies_see_memory
+        let admits_all = !self.rules.policies_see_memory()
             && port.occupancy + port.stored_mut().all_places + (cells - 1) < port.admission.asked_from()
             || !port.admission.may_refuse_frames();
         let arrived = port.admission.on_cell(cell, at_end || admits_all);
@@ -291,7 +291,7 @@ impl Switch {
                 (0..unused).for_each(|_| self.memory.leave(class, now));
             }
             Room::NotFound => {
-                if decides && self.rules.refuses_whole_frames {
+                if decides && self.rules.frames == FrameAdmission::Whole {
                     self.ports[place].admission.refuse_frame(label);
                 }
                 self.lose_packet(place, cell, class, true, now);
@@ -302,7 +302,7 @@ impl Switch {
 
     /// Asks the policy of a port about a packet, of which it sees `rest` cells as if they waited.
     fn judge_packet(&mut self, now: Time, place: MemoryPlace, (cell, class): (Cell, CellClass), rest: u32) -> bool {
-        let sees_memory = self.rules.policies_see_memory;
+        let sees_memory = self.rules.policies_see_memory();
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let places = port.stored_mut().all_places;

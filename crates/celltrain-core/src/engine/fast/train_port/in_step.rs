@@ -4,7 +4,8 @@
 use super::port::{StretchTrain, TrainPort};
 use crate::cell::Run;
 use crate::coverage::reached;
-use crate::engine::fast::output::{Depart, Output};
+use crate::engine::fast::egress::Depart;
+use crate::engine::fast::output::Output;
 use crate::engine::fast::train::{Input, InputArrival, Train, number};
 use crate::index::Label;
 use crate::port::FrameOutcome;

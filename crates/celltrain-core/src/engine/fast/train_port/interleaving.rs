@@ -3,7 +3,7 @@
 use super::port::TrainPort;
 use crate::cell::Run;
 use crate::coverage::reached;
-use crate::engine::fast::output::Depart;
+use crate::engine::fast::egress::Depart;
 use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
@@ -211,7 +211,7 @@ impl TrainPort {
     /// cannot predict whether there are zero, one or two, so they are counted without branches.
     #[inline(always)]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
-        let until = now + Span(u64::from(self.output.timing.serve_first));
+        let until = self.output.timing.served_before(now);
         for _ in 0..2 {
             let one = u32::from(queue.next_start < until) & u32::from(queue.waiting > 0);
             queue.next_start += self.output.timing.cell_time * u64::from(one);

@@ -13,15 +13,91 @@ mod port;
 
 pub(super) use port::TrainPort;
 
-use super::output::Depart;
+use super::contended_port::{ContendedPort, Worked};
+use super::egress::Depart;
+use super::egress::Downstream;
+use super::ingress::Batch;
+use super::late::HeldBack;
+use super::plan::{MemoryPlace, PortIndex};
+use super::port_queue::PortQueue;
 use crate::coverage::reached;
 use crate::units::Time;
+
+impl ContendedPort for TrainPort {
+    fn work(
+        &mut self,
+        number: PortIndex,
+        since: Time,
+        until: Time,
+        _batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) -> Worked {
+        downstream.links.swap_trains(number, &mut self.ingress);
+        let (link, reached) = (self.link, self.reach(since, until));
+        self.take_trains(reached, |run, first_start, period| downstream.go(link, run, first_start, period));
+        let next_arrival = self.next_to_matter();
+        downstream.links.swap_trains(number, &mut self.ingress);
+        self.output.report_arrivals(link, downstream);
+        let (free_at, effect_of_waiting) = (self.output.free_at(), self.output.effect_of_waiting());
+        let next_effect = downstream.links.next_effect(number, free_at, next_arrival, effect_of_waiting);
+        Worked { reached, next_effect }
+    }
+
+    fn queue(&self, _: MemoryPlace) -> &dyn PortQueue {
+        &self.output
+    }
+
+    fn queue_mut(&mut self, _: MemoryPlace) -> &mut dyn PortQueue {
+        &mut self.output
+    }
+
+    fn look_at(&mut self, until: Time) {
+        self.output.look_at(until);
+    }
+
+    fn occupancy(&mut self, _: MemoryPlace, now: Time) -> u32 {
+        self.output.occupancy(now)
+    }
+
+    fn set_horizon(&mut self, horizon: Time) {
+        self.output.set_horizon(horizon);
+        // Report departures by run again, until a single departure may be too late for the new horizon.
+        self.output.reports_each = false;
+    }
+
+    fn update_waiting(&mut self, HeldBack { run, first_start, period, .. }: HeldBack, before: Time) {
+        self.output.update_waiting(run, first_start, period, before);
+    }
+
+    fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
+        let link = self.link;
+        self.partial_frames.report_all(|run, first_start, period| downstream.go(link, run, first_start, period));
+        self.output.buffer.report_to_policy();
+    }
+
+    fn details(&self) -> Vec<&'static str> {
+        let Self { output, plan, .. } = self;
+        let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
+            (false, ..) => "counts cells",
+            (_, true, _) => "decides the order of departures later",
+            (.., true) => "reassembles frames of merging VCs",
+            _ => "keeps a queue",
+        };
+        let ways = [
+            (true, queue),
+            (plan.any_order, "any order"),
+            (plan.interleaves, "interleaves"),
+            (plan.loses_in_rounds, "loses in rounds"),
+        ];
+        ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
+    }
+}
 
 impl TrainPort {
     /// Settles everything before `until`. `depart` receives the cells with known departures: a run, the start of its
     /// first cell, and the period.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
+    fn take_trains(&mut self, until: Time, mut depart: impl Depart) {
         loop {
             let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());

@@ -2,15 +2,18 @@
 
 use crate::cell::{Cell, Run};
 use crate::coverage::reached;
+use crate::engine::fast::egress::Depart;
 use crate::engine::fast::egress::PartialFrames;
-use crate::engine::fast::output::{Depart, Output, Timing};
+use crate::engine::fast::output::Output;
 use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::timing::{Effects, Timing};
 use crate::engine::fast::train::{Input, TrainIngress};
+use crate::index::LinkIndex;
 use crate::marking::{MarkedAt, Marker};
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::scheduler::BacklogSensitivity;
-use crate::tie::TieBreaker;
+use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
 /// Methods by which a port of trains may process several cells at once.
@@ -45,10 +48,10 @@ impl TrainPlan {
                 && !timing.marks()
                 && !timing.notes
                 // Otherwise, an arrival at an empty queue would come before the departure of the same instant.
-                && !timing.serve_first,
+                && timing.service == ServiceOrder::AfterArrivals,
             fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
             fills_exactly,
-            interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
+            interleaves: !buffer.keeps_queue && timing.effects == Effects::FrameEnds,
             loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
             delimits: buffer.admission.delimits(),
         }
@@ -56,6 +59,7 @@ impl TrainPlan {
 }
 
 pub(in crate::engine::fast) struct TrainPort {
+    pub(super) link: LinkIndex,
     pub(in crate::engine::fast) output: Output,
     pub(super) ties: TieBreaker,
     /// The trains on the port's input links, borrowed from [`Links`](crate::engine::fast::links::Links) while the port is processed.
@@ -100,9 +104,10 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order
-    /// of its inputs.
+    /// Creates the port of `link`, which `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the
+    /// order of its inputs.
     pub(in crate::engine::fast) fn new(
+        link: LinkIndex,
         buffer: OutputBuffer,
         marker: Option<Marker>,
         ties: TieBreaker,
@@ -113,6 +118,7 @@ impl TrainPort {
         let plan = TrainPlan::of(&buffer, &timing);
         let output = Output::new(buffer, timing, marker, false);
         Self {
+            link,
             plan,
             stretch: Vec::new(),
             touched: Vec::new(),
@@ -134,7 +140,7 @@ impl TrainPort {
     #[inline]
     pub(in crate::engine::fast) fn next_to_matter(&self) -> Option<Time> {
         let TrainIngress { next, inputs, .. } = &*self.ingress;
-        if self.output.timing.every_cell_matters || next.len() > FEW {
+        if self.output.timing.effects == Effects::EveryCell || next.len() > FEW {
             return (next.len() > 0).then(|| next.first().time());
         }
         next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
@@ -174,7 +180,7 @@ impl TrainPort {
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
-        if matters || self.output.timing.every_cell_matters {
+        if matters || self.output.timing.effects == Effects::EveryCell {
             self.partial_frames.report(cell.label(), depart);
             self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
@@ -283,7 +289,7 @@ impl TrainPort {
     /// Returns how many cells wait, including one that has just arrived and will start at `start`.
     fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
-        let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
+        let gone_at_once = u64::from(self.output.timing.service == ServiceOrder::BeforeArrivals && ahead > 0);
         u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
             .expect("queues have fewer than 2^32 cells")
     }
@@ -323,7 +329,7 @@ impl TrainPort {
     #[inline(never)]
     fn admit_awaiting(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);
-        let until = if self.output.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
+        let until = self.output.timing.served_before(last_arrival);
         let ready = self.output.buffer.ready();
         let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
         let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
@@ -353,8 +359,10 @@ impl TrainPort {
         let Some(before_last) = gone.checked_sub(1) else { return waiting };
         let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
         let since_first = last_gone.0.saturating_sub(now.0);
-        let arrived =
-            if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
+        let arrived = match self.output.timing.service {
+            ServiceOrder::BeforeArrivals => since_first.div_ceil(period.0),
+            ServiceOrder::AfterArrivals => since_first / period.0 + 1,
+        };
         let arrived = u32::try_from(arrived).expect("the number of cells is limited by the duration of the run");
         waiting.min(waiting + arrived - gone)
     }
