@@ -61,8 +61,11 @@ pub(super) trait ContendedPort: Any {
         self.each_egress(&mut |egress| egress.to_hosts.report_partial_frames(downstream.fabric));
     }
 
-    /// Returns the methods by which the port processes several cells at once.
-    fn details(&self) -> Vec<&'static str> {
+    /// Returns the name of the type, for `--explain-plan`.
+    fn name(&self) -> String;
+
+    /// Returns what had to be chosen in addition to the type.
+    fn details(&self) -> Vec<String> {
         Vec::new()
     }
 }

@@ -3,22 +3,24 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::{ContendedPort, Ports};
+use super::disciplines::{AnyDiscipline, Counted, Followed, InOrder, Merging, Queued};
 use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
 use super::ethernet::{last_cell_times, least_spacing};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream, StreamIndex, Way};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
-use super::output::Output;
+use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
 use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::queue_port::QueuePort;
 use super::stream_port::StreamPort;
-use super::timing::{Effects, Timing};
+use super::timing::{Arrivals, Effects, Timing};
 use super::train::TrainIngress;
-use super::train_port::TrainPort;
+use super::train_port::{TrainDiscipline, TrainPort};
+use super::waiting_cells::{Departures, Kept};
 use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::CellBits;
@@ -29,9 +31,11 @@ use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
+use crate::port::admission::Admission;
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
+use crate::scheduler::waiting::ReportGranularity;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use crate::wire::Wire;
@@ -126,7 +130,7 @@ impl PortBuilder<'_> {
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link);
         let is_plain = queues.is_none()
-            && !timing.notes
+            && timing.arrivals == Arrivals::Unrecorded
             && timing.service == ServiceOrder::AfterArrivals
             && !timing.marks()
             && policy.overflow() != Overflow::PushOutFront
@@ -196,23 +200,23 @@ impl PortBuilder<'_> {
             Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at)
                 .storing(network.stores(link))
         };
-        let buffer = |policy, queues| {
-            let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
-            buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
-        };
         let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
         let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
         let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
         let place = MemoryPlace::default();
         let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
-                let buffer = buffer(policy, queues);
-                let is_read = is_looked_at || timing.marks();
-                let buffer = if is_read { buffer } else { buffer.without_queue() };
+                let kept = if is_looked_at || timing.marks() { Kept::Cells } else { Kept::Number };
+                let output = self.output_parts(link, policy, timing);
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), effects)));
-                let at_node = self.at_node(upstream);
-                let port = TrainPort::new(link, buffer, self.marker(link), ties, vcs, at_node, timing);
-                (ingress, Some(Box::new(port)))
+                let port: Box<dyn ContendedPort> = match self.discipline(&output, queues, kept) {
+                    AnyDiscipline::Counted(queue) => self.train_port(output, queue, ties),
+                    AnyDiscipline::InOrder(queue) => self.train_port(output, queue, ties),
+                    AnyDiscipline::Merging(queue) => self.train_port(output, queue, ties),
+                    AnyDiscipline::Followed(queue) => self.train_port(output, queue, ties),
+                    AnyDiscipline::Queued(queue) => self.train_port(output, queue, ties),
+                };
+                (ingress, Some(port))
             }
             PortPlan::Stream => {
                 let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
@@ -221,9 +225,16 @@ impl PortBuilder<'_> {
             }
             PortPlan::Queues => {
                 let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
-                let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
-                let port = QueuePort { ingress, output, egress: egress() };
-                (Ingress::Streams(first), Some(Box::new(port)))
+                let egress = egress();
+                let output = self.output_parts(link, policy, timing);
+                let port: Box<dyn ContendedPort> = match self.discipline(&output, queues, Kept::Cells) {
+                    AnyDiscipline::Counted(_) => unreachable!("the cells are kept"),
+                    AnyDiscipline::InOrder(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Merging(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Followed(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Queued(queue) => queue_port(ingress, output, queue, egress),
+                };
+                (Ingress::Streams(first), Some(port))
             }
             PortPlan::AtOnce => {
                 let port = AtOncePort { fifo: fifo(policy), to_hosts: to_hosts() };
@@ -232,7 +243,7 @@ impl PortBuilder<'_> {
             }
             PortPlan::Memory => {
                 let classes = ti_vec![CellClass { egress: Some(QueueIndex::default()), ingress: None }; vcs];
-                let arriving = |label| ArrivingVc { place, label, class: classes[label], is_noted: timing.notes };
+                let arriving = |label| ArrivingVc { place, label, class: classes[label], arrivals: timing.arrivals };
                 let arriving = classes.keys().map(arriving).collect();
                 let marker = self.marker(link);
                 let policy = (policy, draws("policy"), framing);
@@ -255,6 +266,58 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
+    fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
+        let vcs = self.routing.vcs[link].len();
+        let draws = self.draws("port", &self.network.links[link].name, "policy");
+        let admission = Admission::new(vcs, policy, draws).framed(self.network.aal5.framing);
+        OutputParts {
+            link,
+            vcs,
+            capacity: self.network.links[link].buffer,
+            admission,
+            marker: self.marker(link),
+            timing,
+        }
+    }
+
+    /// Selects the discipline of a port. With [`Kept::Number`], no probe looks at the port before the end of the run, so
+    /// it need not keep its cells unless its policy or its queues depend on them.
+    fn discipline(
+        &self,
+        OutputParts { link, capacity, admission, timing, .. }: &OutputParts,
+        queues: Option<Service>,
+        kept: Kept,
+    ) -> AnyDiscipline {
+        let merging = &self.routing.merging[*link];
+        let pushes_out = admission.pushes_out() && capacity.is_some_and(|cells| cells < u32::MAX);
+        let departures = if pushes_out || timing.marks() { Departures::Later } else { Departures::AtAdmission };
+        let merges = merging.contains(&true);
+        if let Some(service) = queues {
+            admission.assert_may_be_scheduled(merges);
+            AnyDiscipline::Queued(Queued::new(service, timing))
+        } else if merges {
+            admission.assert_may_merge();
+            AnyDiscipline::Merging(Merging::new(merging, departures))
+        } else if admission.follows_cells() {
+            AnyDiscipline::Followed(Followed::new(departures))
+        } else if kept == Kept::Cells || pushes_out || admission.policy.reads_counts() {
+            AnyDiscipline::InOrder(InOrder::new(departures))
+        } else {
+            AnyDiscipline::Counted(Counted::default())
+        }
+    }
+
+    fn train_port<D: TrainDiscipline>(
+        &self,
+        output: OutputParts,
+        queue: D,
+        ties: TieBreaker,
+    ) -> Box<dyn ContendedPort> {
+        let (link, vcs) = (output.link, output.vcs);
+        let at_node = self.at_node(self.plan.upstream.of(link));
+        Box::new(TrainPort::new(link, output.build(queue, ReportGranularity::Runs), ties, vcs, at_node))
+    }
+
     /// Creates the marker of a port, if the port or its allocator marks cells; otherwise returns `None`.
     fn marker(&self, link: LinkIndex) -> Option<Marker> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
@@ -274,7 +337,7 @@ impl PortBuilder<'_> {
             least_lead = least_lead.min(timing.least_lead);
             effects = effects.max(self.effects(link, &timing));
             let class = |label| classes.get(link, label);
-            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
+            let arriving = |label| ArrivingVc { place, label, class: class(label), arrivals: timing.arrivals };
             vcs.extend(routing.vcs[link].keys().map(arriving));
             let to_hosts = ToHosts::new(link, &timing, &self.plan.stages[link]);
             let port = MemoryPort::new(
@@ -350,7 +413,7 @@ impl PortBuilder<'_> {
                 .map_or(Effects::FrameEnds, |_| Effects::EveryCell),
             service: network.service_order,
             marks: self.marker(index).map(|marker| marker.at()),
-            notes: network.links[index].allocator.is_some(),
+            arrivals: network.links[index].allocator.as_ref().map_or(Arrivals::Unrecorded, |_| Arrivals::Recorded),
         }
     }
 
@@ -443,6 +506,32 @@ impl PortBuilder<'_> {
         };
         self.network.vcs.iter_enumerated().map(exit).collect()
     }
+}
+
+/// Everything of an [`Output`] except its discipline.
+struct OutputParts {
+    link: LinkIndex,
+    vcs: usize,
+    capacity: Option<u32>,
+    admission: Admission,
+    marker: Option<Marker>,
+    timing: Timing,
+}
+
+impl OutputParts {
+    fn build<D: Discipline>(self, queue: D, granularity: ReportGranularity) -> Output<D> {
+        let buffer = OutputBuffer::new(self.capacity, self.vcs, self.admission, queue);
+        Output::new(buffer, self.timing, self.marker, granularity)
+    }
+}
+
+fn queue_port<D: Discipline>(
+    ingress: CellIngress,
+    output: OutputParts,
+    queue: D,
+    egress: Egress,
+) -> Box<dyn ContendedPort> {
+    Box::new(QueuePort { ingress, output: output.build(queue, ReportGranularity::Each), egress })
 }
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Selects the implementation of each contended port, once before the run.
 
 use super::ingress::MOST_INPUTS;
-use super::timing::{Effects, Timing};
+use super::timing::{Arrivals, Effects, Timing};
 use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
 use crate::wire::Wire;
@@ -99,7 +99,7 @@ impl PortPlan {
             _ if !can_gain => {
                 (Self::Trains, "no other contended port feeds or follows the port, so trains stay whole".into())
             }
-            _ if is_last_behind_one && !timing.notes => {
+            _ if is_last_behind_one && timing.arrivals == Arrivals::Unrecorded => {
                 (cells, "the port has one input link, from a contended port, and sends all cells to hosts".into())
             }
             _ if !is_far => (Self::Trains, format!("the cells of the port affect other ports within {FAR} cell times")),
@@ -116,16 +116,5 @@ impl PortPlan {
     /// admits packets, if it stores them whole.
     pub(super) fn counts_entries(self, stores: Option<PacketAdmission>) -> bool {
         matches!(self, Self::Stream | Self::AtOnce) && stores.is_none()
-    }
-
-    /// Returns the name of the implementation for users.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Trains => "trains",
-            Self::Stream => "stream",
-            Self::Queues => "queues",
-            Self::AtOnce => "at once",
-            Self::Memory => "memory",
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::contended_port::{ContendedPort, Worked};
 use super::egress::{Downstream, Egress};
 use super::ingress::{Among, Batch, CellIngress};
-use super::output::Output;
+use super::output::{Discipline, Output};
 use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::PortQueue;
 use crate::cell::Run;
@@ -14,13 +14,13 @@ use crate::units::{Span, Time};
 ///
 /// A cell's start is certain once all arrivals before it are settled. Only then does the cell enter the next port's
 /// stream.
-pub(super) struct QueuePort {
+pub(super) struct QueuePort<D> {
     pub(super) ingress: CellIngress,
-    pub(super) output: Output,
+    pub(super) output: Output<D>,
     pub(super) egress: Egress,
 }
 
-impl QueuePort {
+impl<D: Discipline> QueuePort<D> {
     /// Settles everything before `until`.
     #[inline(never)]
     fn take_cells(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
@@ -50,7 +50,7 @@ impl QueuePort {
     }
 }
 
-impl ContendedPort for QueuePort {
+impl<D: Discipline> ContendedPort for QueuePort<D> {
     fn work(
         &mut self,
         number: PortIndex,
@@ -91,6 +91,14 @@ impl ContendedPort for QueuePort {
     fn set_horizon(&mut self, horizon: Time) {
         self.output.set_horizon(horizon);
         self.egress.to_hosts.set_horizon(horizon);
+    }
+
+    fn name(&self) -> String {
+        format!("QueuePort<{}>", D::NAME)
+    }
+
+    fn details(&self) -> Vec<String> {
+        self.output.details()
     }
 
     fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {

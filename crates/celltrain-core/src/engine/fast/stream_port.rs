@@ -91,6 +91,10 @@ impl ContendedPort for StreamPort {
         Worked { reached, next_effect }
     }
 
+    fn name(&self) -> String {
+        "StreamPort".into()
+    }
+
     fn queue(&self, _: MemoryPlace) -> &dyn PortQueue {
         &self.fifo
     }

@@ -22,8 +22,15 @@ pub(super) struct Timing {
     pub(super) service: ServiceOrder,
     /// Rule for marking cells, if the port marks any.
     pub(super) marks: Option<MarkedAt>,
-    /// True if arrivals are recorded for the port's allocator.
-    pub(super) notes: bool,
+    pub(super) arrivals: Arrivals,
+}
+
+/// Use of a port's arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrivals {
+    Unrecorded,
+    /// Recorded for the port's allocator.
+    Recorded,
 }
 
 /// The cells of a port that can have an effect at another place, in order of their number.

@@ -13,6 +13,7 @@ use crate::coverage::reached;
 use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::links::{Stream, Way};
 use crate::engine::fast::plan::MemoryPlace;
+use crate::engine::fast::timing::Arrivals;
 use crate::engine::fast::train::Train;
 use crate::index::Label;
 use crate::memory::{Attempt, CellClass, CountingQueue, Memory};
@@ -36,7 +37,7 @@ pub(super) fn are_plain(
             && !port.tracks_cuts
             && !port.admission.follows_cells()
     };
-    memory.follows_no_cells() && ports.iter().all(is_plain) && vcs.iter().all(|vc| !vc.is_noted)
+    memory.follows_no_cells() && ports.iter().all(is_plain) && vcs.iter().all(|vc| vc.arrivals == Arrivals::Unrecorded)
 }
 
 /// The part of an arriving packet whose cells enter without a decision, as long as there is room.

@@ -23,6 +23,7 @@ use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::PortQueue;
+use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
@@ -94,8 +95,8 @@ pub(super) struct ArrivingVc {
     /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// True if the VC's arrivals are recorded, because the port has an allocator.
-    pub(super) is_noted: bool,
+    /// Use of the VC's arrivals at its port.
+    pub(super) arrivals: Arrivals,
 }
 
 /// The rules of the memory's ports that do not change during a run.
@@ -283,6 +284,10 @@ impl ContendedPort for MemoryPorts {
         Worked { reached, next_effect }
     }
 
+    fn name(&self) -> String {
+        "MemoryPorts".into()
+    }
+
     fn queue(&self, place: MemoryPlace) -> &dyn PortQueue {
         &self.switch.ports[place]
     }
@@ -439,9 +444,9 @@ impl Switch {
 
     #[inline]
     fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
-        let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
+        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
-        if is_noted {
+        if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
         }

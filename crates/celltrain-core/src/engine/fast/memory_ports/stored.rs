@@ -9,6 +9,7 @@ use super::{ArrivingVc, MemoryPort, Room, Switch};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::engine::fast::output::Arrival;
 use crate::engine::fast::plan::MemoryPlace;
+use crate::engine::fast::timing::Arrivals;
 use crate::index::{Label, VcIndex};
 use crate::memory::{Attempt, CellClass, FrameAdmission, QueueEnd, Removal};
 use crate::policy::View;
@@ -233,9 +234,9 @@ impl Switch {
 
     /// Takes a cell that arrives at a port that stores packets whole. `length` gives the number of cells in a packet.
     pub(super) fn store(&mut self, now: Time, cell: Cell, length: impl FnOnce(VcIndex, FrameNumber) -> u32) {
-        let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
+        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
-        if is_noted {
+        if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
         }

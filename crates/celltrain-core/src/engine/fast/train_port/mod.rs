@@ -8,22 +8,21 @@
 //! the instants it covers, but before any of its cells could have an effect elsewhere.
 
 mod in_step;
-mod interleaving;
 mod port;
 
-pub(super) use port::TrainPort;
+pub(super) use port::{TrainDiscipline, TrainPort};
 
 use super::contended_port::{ContendedPort, Worked};
-use super::egress::Depart;
-use super::egress::Downstream;
+use super::egress::{Depart, Downstream};
 use super::ingress::Batch;
 use super::late::HeldBack;
 use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::PortQueue;
 use crate::coverage::reached;
+use crate::scheduler::waiting::ReportGranularity;
 use crate::units::Time;
 
-impl ContendedPort for TrainPort {
+impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
     fn work(
         &mut self,
         number: PortIndex,
@@ -62,7 +61,7 @@ impl ContendedPort for TrainPort {
     fn set_horizon(&mut self, horizon: Time) {
         self.output.set_horizon(horizon);
         // Report departures by run again, until a single departure may be too late for the new horizon.
-        self.output.reports_each = false;
+        self.output.granularity = ReportGranularity::Runs;
     }
 
     fn update_waiting(&mut self, HeldBack { run, first_start, period, .. }: HeldBack, before: Time) {
@@ -75,25 +74,16 @@ impl ContendedPort for TrainPort {
         self.output.buffer.report_to_policy();
     }
 
-    fn details(&self) -> Vec<&'static str> {
-        let Self { output, plan, .. } = self;
-        let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
-            (false, ..) => "counts cells",
-            (_, true, _) => "decides the order of departures later",
-            (.., true) => "reassembles frames of merging VCs",
-            _ => "keeps a queue",
-        };
-        let ways = [
-            (true, queue),
-            (plan.any_order, "any order"),
-            (plan.interleaves, "interleaves"),
-            (plan.loses_in_rounds, "loses in rounds"),
-        ];
-        ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
+    fn name(&self) -> String {
+        format!("TrainPort<{}>", D::NAME)
+    }
+
+    fn details(&self) -> Vec<String> {
+        self.output.details()
     }
 }
 
-impl TrainPort {
+impl<D: TrainDiscipline> TrainPort<D> {
     /// Settles everything before `until`. `depart` receives the cells with known departures: a run, the start of its
     /// first cell, and the period.
     #[inline]
@@ -106,22 +96,14 @@ impl TrainPort {
             }
             let other = self.ingress.next.at(1).time().min(until);
             let overlap = other < until && other <= self.ingress.inputs[input as usize].train.last();
-            if overlap
-                && ((self.plan.any_order && self.admit_stretch(now, until, &mut depart))
-                    || (self.plan.interleaves
-                        && self.interleaving_pays()
-                        && self.is_interleaved(until)
-                        && self.interleave(until, &mut depart)))
-            {
+            if overlap && D::admit_overlap(self, now, until, &mut depart) {
                 continue;
             }
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
                 reached!(TrainSplitByOther if other < until && self.ingress.inputs[input as usize].train.last() > other);
-                if self.plan.delimits {
-                    self.delimit(1);
-                }
+                self.delimit(1);
                 let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }
