@@ -81,7 +81,7 @@ impl<'a> Engine<'a> {
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        let mut events = 0;
+        let (mut events, mut reached) = (0, Time::default());
         loop {
             let key = self.fabric.event_list.first();
             if let Some(at) = probe.next_snapshot().filter(|&at| at < key.time() && at < snapshots_end) {
@@ -96,6 +96,8 @@ impl<'a> Engine<'a> {
             if key.time() > until {
                 return Ok(());
             }
+            debug_assert!(reached <= key.time(), "time never runs backwards");
+            reached = key.time();
             if events == 0 {
                 events = EVENTS_AT_ONCE;
                 progress.now.set(key.time());

@@ -131,6 +131,10 @@ impl Links {
             if is_first {
                 *next = train.next;
             }
+            debug_assert!(
+                trains.back().is_none_or(|tail| tail.last() < train.next),
+                "trains on a link arrive one after the other"
+            );
             if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
                 trains.push_back(train);
             }
@@ -158,6 +162,7 @@ impl Links {
             unreachable!("{ONE_BY_ONE}")
         };
         let is_first = cells.is_empty();
+        debug_assert!(cells.rest().last().is_none_or(|last| last.time < time), "cells on a link arrive one by one");
         cells.push(Arriving { time, cell });
         if !is_first || *is_elsewhere {
             return None;

@@ -218,6 +218,7 @@ impl<D: Discipline> Output<D> {
             self.serve_before(until);
             self.report_departures(depart);
         }
+        debug_assert!(self.buffer.is_consistent(), "every waiting cell is counted once");
     }
 
     /// Updates the counts to their state at `until`. Everything before it must be settled.
@@ -253,6 +254,7 @@ impl<D: Discipline> Output<D> {
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
+        debug_assert!(self.buffer.now <= now, "cells are offered in order of time");
         self.buffer.now = now;
         if self.is_deferred() {
             if self.buffer.must_report_before(cell.label()) {

@@ -242,6 +242,18 @@ impl<W: WaitingCells> OutputBuffer<W> {
         self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
 
+    /// Returns whether all counts of waiting cells agree, for debug builds.
+    pub(super) fn is_consistent(&self) -> bool {
+        let in_queue = self.occupancy + self.deferred_dequeues;
+        let counts = &self.counts;
+        self.occupancy <= self.capacity
+            && self.queue.awaiting() <= self.occupancy
+            && (W::KEPT == Kept::Number
+                || (self.queue.stored() == in_queue
+                    && counts.per_vc.iter().sum::<u32>() == in_queue
+                    && counts.active_vcs as usize == counts.per_vc.iter().filter(|&&cells| cells > 0).count()))
+    }
+
     /// Returns the number of cells that can be sent: all waiting cells, except cells of incomplete frames.
     pub(super) fn ready(&self) -> u32 {
         self.occupancy - self.queue.awaiting()

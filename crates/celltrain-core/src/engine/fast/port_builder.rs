@@ -13,7 +13,7 @@ use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
-use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
+use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd, Watched};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::queue_port::QueuePort;
 use super::stream_port::StreamPort;
@@ -52,8 +52,8 @@ pub(super) struct PortBuilder<'a> {
     /// The partition simulated here; `None` for the whole network.
     partition: Option<Partition<'a>>,
     mode: PortMode,
-    /// True if a probe looks at queues during the run.
-    is_looked_at: bool,
+    /// [`Kept::Cells`] if a probe looks at queues during the run.
+    kept: Kept,
     token: &'a CancellationToken<'a>,
 }
 
@@ -74,8 +74,9 @@ impl<'a> PortBuilder<'a> {
         let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
         token.check()?;
         let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
-        let (end, is_looked_at) = (network.end(clock), traced.is_some());
-        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, is_looked_at, token })
+        let kept = if traced.is_some() { Kept::Cells } else { Kept::Number };
+        let end = network.end(clock);
+        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, kept, token })
     }
 }
 
@@ -138,12 +139,12 @@ impl PortBuilder<'_> {
             && !routing.merging[link].contains(&true);
         let (plan, reason) = match self.plan.in_memory(link) {
             Some((memory, _)) => self.memory_plan(memory),
-            None => self.port_plan(link, &timing, is_plain),
+            None => self.port_plan(link, &timing, if is_plain { PortPlan::Stream } else { PortPlan::Queues }),
         };
         Ok(Draft { policy, queues, timing, plan, reason })
     }
 
-    fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
+    fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
         let upstream = self.plan.upstream.of(link);
         let are_here = upstream.iter().all(|&from| self.are_together(self.plan.beginning(from), link));
         let properties = PortProperties {
@@ -151,10 +152,10 @@ impl PortBuilder<'_> {
             vcs: self.routing.vcs[link].len(),
             inputs: upstream.len(),
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
-            is_plain,
+            single_cells,
             tie_order: self.network.tie_order,
             // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
-            may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
+            may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
         };
@@ -189,7 +190,7 @@ impl PortBuilder<'_> {
     }
 
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
-        let &Self { network, ref routing, is_looked_at, .. } = self;
+        let &Self { network, ref routing, kept, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
         let effects = self.effects(link, &timing);
@@ -197,8 +198,7 @@ impl PortBuilder<'_> {
         let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
         let fifo = |policy| {
-            Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at)
-                .storing(network.stores(link))
+            Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), kept).storing(network.stores(link))
         };
         let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
         let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
@@ -206,7 +206,7 @@ impl PortBuilder<'_> {
         let place = MemoryPlace::default();
         let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
-                let kept = if is_looked_at || timing.marks() { Kept::Cells } else { Kept::Number };
+                let kept = if timing.marks() { Kept::Cells } else { kept };
                 let output = self.output_parts(link, policy, timing);
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), effects)));
                 let port: Box<dyn ContendedPort> = match self.discipline(&output, queues, kept) {
@@ -477,7 +477,8 @@ impl PortBuilder<'_> {
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let is_watched =
+            plan.watched == Watched::AllCells && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),

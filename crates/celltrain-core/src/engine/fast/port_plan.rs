@@ -41,8 +41,9 @@ pub(super) struct PortProperties<'a> {
     pub(super) inputs: usize,
     /// True if cells from another contended port arrive one by one, not in trains.
     pub(super) gets_single_cells: bool,
-    /// True if the port is first in, first out, and departure times are simple sums.
-    pub(super) is_plain: bool,
+    /// The implementation for single cells: [`PortPlan::Stream`] if the port is first in, first out, and departure times
+    /// are simple sums, otherwise [`PortPlan::Queues`].
+    pub(super) single_cells: PortPlan,
     /// Order of cells that arrive at the same instant.
     pub(super) tie_order: TieOrder,
     /// True if no probe reads the port, and this partition simulates the ports that feed it.
@@ -65,7 +66,15 @@ impl PortPlan {
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
         let &PortProperties {
-            timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, ..
+            timing,
+            vcs,
+            inputs,
+            gets_single_cells,
+            single_cells,
+            tie_order,
+            may_run_ahead,
+            stores,
+            ..
         } = port;
         if port.wire == Wire::Ethernet {
             return (
@@ -75,7 +84,7 @@ impl PortPlan {
         }
         if let Some(admission) = stores {
             return match admission {
-                PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
+                PacketAdmission::Start if single_cells == Self::Stream && inputs <= MOST_INPUTS => {
                     (Self::Stream, "the port stores packets whole, first in, first out".into())
                 }
                 _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
@@ -84,10 +93,9 @@ impl PortPlan {
         let can_gain = timing.effects == Effects::EveryCell || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = timing.effects == Effects::FrameEnds && inputs == 1;
-        let cells = match is_plain {
-            true if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
-            true => Self::Stream,
-            false => Self::Queues,
+        let cells = match single_cells {
+            Self::Stream if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
+            _ => single_cells,
         };
         match mode {
             _ if tie_order.follows_bursts() && inputs > 1 => {

@@ -3,6 +3,7 @@
 use typed_index_collections::{TiSlice, TiVec};
 
 use crate::index::Label;
+use crate::policy::BufferPolicy;
 use crate::port::PortState;
 use crate::queue_range::QueueRange;
 
@@ -39,5 +40,20 @@ impl PortEnd {
     /// Creates the state of a port at which all waiting cells leave in order of arrival.
     pub(super) fn in_order(state: PortState) -> Self {
         Self { leave_later: state.waiting.clone(), state }
+    }
+}
+
+/// When a port counts its waiting cells by VC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VcCounts {
+    /// Always, because a policy reads the counts.
+    Kept,
+    /// When a probe or the results need them.
+    OnDemand,
+}
+
+impl VcCounts {
+    pub(super) fn of(policy: &dyn BufferPolicy) -> Self {
+        if policy.reads_counts() { Self::Kept } else { Self::OnDemand }
     }
 }

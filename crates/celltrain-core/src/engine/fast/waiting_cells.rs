@@ -38,6 +38,9 @@ pub(super) trait WaitingCells {
     /// before its last ([`ReportGranularity::Runs`]).
     fn take(&mut self, cells: u32, counts: &mut Counts, granularity: ReportGranularity, report: impl FnMut(Run, u32));
 
+    /// Returns the number of stored cells, to check the counts.
+    fn stored(&self) -> u32;
+
     /// Passes a cell of a VC through the empty queue. It is sent before another cell arrives.
     fn pass_through(&mut self, _label: Label, _admission: &mut Admission) {}
 

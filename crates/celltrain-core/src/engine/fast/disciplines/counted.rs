@@ -45,6 +45,10 @@ impl WaitingCells for Counted {
     fn take(&mut self, cells: u32, _: &mut Counts, _: ReportGranularity, _: impl FnMut(Run, u32)) {
         debug_assert_eq!(cells, 0, "departures are counted at once");
     }
+
+    fn stored(&self) -> u32 {
+        0
+    }
 }
 
 impl Discipline for Counted {

@@ -47,6 +47,10 @@ impl WaitingCells for Followed {
         self.queue.take(cells, counts, granularity, report);
     }
 
+    fn stored(&self) -> u32 {
+        self.queue.stored()
+    }
+
     fn pass_through(&mut self, label: Label, admission: &mut Admission) {
         self.report_to_policy(admission);
         follower(admission).on_enter(label, 1);

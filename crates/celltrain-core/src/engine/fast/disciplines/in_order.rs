@@ -51,6 +51,10 @@ impl WaitingCells for InOrder {
         }
     }
 
+    fn stored(&self) -> u32 {
+        self.runs.iter().map(|run| run.cells).sum()
+    }
+
     fn push_out_front(&mut self) -> Option<(Cell, u32)> {
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
         let data = || self.runs.iter().filter(|run| !run.last.is_rm());

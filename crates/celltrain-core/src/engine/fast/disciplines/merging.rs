@@ -78,6 +78,13 @@ impl WaitingCells for Merging {
         self.ready.take(cells, counts, granularity, report);
     }
 
+    fn stored(&self) -> u32 {
+        let cells = |frame: &PartialFrame| frame.runs.iter().map(|run| run.cells).sum::<u32>();
+        let awaiting: u32 = self.frames.iter().flatten().map(cells).sum();
+        debug_assert_eq!(awaiting, self.cells, "every cell of an incomplete frame is counted");
+        self.ready.stored() + awaiting
+    }
+
     #[inline(always)]
     fn awaiting(&self) -> u32 {
         self.cells

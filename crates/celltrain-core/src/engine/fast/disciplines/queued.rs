@@ -116,6 +116,12 @@ impl WaitingCells for Queued {
         sent.clear();
     }
 
+    fn stored(&self) -> u32 {
+        let cells = |queue: &Queue| queue.front.cells + queue.behind.iter().map(|run| run.cells).sum::<u32>();
+        debug_assert!(self.all.iter().all(|queue| queue.cells == cells(queue)), "every cell of a queue is counted");
+        self.all.iter().map(|queue| queue.cells).sum()
+    }
+
     fn pass_through(&mut self, label: Label, _: &mut Admission) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }

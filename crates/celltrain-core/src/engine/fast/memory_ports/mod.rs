@@ -22,7 +22,7 @@ use super::egress::{Downstream, Egress};
 use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::{MemoryPlace, PortIndex};
-use super::port_queue::PortQueue;
+use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
@@ -42,6 +42,7 @@ use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
 pub(super) use port::MemoryPort;
+use port::Removals;
 
 /// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
 /// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
@@ -143,12 +144,13 @@ impl MemoryPorts {
         let place = |link: LinkIndex| ports.iter().position(|port| port.link() == link).map(MemoryPlace::from);
         let port_of_queue = config.queues.iter().map(|queue| place(queue.link)).collect();
         let pushes_out = config.pools.iter().any(|pool| pool.policy.pushes_out());
+        let counts_all = rules.policies_see_memory() && ports.iter().any(|port| port.vc_counts == VcCounts::Kept);
         for port in &mut ports {
-            port.tracks_cuts = pushes_out;
-        }
-        if rules.policies_see_memory() && ports.iter().any(|port| port.counts_vcs) {
-            for port in &mut ports {
-                port.counts_vcs = true;
+            if pushes_out {
+                port.removals = Removals::Possible;
+            }
+            if counts_all {
+                port.vc_counts = VcCounts::Kept;
             }
         }
         let calendar = Calendar::new(cell_times);

@@ -27,8 +27,6 @@ pub(super) struct Stored {
     all_places: u32,
     /// Cells of the packet being sent that have left but have not been passed on, if the port is first in, first out.
     pub(super) sent: u32,
-    /// True if the port may mark cells that do not end a packet.
-    pub(super) marks_every_cell: bool,
 }
 
 /// A VC's packet that is arriving, and its packet that is leaving.
@@ -53,16 +51,9 @@ impl Packet {
 }
 
 impl Stored {
-    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission, marks_every_cell: bool) -> Self {
+    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission) -> Self {
         let packet = |&vc: &VcIndex| Packet { vc, cells: Vec::new(), places: 0, leaving: None };
-        Self {
-            admission,
-            packets: vcs.iter().map(packet).collect(),
-            cells: 0,
-            all_places: 0,
-            sent: 0,
-            marks_every_cell,
-        }
+        Self { admission, packets: vcs.iter().map(packet).collect(), cells: 0, all_places: 0, sent: 0 }
     }
 
     /// Returns the stored cells, by VC.

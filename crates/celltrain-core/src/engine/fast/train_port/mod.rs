@@ -111,3 +111,6 @@ impl<D: TrainDiscipline> TrainPort<D> {
         self.output.settle(until, &mut depart);
     }
 }
+
+#[cfg(test)]
+mod tests;

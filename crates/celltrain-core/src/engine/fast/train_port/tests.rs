@@ -1,0 +1,144 @@
+//! Runs of cells are admitted as if their cells arrived one by one: exhaustive tests over small numbers.
+
+use super::{TrainDiscipline, TrainPort};
+use crate::cell::tests::cell;
+use crate::cell::{Cell, Run};
+use crate::engine::fast::disciplines::{Counted, InOrder, Merging};
+use crate::engine::fast::output::Output;
+use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::timing::{Arrivals, Effects, Timing};
+use crate::engine::fast::train::{Train, TrainIngress};
+use crate::engine::fast::waiting_cells::Departures;
+use crate::index::{Label, LinkIndex};
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::port::admission::Admission;
+use crate::rng::Stream;
+use crate::scheduler::waiting::ReportGranularity;
+use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
+use crate::units::{Span, Time};
+
+const LATE: Time = Time(1_000_000);
+const VCS: usize = 2;
+
+/// The numbers of a case, all in units of time or cells.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    capacity: u32,
+    cell_time: u64,
+    service: ServiceOrder,
+    /// Cells that arrive on the first input at once, before the train.
+    backlog: u32,
+    period: u64,
+    cells: u32,
+    offset: u64,
+}
+
+fn all_cases(check: impl Fn(Case)) {
+    for service in [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals] {
+        for (capacity, cell_time) in (1..6).flat_map(|capacity| (1..5).map(move |time| (capacity, time))) {
+            for (backlog, period) in (0..4).flat_map(|backlog| (1..7).map(move |period| (backlog, period))) {
+                for (cells, offset) in (2..6).flat_map(|cells| (0..5).map(move |offset| (cells, offset))) {
+                    check(Case { capacity, cell_time, service, backlog, period, cells, offset });
+                }
+            }
+        }
+    }
+}
+
+/// Everything that can be seen of a port: the starts of its cells, and its counts.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    starts: Vec<(Label, bool, Time)>,
+    next_start: Time,
+    occupancy: u32,
+    lost: u64,
+    max_queue: u32,
+}
+
+/// Runs a case with the cells of its train as trains of at most `most` cells.
+fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
+    let timing = Timing {
+        cell_time: Span(case.cell_time),
+        least_lead: Span(1),
+        longest_lead: Span(1),
+        latest_start: LATE,
+        horizon: LATE,
+        end: LATE,
+        effects: Effects::EveryCell,
+        service: case.service,
+        marks: None,
+        arrivals: Arrivals::Unrecorded,
+    };
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(case.capacity), &["a", "b"]);
+    let admission = Admission::new(VCS, policy, Stream::new(1, "policy"));
+    let buffer = OutputBuffer::new(Some(case.capacity), VCS, admission, queue);
+    let output = Output::new(buffer, timing, None, ReportGranularity::Runs);
+    let ties = TieBreaker::new(TieOrder::Fixed, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
+    let mut port = TrainPort::new(LinkIndex::default(), output, ties, VCS, vec![0, 1]);
+    *port.ingress = TrainIngress::new(2, Effects::EveryCell);
+    let train = |cell: Cell, first: u64, period: u64, cells| {
+        Train::of(Run { last: cell, cells }, Time(first), Span(period), cell.label())
+    };
+    // The backlog arrives one unit apart, each cell as a frame of its own.
+    for i in 0..case.backlog {
+        port.ingress.join(0, train(cell(0, i + 1, true), 10 + u64::from(i), 1, 1));
+    }
+    let first = 10 + u64::from(case.backlog) + case.offset;
+    let (mut sent, mut starts) = (0, Vec::new());
+    while sent < case.cells {
+        let cells = most.min(case.cells - sent);
+        let last = cell(1, 1, sent + cells == case.cells);
+        // A train of one cell has another period, so that it is not joined to the one before.
+        let period = if most == 1 { 100 + u64::from(sent) } else { case.period };
+        port.ingress.join(1, train(last, first + case.period * u64::from(sent), period, cells));
+        sent += cells;
+    }
+    port.take_trains(Time(1_000), |run, first_start, period| {
+        let mut start = first_start;
+        for cell in run.iter() {
+            starts.push((cell.label(), cell.last_cell(), start));
+            start += period;
+        }
+    });
+    port.output.look_at(Time(1_000));
+    let state = port.output.buffer.state();
+    let lost = state.counters.iter().map(|counters| counters.offered - counters.forwarded).sum();
+    let Output { next_start, buffer: OutputBuffer { occupancy, .. }, .. } = port.output;
+    Seen { starts, next_start, occupancy, lost, max_queue: state.max_queue }
+}
+
+#[test]
+fn a_port_that_counts_cells_admits_a_run_as_its_cells() {
+    all_cases(|case| {
+        assert_eq!(run(case, Counted::default(), u32::MAX), run(case, Counted::default(), 1), "{case:?}");
+    });
+}
+
+#[test]
+fn a_queue_admits_a_run_as_its_cells_and_as_a_port_that_counts_cells() {
+    all_cases(|case| {
+        let in_order = || InOrder::new(Departures::AtAdmission);
+        let of_run = run(case, in_order(), u32::MAX);
+        assert_eq!(of_run, run(case, in_order(), 1), "{case:?}");
+        assert_eq!(of_run, run(case, Counted::default(), u32::MAX), "{case:?}");
+    });
+}
+
+#[test]
+fn a_queue_that_determines_departures_later_sends_the_same_cells_at_the_same_times() {
+    all_cases(|case| {
+        let later = || InOrder::new(Departures::Later);
+        let of_run = run(case, later(), u32::MAX);
+        assert_eq!(of_run, run(case, later(), 1), "{case:?}");
+        assert_eq!(of_run.starts, run(case, Counted::default(), u32::MAX).starts, "{case:?}");
+    });
+}
+
+#[test]
+fn frames_that_wait_until_they_are_complete_are_admitted_as_their_cells() {
+    let merging = typed_index_collections::ti_vec![false, true];
+    all_cases(|case| {
+        let merging = || Merging::new(&merging, Departures::AtAdmission);
+        assert_eq!(run(case, merging(), u32::MAX), run(case, merging(), 1), "{case:?}");
+    });
+}
