@@ -96,7 +96,7 @@ impl<'a> Engine<'a> {
             if key.time() > until {
                 return Ok(());
             }
-            debug_assert!(reached <= key.time(), "time never runs backwards");
+            assert!(reached <= key.time(), "time never runs backwards");
             reached = key.time();
             if events == 0 {
                 events = EVENTS_AT_ONCE;

@@ -218,6 +218,7 @@ impl<D: Discipline> Output<D> {
             self.serve_before(until);
             self.report_departures(depart);
         }
+        assert!(self.buffer.occupancy <= self.buffer.capacity, "no queue exceeds its buffer");
         debug_assert!(self.buffer.is_consistent(), "every waiting cell is counted once");
     }
 

@@ -246,8 +246,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
     pub(super) fn is_consistent(&self) -> bool {
         let in_queue = self.occupancy + self.deferred_dequeues;
         let counts = &self.counts;
-        self.occupancy <= self.capacity
-            && self.queue.awaiting() <= self.occupancy
+        self.queue.awaiting() <= self.occupancy
             && (W::KEPT == Kept::Number
                 || (self.queue.stored() == in_queue
                     && counts.per_vc.iter().sum::<u32>() == in_queue

@@ -189,81 +189,101 @@ impl PortBuilder<'_> {
         self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
 
-    fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
-        let &Self { network, ref routing, kept, .. } = self;
-        let Draft { policy, queues, timing, plan, reason } = draft;
-        let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
-        let effects = self.effects(link, &timing);
-        let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
-        let ties = self.ties(link, draws("ties"));
-        let upstream = self.plan.upstream.of(link);
-        let fifo = |policy| {
-            Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), kept).storing(network.stores(link))
-        };
-        let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
-        let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
-        let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
-        let place = MemoryPlace::default();
+    fn add_port(&self, set: &mut PortSet, link: LinkIndex, mut draft: Draft) {
+        let (least_lead, plan) = (draft.timing.least_lead, draft.plan);
+        let reason = std::mem::take(&mut draft.reason);
         let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
-                let kept = if timing.marks() { Kept::Cells } else { kept };
-                let output = self.output_parts(link, policy, timing);
-                let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), effects)));
-                let port: Box<dyn ContendedPort> = match self.discipline(&output, queues, kept) {
-                    AnyDiscipline::Counted(queue) => self.train_port(output, queue, ties),
-                    AnyDiscipline::InOrder(queue) => self.train_port(output, queue, ties),
-                    AnyDiscipline::Merging(queue) => self.train_port(output, queue, ties),
-                    AnyDiscipline::Followed(queue) => self.train_port(output, queue, ties),
-                    AnyDiscipline::Queued(queue) => self.train_port(output, queue, ties),
-                };
-                (ingress, Some(port))
+                let inputs = self.plan.upstream.of(link).len();
+                let ingress = Box::new(TrainIngress::new(inputs, self.effects(link, &draft.timing)));
+                (Ingress::Trains(ingress), Some(self.port_of_trains(link, draft)))
             }
-            PortPlan::Stream => {
-                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
-                let port = StreamPort { ingress, fifo: fifo(policy), egress: egress() };
-                (Ingress::Streams(first), Some(Box::new(port)))
+            PortPlan::AtOnce => {
+                let to_hosts = self.egress(link, &draft).to_hosts;
+                let number = set.at_once.push_and_get_key(AtOncePort { fifo: self.fifo(link, draft), to_hosts });
+                (Ingress::AtOnce(number), None)
             }
-            PortPlan::Queues => {
+            PortPlan::Stream | PortPlan::Queues | PortPlan::Memory => {
+                let (upstream, effects) = (self.plan.upstream.of(link), self.effects(link, &draft.timing));
+                let ties = self.ties(link, self.draws("port", &self.network.links[link].name, "ties"));
                 let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
-                let egress = egress();
-                let output = self.output_parts(link, policy, timing);
-                let port: Box<dyn ContendedPort> = match self.discipline(&output, queues, Kept::Cells) {
+                (Ingress::Streams(first), Some(self.port_of_cells(link, ingress, draft)))
+            }
+        };
+        set.links.add_port(ingress, least_lead);
+        set.ports.push(port);
+        set.plans.push((plan, reason));
+    }
+
+    fn port_of_trains(&self, link: LinkIndex, Draft { policy, queues, timing, .. }: Draft) -> Box<dyn ContendedPort> {
+        let kept = if timing.marks() { Kept::Cells } else { self.kept };
+        let output = self.output_parts(link, policy, timing);
+        match self.discipline(&output, queues, kept) {
+            AnyDiscipline::Counted(queue) => self.train_port(output, queue),
+            AnyDiscipline::InOrder(queue) => self.train_port(output, queue),
+            AnyDiscipline::Merging(queue) => self.train_port(output, queue),
+            AnyDiscipline::Followed(queue) => self.train_port(output, queue),
+            AnyDiscipline::Queued(queue) => self.train_port(output, queue),
+        }
+    }
+
+    fn port_of_cells(&self, link: LinkIndex, ingress: CellIngress, draft: Draft) -> Box<dyn ContendedPort> {
+        let egress = self.egress(link, &draft);
+        match draft.plan {
+            PortPlan::Stream => Box::new(StreamPort { ingress, fifo: self.fifo(link, draft), egress }),
+            PortPlan::Memory => Box::new(self.memory_of_port(link, ingress, draft)),
+            _ => {
+                let output = self.output_parts(link, draft.policy, draft.timing);
+                match self.discipline(&output, draft.queues, Kept::Cells) {
                     AnyDiscipline::Counted(_) => unreachable!("the cells are kept"),
                     AnyDiscipline::InOrder(queue) => queue_port(ingress, output, queue, egress),
                     AnyDiscipline::Merging(queue) => queue_port(ingress, output, queue, egress),
                     AnyDiscipline::Followed(queue) => queue_port(ingress, output, queue, egress),
                     AnyDiscipline::Queued(queue) => queue_port(ingress, output, queue, egress),
-                };
-                (Ingress::Streams(first), Some(port))
+                }
             }
-            PortPlan::AtOnce => {
-                let port = AtOncePort { fifo: fifo(policy), to_hosts: to_hosts() };
-                let number = set.at_once.push_and_get_key(port);
-                (Ingress::AtOnce(number), None)
-            }
-            PortPlan::Memory => {
-                let classes = ti_vec![CellClass { egress: Some(QueueIndex::default()), ingress: None }; vcs];
-                let arriving = |label| ArrivingVc { place, label, class: classes[label], arrivals: timing.arrivals };
-                let arriving = classes.keys().map(arriving).collect();
-                let marker = self.marker(link);
-                let policy = (policy, draws("policy"), framing);
-                let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
-                let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-                port.wire = network.links[link].wire;
-                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
-                let config = MemoryConfig::of_port(link, capacity);
-                let rules = Rules::of(&config, timing.service);
-                let unit = network.memory(&config, &self.times, self.clock);
-                let cell_times = std::iter::once(timing.cell_time);
-                let rest = (timing.least_lead, rules);
-                let unit =
-                    MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
-                (Ingress::Streams(first), Some(Box::new(unit)))
-            }
-        };
-        set.links.add_port(ingress, timing.least_lead);
-        set.ports.push(port);
-        set.plans.push((plan, reason));
+        }
+    }
+
+    /// Creates a memory for a single port.
+    fn memory_of_port(&self, link: LinkIndex, ingress: CellIngress, draft: Draft) -> MemoryPorts {
+        let Timing { cell_time, least_lead, service, arrivals, .. } = draft.timing;
+        let class = CellClass { egress: Some(QueueIndex::default()), ingress: None };
+        let arriving = |label| ArrivingVc { place: MemoryPlace::default(), label, class, arrivals };
+        let arriving = self.routing.vcs[link].keys().map(arriving).collect();
+        let port = self.memory_port(link, ti_vec![class; self.routing.vcs[link].len()], draft);
+        let config = MemoryConfig::of_port(link, self.network.links[link].buffer);
+        let memory = self.network.memory(&config, &self.times, self.clock);
+        let rest = (least_lead, Rules::of(&config, service));
+        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rest)
+    }
+
+    /// Creates a port of a memory.
+    fn memory_port(&self, link: LinkIndex, classes: TiVec<Label, CellClass>, draft: Draft) -> MemoryPort {
+        let Self { network, routing, .. } = self;
+        let egress = self.egress(link, &draft);
+        let draws = self.draws("port", &network.links[link].name, "policy");
+        let policy = (draft.policy, draws, network.aal5.framing);
+        let port =
+            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.marker(link), egress);
+        let mut port = port.storing(network.stores(link), &routing.vcs[link]);
+        port.wire = network.links[link].wire;
+        port
+    }
+
+    fn egress(&self, link: LinkIndex, Draft { plan, timing, .. }: &Draft) -> Egress {
+        let counts_entries = plan.counts_entries(self.network.stores(link));
+        let watches_ends = self.network.delays.at_ports() && !counts_entries;
+        let watched = if watches_ends { CellBits::RM_OR_LAST } else { CellBits::RM };
+        Egress { hops: TiVec::new(), watched, to_hosts: ToHosts::new(link, timing, &self.plan.stages[link]) }
+    }
+
+    fn fifo(&self, link: LinkIndex, Draft { policy, timing, .. }: Draft) -> Fifo {
+        let Self { network, routing, .. } = self;
+        let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
+        let draws = self.draws("port", &network.links[link].name, "policy");
+        let fifo = Fifo::new(vcs, capacity, policy, draws, (&timing, network.aal5.framing), self.kept);
+        fifo.storing(network.stores(link))
     }
 
     fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
@@ -307,13 +327,9 @@ impl PortBuilder<'_> {
         }
     }
 
-    fn train_port<D: TrainDiscipline>(
-        &self,
-        output: OutputParts,
-        queue: D,
-        ties: TieBreaker,
-    ) -> Box<dyn ContendedPort> {
+    fn train_port<D: TrainDiscipline>(&self, output: OutputParts, queue: D) -> Box<dyn ContendedPort> {
         let (link, vcs) = (output.link, output.vcs);
+        let ties = self.ties(link, self.draws("port", &self.network.links[link].name, "ties"));
         let at_node = self.at_node(self.plan.upstream.of(link));
         Box::new(TrainPort::new(link, output.build(queue, ReportGranularity::Runs), ties, vcs, at_node))
     }
@@ -332,24 +348,19 @@ impl PortBuilder<'_> {
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
         let (mut least_lead, mut effects) = (Span(u64::MAX), Effects::default());
         for (place, &link) in ports.iter_enumerated() {
-            let Draft { policy, queues, timing, .. } = self.draft(link)?;
+            let draft = self.draft(link)?;
+            let Timing { least_lead: lead, arrivals, .. } = draft.timing;
             assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
-            least_lead = least_lead.min(timing.least_lead);
-            effects = effects.max(self.effects(link, &timing));
+            least_lead = least_lead.min(lead);
+            effects = effects.max(self.effects(link, &draft.timing));
             let class = |label| classes.get(link, label);
-            let arriving = |label| ArrivingVc { place, label, class: class(label), arrivals: timing.arrivals };
-            vcs.extend(routing.vcs[link].keys().map(arriving));
-            let to_hosts = ToHosts::new(link, &timing, &self.plan.stages[link]);
-            let port = MemoryPort::new(
-                network.links[link].buffer,
-                routing.vcs[link].keys().map(class).collect(),
-                (policy, self.draws("port", &network.links[link].name, "policy"), network.aal5.framing),
-                queues,
-                self.marker(link),
-                Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
-            );
-            let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-            port.wire = network.links[link].wire;
+            vcs.extend(routing.vcs[link].keys().map(|label| ArrivingVc {
+                place,
+                label,
+                class: class(label),
+                arrivals,
+            }));
+            let port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
             built.push(port);
         }
         let first = ports[MemoryPlace::default()];
@@ -467,11 +478,6 @@ impl PortBuilder<'_> {
     fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {
         let hops = self.plan.stages[link].iter_enumerated();
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
-    }
-
-    /// Returns which cells are watched on every hop.
-    fn watched(&self) -> CellBits {
-        if self.network.delays.at_ports() { CellBits::RM_OR_LAST } else { CellBits::RM }
     }
 
     /// Returns the next hop of a VC's cells after a port of single cells.

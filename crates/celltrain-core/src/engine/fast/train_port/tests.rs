@@ -1,22 +1,28 @@
 //! Runs of cells are admitted as if their cells arrived one by one: exhaustive tests over small numbers.
 
 use super::{TrainDiscipline, TrainPort};
+use crate::aal5::Framing;
 use crate::cell::tests::cell;
 use crate::cell::{Cell, Run};
 use crate::engine::fast::disciplines::{Counted, InOrder, Merging};
+use crate::engine::fast::fifo::Fifo;
 use crate::engine::fast::output::Output;
 use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::port_queue::PortQueue;
 use crate::engine::fast::timing::{Arrivals, Effects, Timing};
 use crate::engine::fast::train::{Train, TrainIngress};
-use crate::engine::fast::waiting_cells::Departures;
+use crate::engine::fast::waiting_cells::{Departures, Kept};
 use crate::index::{Label, LinkIndex};
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::policy::{BufferPolicy, PolicyConfig, epd, tail_drop};
+use crate::port::PortState;
 use crate::port::admission::Admission;
 use crate::rng::Stream;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
 use crate::units::{Span, Time};
 
+/// Everything has left by then.
+const END: Time = Time(1_000);
 const LATE: Time = Time(1_000_000);
 const VCS: usize = 2;
 
@@ -31,6 +37,40 @@ struct Case {
     period: u64,
     cells: u32,
     offset: u64,
+    /// R of early packet discard; tail drop without it.
+    threshold: Option<u32>,
+}
+
+impl Case {
+    fn timing(self) -> Timing {
+        Timing {
+            cell_time: Span(self.cell_time),
+            least_lead: Span(1),
+            longest_lead: Span(1),
+            latest_start: LATE,
+            horizon: LATE,
+            end: LATE,
+            effects: Effects::EveryCell,
+            service: self.service,
+            marks: None,
+            arrivals: Arrivals::Unrecorded,
+        }
+    }
+
+    fn policy(self) -> Box<dyn BufferPolicy> {
+        let config = match self.threshold {
+            None => PolicyConfig::TailDrop(tail_drop::Config {}),
+            Some(cells) => PolicyConfig::Epd(epd::Config { threshold: cells.into() }),
+        };
+        config.build(Some(self.capacity), &["a", "b"])
+    }
+
+    /// Returns the arrivals of the backlog, one unit apart and each a frame of its own, and the first arrival of the
+    /// train.
+    fn arrivals(self) -> (Vec<(u64, Cell)>, u64) {
+        let backlog = (0..self.backlog).map(|i| (10 + u64::from(i), cell(0, i + 1, true)));
+        (backlog.collect(), 10 + u64::from(self.backlog) + self.offset)
+    }
 }
 
 fn all_cases(check: impl Fn(Case)) {
@@ -38,7 +78,9 @@ fn all_cases(check: impl Fn(Case)) {
         for (capacity, cell_time) in (1..6).flat_map(|capacity| (1..5).map(move |time| (capacity, time))) {
             for (backlog, period) in (0..4).flat_map(|backlog| (1..7).map(move |period| (backlog, period))) {
                 for (cells, offset) in (2..6).flat_map(|cells| (0..5).map(move |offset| (cells, offset))) {
-                    check(Case { capacity, cell_time, service, backlog, period, cells, offset });
+                    for threshold in [None, Some(1)] {
+                        check(Case { capacity, cell_time, service, backlog, period, cells, offset, threshold });
+                    }
                 }
             }
         }
@@ -49,41 +91,26 @@ fn all_cases(check: impl Fn(Case)) {
 #[derive(Debug, PartialEq)]
 struct Seen {
     starts: Vec<(Label, bool, Time)>,
-    next_start: Time,
-    occupancy: u32,
+    waiting: u32,
     lost: u64,
     max_queue: u32,
 }
 
 /// Runs a case with the cells of its train as trains of at most `most` cells.
 fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
-    let timing = Timing {
-        cell_time: Span(case.cell_time),
-        least_lead: Span(1),
-        longest_lead: Span(1),
-        latest_start: LATE,
-        horizon: LATE,
-        end: LATE,
-        effects: Effects::EveryCell,
-        service: case.service,
-        marks: None,
-        arrivals: Arrivals::Unrecorded,
-    };
-    let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(case.capacity), &["a", "b"]);
-    let admission = Admission::new(VCS, policy, Stream::new(1, "policy"));
+    let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy"));
     let buffer = OutputBuffer::new(Some(case.capacity), VCS, admission, queue);
-    let output = Output::new(buffer, timing, None, ReportGranularity::Runs);
+    let output = Output::new(buffer, case.timing(), None, ReportGranularity::Runs);
     let ties = TieBreaker::new(TieOrder::Fixed, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
     let mut port = TrainPort::new(LinkIndex::default(), output, ties, VCS, vec![0, 1]);
     *port.ingress = TrainIngress::new(2, Effects::EveryCell);
     let train = |cell: Cell, first: u64, period: u64, cells| {
         Train::of(Run { last: cell, cells }, Time(first), Span(period), cell.label())
     };
-    // The backlog arrives one unit apart, each cell as a frame of its own.
-    for i in 0..case.backlog {
-        port.ingress.join(0, train(cell(0, i + 1, true), 10 + u64::from(i), 1, 1));
+    let (backlog, first) = case.arrivals();
+    for (time, cell) in backlog {
+        port.ingress.join(0, train(cell, time, 1, 1));
     }
-    let first = 10 + u64::from(case.backlog) + case.offset;
     let (mut sent, mut starts) = (0, Vec::new());
     while sent < case.cells {
         let cells = most.min(case.cells - sent);
@@ -93,18 +120,46 @@ fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
         port.ingress.join(1, train(last, first + case.period * u64::from(sent), period, cells));
         sent += cells;
     }
-    port.take_trains(Time(1_000), |run, first_start, period| {
+    port.take_trains(END, |run, first_start, period| {
         let mut start = first_start;
         for cell in run.iter() {
             starts.push((cell.label(), cell.last_cell(), start));
             start += period;
         }
     });
-    port.output.look_at(Time(1_000));
-    let state = port.output.buffer.state();
-    let lost = state.counters.iter().map(|counters| counters.offered - counters.forwarded).sum();
-    let Output { next_start, buffer: OutputBuffer { occupancy, .. }, .. } = port.output;
-    Seen { starts, next_start, occupancy, lost, max_queue: state.max_queue }
+    port.output.look_at(END);
+    Seen::new(starts, port.output.buffer.state())
+}
+
+impl Seen {
+    fn new(starts: Vec<(Label, bool, Time)>, state: PortState) -> Self {
+        let lost = state.counters.iter().map(|counters| counters.offered - counters.forwarded).sum();
+        let waiting = state.waiting.iter().sum();
+        Self { starts, waiting, lost, max_queue: state.max_queue }
+    }
+}
+
+/// Runs a case cell by cell at a buffer whose thresholds are times.
+fn run_in_times(case: Case) -> Seen {
+    let (rng, kept) = (Stream::new(1, "policy"), Kept::Cells);
+    let mut fifo = Fifo::new(VCS, Some(case.capacity), case.policy(), rng, (&case.timing(), Framing::Aal5), kept);
+    let (mut arrivals, first) = case.arrivals();
+    arrivals.extend((0..case.cells).map(|i| (first + case.period * u64::from(i), cell(1, 1, i + 1 == case.cells))));
+    let mut starts = Vec::new();
+    for (time, cell) in arrivals {
+        starts.extend(fifo.enter(Time(time), cell).map(|start| (cell.label(), cell.last_cell(), start)));
+    }
+    fifo.look_at(END);
+    Seen::new(starts, fifo.end().state)
+}
+
+#[test]
+fn thresholds_in_times_admit_the_cells_that_thresholds_in_cells_admit() {
+    all_cases(|case| {
+        if case.service == ServiceOrder::AfterArrivals {
+            assert_eq!(run_in_times(case), run(case, Counted::default(), 1), "{case:?}");
+        }
+    });
 }
 
 #[test]
