@@ -194,6 +194,12 @@ impl Downstream<'_> {
         }
     }
 
+    /// Returns the receiver of the cells that leave the port of a link. Its type is the same at all ports.
+    #[inline(always)]
+    pub(super) fn leaving(&mut self, link: LinkIndex) -> impl Depart {
+        move |run, first_start, period| self.go(link, run, first_start, period)
+    }
+
     /// Adds cells to a link into a contended port.
     #[inline]
     pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {

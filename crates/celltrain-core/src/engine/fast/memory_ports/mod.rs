@@ -115,7 +115,7 @@ impl Rules {
         Self { service, frames: config.frames, policies_see: config.policies_see }
     }
 
-    fn policies_see_memory(&self) -> bool {
+    fn policies_see_memory(self) -> bool {
         self.policies_see == PolicyScope::Memory
     }
 }

@@ -33,7 +33,7 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
     ) -> Worked {
         downstream.links.swap_trains(number, &mut self.ingress);
         let (link, reached) = (self.link, self.reach(since, until));
-        self.take_trains(reached, |run, first_start, period| downstream.go(link, run, first_start, period));
+        self.take_trains(reached, downstream.leaving(link));
         let next_arrival = self.next_to_matter();
         downstream.links.swap_trains(number, &mut self.ingress);
         self.output.report_arrivals(link, downstream);
@@ -69,8 +69,7 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
     }
 
     fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
-        let link = self.link;
-        self.partial_frames.report_all(|run, first_start, period| downstream.go(link, run, first_start, period));
+        self.partial_frames.report_all(downstream.leaving(self.link));
         self.output.buffer.report_to_policy();
     }
 

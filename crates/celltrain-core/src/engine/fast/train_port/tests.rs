@@ -128,11 +128,11 @@ fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
         }
     });
     port.output.look_at(END);
-    Seen::new(starts, port.output.buffer.state())
+    Seen::new(starts, &port.output.buffer.state())
 }
 
 impl Seen {
-    fn new(starts: Vec<(Label, bool, Time)>, state: PortState) -> Self {
+    fn new(starts: Vec<(Label, bool, Time)>, state: &PortState) -> Self {
         let lost = state.counters.iter().map(|counters| counters.offered - counters.forwarded).sum();
         let waiting = state.waiting.iter().sum();
         Self { starts, waiting, lost, max_queue: state.max_queue }
@@ -150,7 +150,7 @@ fn run_in_times(case: Case) -> Seen {
         starts.extend(fifo.enter(Time(time), cell).map(|start| (cell.label(), cell.last_cell(), start)));
     }
     fifo.look_at(END);
-    Seen::new(starts, fifo.end().state)
+    Seen::new(starts, &fifo.end().state)
 }
 
 #[test]
