@@ -181,7 +181,8 @@ impl<D: Discipline> Output<D> {
     }
 
     /// Sends the cells that start before `until` one by one. A rule that acts on cells at the head of a queue sees each
-    /// cell here, when it starts, with the number of cells that it leaves behind. The only such rule marks cells.
+    /// cell here, when it starts, with the number of cells that it leaves behind. The only such rule marks cells. These
+    /// cells enter one by one, too, at `OutputBuffer::now`, so a discipline can store when they arrived.
     fn see_departures(&mut self, until: Time) {
         while self.next_start < until {
             let Some(mut cell) = self.buffer.take() else { break };

@@ -171,6 +171,13 @@ impl<D: TrainDiscipline> TrainPort<D> {
         depart(run, first_start, period);
     }
 
+    #[inline(never)]
+    fn hand_on_parts(&mut self, parts: [(Run, Time, Span); 2], depart: &mut impl Depart) {
+        for (run, first_start, period) in parts {
+            self.hand_on(run, first_start, period, depart);
+        }
+    }
+
     /// Handles cells that arrive a period apart, the first at `now`. No other cell arrives between them.
     #[inline]
     pub(in crate::engine::fast) fn arrive_in_step(
@@ -271,8 +278,9 @@ impl<D: TrainDiscipline> TrainPort<D> {
         // The queue becomes empty before the last arrival, so each later cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("the number of cells is less than the length of the run"));
-        self.hand_on(first, first_start, self.output.timing.cell_time, depart);
-        self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
+        let first = (first, first_start, self.output.timing.cell_time);
+        let rest = (Run { cells: run.cells - first.0.cells, ..run }, now + period * in_a_row, period);
+        self.hand_on_parts([first, rest], depart);
         true
     }
 
