@@ -64,7 +64,7 @@ pub(super) trait ContendedPort: Any {
     /// Returns the name of the type, for `--explain-plan`.
     fn name(&self) -> String;
 
-    /// Returns what had to be chosen in addition to the type.
+    /// Returns the choices made in addition to the type.
     fn details(&self) -> Vec<String> {
         Vec::new()
     }

@@ -15,7 +15,7 @@ pub struct PortExplanation {
     pub link: LinkIndex,
     /// The type that implements the port, such as `TrainPort<Counted>`, or the role of a port that needs none.
     pub code: String,
-    /// What had to be chosen in addition to the implementation, such as `Effects::FrameEnds`.
+    /// Choices in addition to the type, such as `Effects::FrameEnds`.
     pub details: Vec<String>,
     /// The reason for choosing this implementation.
     pub why: String,

@@ -114,7 +114,7 @@ impl<D: Discipline> Output<D> {
         self.is_deferred() && self.timing.marks()
     }
 
-    /// Returns what had to be chosen in addition to the discipline, for `--explain-plan`.
+    /// Returns the choices made in addition to the discipline, for `--explain-plan`.
     pub(super) fn details(&self) -> Vec<String> {
         let departures = format!("Departures::{:?}", self.buffer.queue.departures());
         vec![format!("Effects::{:?}", self.timing.effects), departures]

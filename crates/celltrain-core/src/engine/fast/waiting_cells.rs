@@ -15,7 +15,7 @@ pub(super) enum Departures {
     Later,
 }
 
-/// What a port stores about its waiting cells.
+/// Information that a port keeps about its waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     /// Only their number.

@@ -51,7 +51,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) egress: Egress,
 }
 
-/// Whether the memory may remove waiting cells.
+/// Possibility that the memory removes waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removals {
     Never,
