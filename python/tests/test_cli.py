@@ -79,10 +79,10 @@ def test_the_run_command_explains_the_port_plan_without_running_the_scenario(cel
     answer = celltrain("run", small, "--explain-plan")
     assert answer.code == 0
     assert "transparent" in answer.out
-    assert "trains, counts cells" in answer.out
+    assert "TrainPort<Counted>, Effects::FrameEnds" in answer.out
     ports = celltrain("run", small, "--explain-plan", "--json").json["ports"]
     assert all(set(port) == {"port", "code", "details", "why", "feeds"} for port in ports)
-    assert {"host", "trains", "transparent"} <= {port["code"] for port in ports}
+    assert {"host", "TrainPort<Counted>", "transparent"} <= {port["code"] for port in ports}
     names = {port["port"] for port in ports}
     assert any(set(port["feeds"]) & names for port in ports)
 

@@ -90,11 +90,12 @@ impl TieBreaker {
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
         match self {
             Self::Random(rng) => rng.shuffle(cells),
-            others => others.order_by_input(now, cells, input),
+            others => others.order_by_input(now, cells, &input),
         }
     }
 
-    fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+    /// Does the work of [`TieBreaker::order`] once for each `T`, not for each caller.
+    fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: &dyn Fn(&T) -> u32) {
         match self {
             Self::EventList(list) => list.order(now, cells, input),
             Self::Rotating { inputs, first } if cells.len() > 1 => {

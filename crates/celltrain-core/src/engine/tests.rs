@@ -682,8 +682,12 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
     let bottleneck = &ports[usize::from(network.bottleneck)];
-    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "the port leads to three hosts");
-    assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
+    assert_eq!(
+        (bottleneck.code.as_str(), bottleneck.feeds.len()),
+        ("TrainPort<Counted>", 3),
+        "the port leads to three hosts"
+    );
+    assert_eq!(bottleneck.details, ["Effects::FrameEnds", "Departures::AtAdmission"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "each end of a flow has a port");
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));

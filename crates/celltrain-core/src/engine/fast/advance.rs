@@ -4,15 +4,14 @@
 //! them as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected at the horizon
 //! comes before every event that is not yet processed.
 
-use typed_index_collections::TiSlice;
-
-use super::contended_port::ContendedPort;
+use super::contended_port::Ports;
 use super::engine::Engine;
 use super::event_list::Key;
 use super::fabric::Fabric;
 use super::late::{HeldBack, RmDeparture};
+use super::links::Ingress;
 use super::nic::Phase;
-use super::plan::{Plan, PortIndex, Role, StageEnd};
+use super::plan::{Plan, Role, StageEnd};
 use super::port_plan::PortMode;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
@@ -25,7 +24,7 @@ use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::units::{Span, Time};
 
 /// An event is a frame at a host or a batch of cells at a port. Long batches also check the token, see
-/// [`super::contended_port::ContendedPort::reach`].
+/// [`super::contended_port::ContendedPort::work`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
@@ -49,13 +48,13 @@ impl<'a> Engine<'a> {
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut recorded = Engine::new(network, mode, None, None, token)?;
-            recorded.memory_ports(memory).record();
+            recorded.memory_ports_mut(memory).record();
             recorded.advance(Advance::to(recorded.end), &mut Nothing, &Progress::default(), token)?;
             recorded.close(token)?;
-            Ok(recorded.memory_ports(memory).take_record())
+            Ok(recorded.memory_ports_mut(memory).take_record())
         })?;
         for (memory, pool, losses) in predictions {
-            self.memory_ports(memory).predict(pool, losses);
+            self.memory_ports_mut(memory).predict(pool, losses);
         }
         Ok(())
     }
@@ -82,7 +81,7 @@ impl<'a> Engine<'a> {
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        let mut events = 0;
+        let (mut events, mut reached) = (0, Time::default());
         loop {
             let key = self.fabric.event_list.first();
             if let Some(at) = probe.next_snapshot().filter(|&at| at < key.time() && at < snapshots_end) {
@@ -97,6 +96,8 @@ impl<'a> Engine<'a> {
             if key.time() > until {
                 return Ok(());
             }
+            assert!(reached <= key.time(), "time never runs backwards");
+            reached = key.time();
             if events == 0 {
                 events = EVENTS_AT_ONCE;
                 progress.now.set(key.time());
@@ -160,7 +161,7 @@ impl<'a> Engine<'a> {
             return;
         }
         let before = std::mem::replace(&mut self.fabric.horizon, horizon);
-        for port in &mut self.ports {
+        for port in self.ports.iter_mut().flatten() {
             port.set_horizon(horizon);
         }
         for port in &mut self.at_once {
@@ -169,12 +170,8 @@ impl<'a> Engine<'a> {
         }
         for &RmDeparture { link, label, start } in &self.fabric.late.rm_cells {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
-            update_waiting(
-                &self.fabric.plan,
-                &mut self.ports,
-                HeldBack { link, run, first_start: start, period: Span(1), lead: Span(0) },
-                before,
-            );
+            let held = HeldBack { link, run, first_start: start, period: Span(1), lead: Span(0) };
+            update_waiting(&self.fabric.plan, &mut self.ports, held, before);
         }
         self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
         // Release cells held back on their way to hosts first, then those on their way to the port that sent them,
@@ -232,7 +229,9 @@ impl<'a> Engine<'a> {
                 continue;
             }
             self.work(port, now + Span(1), token)?;
-            self.ports[port].look_at(now + Span(1));
+            if let Some(port) = &mut self.ports[port] {
+                port.look_at(now + Span(1));
+            }
         }
         token.tick(1)
     }
@@ -241,19 +240,22 @@ impl<'a> Engine<'a> {
     pub(super) fn close(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         self.settle(self.fabric.horizon, token)?;
         for port in self.ports.keys() {
-            let link = self.fabric.plan.contended[port];
             let (mut downstream, ports, _) = self.downstream();
-            ports[port].report_partial_frames(link, &mut downstream);
+            match (&mut ports[port], &downstream.links.ingress[port]) {
+                (Some(port), _) => port.report_partial_frames(&mut downstream),
+                (None, &Ingress::AtOnce(number)) => downstream.report_partial_frames_at_once(number),
+                (None, _) => {}
+            }
         }
         Ok(())
     }
 }
 
 /// After the horizon has moved from `before`, updates which of the cells held back count as waiting at their port.
-fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
+fn update_waiting(plan: &Plan, ports: &mut Ports, held: HeldBack, before: Time) {
     if let Some(&Role::Contended(number)) = plan.roles.get(held.link)
-        && let ContendedPort::Trains(port) = &mut ports[number]
+        && let Some(port) = &mut ports[number]
     {
-        port.output.update_waiting(held.run, held.first_start, held.period, before);
+        port.update_waiting(held, before);
     }
 }

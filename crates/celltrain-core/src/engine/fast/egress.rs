@@ -8,14 +8,20 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::fabric::{Fabric, Onward};
 use super::fifo::Fifo;
-use super::links::{Ingress, Links, StreamIndex};
-use super::output::{Depart, Timing};
+use super::links::{HAS_THE_MEMORY, Ingress, Links, StreamIndex};
 use super::plan::{AtOnceIndex, Stage, StageIndex};
+use super::timing::Timing;
 use super::train::Train;
 use crate::cell::{Cell, CellBits, Run};
 use crate::index::{Label, LinkIndex};
 use crate::link_loss::LossyIndex;
+use crate::network::Routing;
 use crate::units::{Span, Time};
+
+/// Receives cells with known departures: a run, the start of its first cell, and the time from one cell to the next.
+pub(super) trait Depart: FnMut(Run, Time, Span) {}
+
+impl<F: FnMut(Run, Time, Span)> Depart for F {}
 
 /// Collected cells of each VC's current frame, by label.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
@@ -172,6 +178,7 @@ impl AtOncePort {
 
 /// All destinations of the cells that a port sends out.
 pub(super) struct Downstream<'e> {
+    pub(super) routing: &'e Routing,
     pub(super) fabric: &'e mut Fabric,
     pub(super) links: &'e mut Links,
     pub(super) at_once: &'e mut TiSlice<AtOnceIndex, AtOncePort>,
@@ -185,6 +192,12 @@ impl Downstream<'_> {
         if let Some(onward) = self.fabric.go(link, run, first_start, period) {
             self.join(onward);
         }
+    }
+
+    /// Returns the receiver of the cells that leave the port of a link. Its type is the same at all ports.
+    #[inline(always)]
+    pub(super) fn leaving(&mut self, link: LinkIndex) -> impl Depart {
+        move |run, first_start, period| self.go(link, run, first_start, period)
     }
 
     /// Adds cells to a link into a contended port.
@@ -203,6 +216,7 @@ impl Downstream<'_> {
             }
             &mut Ingress::Losses(number) => return self.lose(number, train),
             &mut Ingress::Line(number) => return self.fabric.approach_line(number, train),
+            Ingress::Member(..) => unreachable!("{HAS_THE_MEMORY}"),
         };
         if let Some(arrival) = arrival {
             self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
@@ -255,6 +269,13 @@ impl Downstream<'_> {
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.streams[stream].port;
         self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+    }
+
+    /// Reports the cells of incomplete frames that a port which processes cells early has sent, at the horizon.
+    pub(super) fn report_partial_frames_at_once(&mut self, port: AtOnceIndex) {
+        let AtOncePort { fifo, to_hosts } = &mut self.at_once[port];
+        fifo.look_at(self.fabric.horizon + Span(1));
+        to_hosts.report_partial_frames(self.fabric);
     }
 
     /// Passes a cell to a port that processes it early. The cell arrives at `time`, which is not after the horizon.

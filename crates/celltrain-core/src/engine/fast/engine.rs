@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiVec;
 
-use super::contended_port::{ContendedPort, QueuePort, Worked};
+use super::contended_port::{Ports, Worked};
 use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::ethernet::EthernetLinks;
@@ -13,15 +13,14 @@ use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::Late;
-use super::links::Links;
+use super::links::{HAS_THE_MEMORY, Ingress, Links};
 use super::memory_ports::MemoryPorts;
 use super::nic::{Nic, Phase};
-use super::output::PortQueue;
 use super::partitioning::Partition;
 use super::plan::{AtOnceIndex, NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
 use super::port_builder::{Exit, PortBuilder, PortSet};
 use super::port_plan::PortMode;
-use super::train_port::TrainPort;
+use super::port_queue::PortQueue;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::Run;
 use crate::contracts::Edge;
@@ -45,7 +44,7 @@ pub(in crate::engine) struct Engine<'a> {
     /// The shaped port through which each VC's frames leave their host, if any; `None` if the host's own port sends
     /// them.
     pub(super) exits: TiVec<VcIndex, Option<Exit>>,
-    pub(super) ports: TiVec<PortIndex, ContendedPort>,
+    pub(super) ports: Ports,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
     /// Cells that the current port has collected from its streams.
@@ -236,8 +235,9 @@ impl<'a> Engine<'a> {
 
     /// Returns three parts: everything downstream of the contended ports, the ports themselves, and their shared batch.
     #[inline]
-    pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
-        let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };
+    pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut Ports, &mut Batch) {
+        let Self { routing, fabric, links, at_once, .. } = self;
+        let downstream = Downstream { routing, fabric, links, at_once };
         (downstream, &mut self.ports, &mut self.batch)
     }
 
@@ -273,10 +273,9 @@ impl<'a> Engine<'a> {
     /// instant.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
-        let link = self.fabric.plan.contended[port];
         let (mut downstream, ports, batch) = self.downstream();
-        let Worked { reached, next_effect } = ports[port].work(port, link, since, until, batch, &mut downstream);
-        self.ports[port].report_arrivals(link, &self.routing, &mut self.fabric.rate_control);
+        let Some(unit) = &mut ports[port] else { return until };
+        let Worked { reached, next_effect } = unit.work(port, since, until, batch, &mut downstream);
         self.fabric.event_list.set(Leaf::Port(port), next_effect.map(|time| (time, Rank::Settle)));
         reached
     }
@@ -300,13 +299,12 @@ impl<'a> Engine<'a> {
                 let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(self.ports[port].unit(port).0, now, token)?;
-                if let ContendedPort::Trains(TrainPort { output, .. })
-                | ContendedPort::Queues(QueuePort { output, .. }) = &mut self.ports[port]
-                {
-                    output.look_at(now);
-                }
-                let occupancy = self.queue(port).view().occupancy;
+                let (unit, member) = self.links.unit(port);
+                self.work(unit, now, token)?;
+                let occupancy = self.ports[unit]
+                    .as_mut()
+                    .expect("a port with an allocator processes arrivals")
+                    .occupancy(member, now);
                 self.fabric.rate_control.write(vc, number, place, occupancy, now);
             }
         }
@@ -375,32 +373,31 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
-        let (unit, place) = self.ports[port].unit(port);
-        match &self.ports[unit] {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
-            ContendedPort::Stream(port) => &port.fifo,
-            &ContendedPort::AtOnce(port) => &self.at_once[port].fifo,
-            ContendedPort::Memory(ports) => ports.port(place),
-            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        let (unit, place) = self.links.unit(port);
+        match (&self.ports[unit], &self.links.ingress[unit]) {
+            (Some(port), _) => port.queue(place),
+            (None, &Ingress::AtOnce(number)) => &self.at_once[number].fifo,
+            (None, _) => unreachable!("{HAS_THE_MEMORY}"),
         }
     }
 
     pub(super) fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
-        let (unit, place) = self.ports[port].unit(port);
-        match &mut self.ports[unit] {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
-            ContendedPort::Stream(port) => &mut port.fifo,
-            &mut ContendedPort::AtOnce(port) => &mut self.at_once[port].fifo,
-            ContendedPort::Memory(ports) => &mut ports.ports_mut()[place],
-            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        let (unit, place) = self.links.unit(port);
+        match (&mut self.ports[unit], &self.links.ingress[unit]) {
+            (Some(port), _) => port.queue_mut(place),
+            (None, &Ingress::AtOnce(number)) => &mut self.at_once[number].fifo,
+            (None, _) => unreachable!("{HAS_THE_MEMORY}"),
         }
     }
 
-    pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
-        let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
-            unreachable!("{HAS_THE_MEMORY}")
-        };
-        ports
+    pub(super) fn memory_ports(&self, memory: MemoryIndex) -> &MemoryPorts {
+        let port = self.ports[self.fabric.plan.memories[memory].lead].as_deref();
+        port.and_then(MemoryPorts::of).expect(HAS_THE_MEMORY)
+    }
+
+    pub(super) fn memory_ports_mut(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
+        let port = self.ports[self.fabric.plan.memories[memory].lead].as_deref_mut();
+        port.and_then(MemoryPorts::of_mut).expect(HAS_THE_MEMORY)
     }
 
     fn schedule_starts(&mut self) {
@@ -411,8 +408,6 @@ impl<'a> Engine<'a> {
         self.fabric.event_list.set(Leaf::Tick, self.fabric.end_systems.next_tick().map(|time| (time, Rank::Tick)));
     }
 }
-
-pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory represents all its ports";
 
 /// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.

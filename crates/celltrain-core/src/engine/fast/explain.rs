@@ -1,11 +1,9 @@
 //! Explains which implementation runs for each port, and why: `celltrain run FILE --explain-plan`.
 
-use super::contended_port::ContendedPort;
 use super::memory_ports::supports;
 use super::plan::Role;
 use super::port_builder::{PortBuilder, PortSet};
 use super::port_plan::PortMode;
-use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
@@ -15,10 +13,10 @@ use crate::network::{Network, Next};
 pub struct PortExplanation {
     /// The port's link.
     pub link: LinkIndex,
-    /// The implementation, such as `trains`.
-    pub code: &'static str,
-    /// Methods by which the port processes several cells at once.
-    pub details: Vec<&'static str>,
+    /// The type that implements the port, such as `TrainPort<Counted>`, or the role of a port that needs none.
+    pub code: String,
+    /// Choices in addition to the type, such as `Effects::FrameEnds`.
+    pub details: Vec<String>,
     /// The reason for choosing this implementation.
     pub why: String,
     /// The names of the ports and hosts that the port's cells reach next.
@@ -33,23 +31,26 @@ pub(in crate::engine) fn explain(
     token: &CancellationToken<'_>,
 ) -> Result<Vec<PortExplanation>, Interrupted> {
     let builder = PortBuilder::new(network, PortMode::default(), None, None, token)?;
-    let PortSet { ports, plans, .. } = builder.ports()?;
+    let PortSet { ports, links, plans, .. } = builder.ports()?;
     let PortBuilder { plan, routing, .. } = builder;
     let is_supported = supports(network);
     let explain = |link: LinkIndex| {
-        let (code, details, why) = match plan.roles[link] {
-            _ if !is_supported => ("reference", Vec::new(), BY_REFERENCE.to_string()),
-            Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
-            Role::Shaped(_) => ("shaped", Vec::new(), "the port sends packets at the rates of its VCs".to_string()),
+        let (code, details, why): (String, Vec<String>, String) = match plan.roles[link] {
+            _ if !is_supported => ("reference".into(), Vec::new(), BY_REFERENCE.to_string()),
+            Role::Host(_) => ("host".into(), Vec::new(), "frames leave a host whole and in order".to_string()),
+            Role::Shaped(_) => {
+                ("shaped".into(), Vec::new(), "the port sends packets at the rates of its VCs".to_string())
+            }
             Role::Transparent => (
-                "transparent",
+                "transparent".into(),
                 Vec::new(),
                 "only one link feeds the port, and it is no faster than the port's link, so no cell ever waits"
                     .to_string(),
             ),
             Role::Contended(port) => {
-                let (plan, reason) = &plans[port];
-                (plan.name(), details(&ports[port]), reason.clone())
+                let unit = ports[links.unit(port).0].as_ref();
+                let name = unit.map_or("AtOncePort".into(), |unit| unit.name());
+                (name, unit.map_or(Vec::new(), |unit| unit.details()), plans[port].1.clone())
             }
         };
         let mut feeds = Vec::new();
@@ -65,21 +66,4 @@ pub(in crate::engine) fn explain(
         PortExplanation { link, code, details, why, feeds }
     };
     Ok(network.links.keys().map(explain).collect())
-}
-
-fn details(port: &ContendedPort) -> Vec<&'static str> {
-    let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
-    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
-        (false, ..) => "counts cells",
-        (_, true, _) => "decides the order of departures later",
-        (.., true) => "reassembles frames of merging VCs",
-        _ => "keeps a queue",
-    };
-    let ways = [
-        (true, queue),
-        (plan.any_order, "any order"),
-        (plan.interleaves, "interleaves"),
-        (plan.loses_in_rounds, "loses in rounds"),
-    ];
-    ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
 }

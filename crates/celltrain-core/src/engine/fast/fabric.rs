@@ -78,7 +78,7 @@ impl Fabric {
     #[inline(always)]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label();
-        if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
+        if self.plan.watched.includes(run.last) && self.watch(link, label, run, first_start) {
             return None;
         }
         self.go_unwatched(link, run, first_start, period)

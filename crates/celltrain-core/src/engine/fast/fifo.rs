@@ -4,7 +4,9 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::links::Pipe;
-use super::output::{BufferView, PortEnd, PortQueue, Timing};
+use super::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
+use super::timing::Timing;
+use super::waiting_cells::Kept;
 use crate::aal5::Framing;
 use crate::cell::Cell;
 use crate::index::Label;
@@ -36,16 +38,16 @@ pub(super) struct Fifo {
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
-    /// True if every admitted cell is recorded: the policy reads counts, or a probe looks at queues.
-    always_records: bool,
+    /// The longest wait of a cell. Cells admitted longer before the horizon need not be recorded. `None` if every admitted
+    /// cell is recorded, because the policy reads counts or a probe looks at queues.
+    longest_wait: Option<u64>,
     /// Number of cells in `admitted` that are also in `counts`.
     counted: usize,
     counts: Counts,
     capacity: u32,
     /// Tracks the range of the queue up to the latest sample.
     tracker: QueueTracker,
-    /// True if the policy reads the number of waiting cells of each VC.
-    counts_vcs: bool,
+    vc_counts: VcCounts,
     /// Packets that are still arriving, by label, if the port stores packets whole.
     packets: TiVec<Label, Vec<Cell>>,
     /// Number of cells in `packets`.
@@ -55,7 +57,7 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    /// Creates an empty buffer for a port with `vcs` VCs. `is_looked_at` is true if a probe looks at queues during the
+    /// Creates an empty buffer for a port with `vcs` VCs. With [`Kept::Cells`], a probe looks at queues during the
     /// run, not only at the horizon ([`Fifo::ask_at`]).
     pub(super) fn new(
         vcs: usize,
@@ -63,11 +65,12 @@ impl Fifo {
         policy: Box<dyn BufferPolicy>,
         rng: rng::Stream,
         (timing, framing): (&Timing, Framing),
-        is_looked_at: bool,
+        kept: Kept,
     ) -> Self {
         let &Timing { cell_time, horizon, .. } = timing;
         let capacity = capacity.unwrap_or(u32::MAX);
-        let counts_vcs = policy.reads_counts();
+        let vc_counts = VcCounts::of(&*policy);
+        let records_all = vc_counts == VcCounts::Kept || kept == Kept::Cells;
         let admission = Admission::new(vcs, policy, rng).framed(framing);
         let mut fifo = Self {
             free_at: Time::default(),
@@ -76,12 +79,13 @@ impl Fifo {
             longest: 0,
             shortest: u64::MAX,
             cell_time,
-            counts_vcs,
+            vc_counts,
             packets: TiVec::new(),
             held: 0,
             whole: Vec::new(),
             noted_from: Time::default(),
-            always_records: counts_vcs || is_looked_at,
+            // No cell waits longer than the transmission time of a full buffer.
+            longest_wait: (!records_all).then(|| wait_for(capacity, cell_time)),
             admission,
             admitted: Pipe::EMPTY,
             counted: 0,
@@ -110,9 +114,8 @@ impl Fifo {
 
     /// Sets the time at which the results will need the list of waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
-        if !self.always_records {
-            // No cell waits longer than the transmission time of a full buffer.
-            self.noted_from = Time(horizon.0.saturating_sub(wait_for(self.capacity, self.cell_time)));
+        if let Some(longest_wait) = self.longest_wait {
+            self.noted_from = Time(horizon.0.saturating_sub(longest_wait));
         }
     }
 
@@ -142,6 +145,7 @@ impl Fifo {
         }
         self.longest = self.longest.max(wait + 1);
         let start = now + Span(wait);
+        debug_assert!(start >= self.free_at, "cells start one after the other");
         self.free_at = start + self.cell_time;
         if now >= self.noted_from {
             self.shortest = self.shortest.min(wait);
@@ -175,7 +179,7 @@ impl Fifo {
         packet.push(cell);
         if !cell.last_cell() {
             self.held += 1;
-            if self.counts_vcs {
+            if self.vc_counts == VcCounts::Kept {
                 self.counts.put(label, 1);
             }
             return None;
@@ -184,7 +188,7 @@ impl Fifo {
         packet.clear();
         let cells = number_of(&self.whole);
         self.held -= cells - 1;
-        if self.counts_vcs && cells > 1 {
+        if self.vc_counts == VcCounts::Kept && cells > 1 {
             self.counts.take(label, cells - 1);
         }
         let start = now + Span(wait);
@@ -222,7 +226,7 @@ impl Fifo {
         if cells == 0 {
             return;
         }
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.counts.take(label, cells);
         }
         if now >= self.noted_from {
@@ -244,7 +248,7 @@ impl Fifo {
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
         let ready = self.waiting_before(now);
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.count(ready);
         }
         let view = View {
@@ -276,7 +280,7 @@ impl Fifo {
     /// Removes cells that left before `until` from the list.
     #[inline]
     pub(super) fn forget(&mut self, until: Time) {
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.count(self.waiting_before(until));
         } else if !self.admitted.is_empty() {
             let noted = self.admitted.rest().len();
@@ -294,7 +298,7 @@ impl Fifo {
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.ready(), self.waiting_before(until), "waiting VCs are recorded before the query");
-        if !self.counts_vcs {
+        if self.vc_counts == VcCounts::OnDemand {
             self.counts = Counts::new(self.counts.per_vc.len());
             for &label in self.admitted.rest() {
                 self.counts.put(label, 1);

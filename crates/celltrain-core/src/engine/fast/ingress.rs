@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::links::{Links, Stream, StreamIndex, Way};
+use super::timing::Effects;
 use super::train::{Arriving, Train};
 use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
@@ -23,8 +24,8 @@ pub(super) struct CellIngress {
     pub(super) reached: Time,
     /// A duration in which all inputs together deliver no more cells than fit in a batch.
     most_in_one_go: Span,
-    /// True if every cell has an effect elsewhere; false if only the last cell of each frame has.
-    pub(super) every_cell_matters: bool,
+    /// The cells that have an effect elsewhere.
+    effects: Effects,
 }
 
 /// Maximum number of cells in a batch.
@@ -36,14 +37,14 @@ pub(super) const MOST_MEMORY_INPUTS: usize = BATCH_CELLS / 2;
 
 impl CellIngress {
     /// Creates the ingress for the streams from `first_stream` on. `at_node` contains the numbers of their links at the
-    /// node, in order. The fastest link delivers a cell every `least_spacing`. If `every_cell_matters`, cells that do
-    /// not end a frame also have an effect elsewhere.
+    /// node, in order. The fastest link delivers a cell every `least_spacing`. `effects` selects the cells that have
+    /// an effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
         first_stream: StreamIndex,
         at_node: Vec<u32>,
         least_spacing: Span,
-        every_cell_matters: bool,
+        effects: Effects,
     ) -> Self {
         let inputs = at_node.len() as u64;
         let each = (MOST / inputs.max(1)).saturating_sub(1).max(1);
@@ -54,7 +55,7 @@ impl CellIngress {
             next_to_matter: None,
             reached: Time::default(),
             most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(LONGEST),
-            every_cell_matters,
+            effects,
         }
     }
 
@@ -88,13 +89,28 @@ impl CellIngress {
             if *next < until {
                 *next = batch.take_from(stream, until);
             }
-            to_matter = to_matter.min(if self.every_cell_matters { *next } else { stream.next_to_matter(*next) });
+            to_matter = to_matter.min(self.first_to_matter(stream, *next));
         }
         assert!(batch.cells.len() <= BATCH_CELLS, "a batch has a place for each cell");
-        self.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
-        self.reached = self.reached.max(until);
+        self.have_taken(until, to_matter);
         // Places follow the numbers of the inputs, so simultaneous cells are in that order.
         batch.sort();
+    }
+
+    /// Returns the first arrival with an effect on a stream whose next arrival is `next`.
+    #[inline]
+    pub(super) fn first_to_matter(&self, stream: &Stream, next: Time) -> Time {
+        match self.effects {
+            Effects::EveryCell => next,
+            Effects::FrameEnds => stream.next_to_matter(next),
+        }
+    }
+
+    /// Records that all cells that arrive before `until` have been taken, and that the first arrival with an effect
+    /// after them is at `to_matter`.
+    pub(super) fn have_taken(&mut self, until: Time, to_matter: Time) {
+        self.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
+        self.reached = self.reached.max(until);
     }
 
     /// Calls `arrive` for each collected cell, with the time of arrival, the cell, and its place among the simultaneous

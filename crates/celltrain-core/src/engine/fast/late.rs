@@ -22,8 +22,9 @@ pub(super) struct Late {
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// The end of the run. No cells are held back at a horizon that equals the end.
     pub(super) end: Time,
-    /// True if cells are held back even at the end of the run, so that the delays of their packets are known.
-    holds_at_end: bool,
+    /// Cells are held back at horizons before this instant: the end of the run, or [`Time::NEVER`] if cells are held back
+    /// even then, so that the delays of their packets are known.
+    held_until: Time,
 }
 
 /// Cells that reach the end of their stage after the horizon and continue when it moves.
@@ -54,7 +55,7 @@ impl Late {
             rm_cells: Vec::new(),
             rm_cells_left: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             end,
-            holds_at_end,
+            held_until: if holds_at_end { Time::NEVER } else { end },
         }
     }
 
@@ -68,7 +69,7 @@ impl Late {
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
         // No cells continue after the end of the run.
-        if horizon < self.end || self.holds_at_end {
+        if horizon < self.held_until {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
         }

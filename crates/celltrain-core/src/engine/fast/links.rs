@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use typed_index_collections::TiVec;
 
-use super::plan::{AtOnceIndex, PortIndex};
+use super::plan::{AtOnceIndex, MemoryPlace, PortIndex};
+use super::timing::Effects;
 use super::train::{Arriving, Train, TrainIngress};
 use crate::cell::Cell;
 use crate::index::indices;
@@ -38,8 +39,11 @@ pub(super) enum Ingress {
     Trains(Box<TrainIngress>),
     /// As consecutive streams, one per input; this is the index of the first.
     Streams(StreamIndex),
-    /// From a single port, which forwards each cell early.
+    /// From a single port, which forwards each cell early. No [`ContendedPort`](super::contended_port::ContendedPort)
+    /// is needed: each cell is processed before it arrives.
     AtOnce(AtOnceIndex),
+    /// At the first port of the memory, which does the work of all its ports. The place of this port in the memory.
+    Member(PortIndex, MemoryPlace),
     /// At the end of a link with losses. Cells that are not lost continue at once.
     Losses(LossyIndex),
     /// At the delay line of a link, which takes cells one by one as they arrive.
@@ -86,9 +90,27 @@ impl Links {
         std::mem::swap(ours, trains);
     }
 
-    /// Sets the earliest start of cells that arrive at `port` from now on.
-    pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
+    /// Returns the port that does the work of `port`, and the place of `port` in its memory.
+    pub(super) fn unit(&self, port: PortIndex) -> (PortIndex, MemoryPlace) {
+        match self.ingress[port] {
+            Ingress::Member(first, place) => (first, place),
+            _ => (port, MemoryPlace::default()),
+        }
+    }
+
+    /// Returns when unprocessed cells of `port` can first have an effect elsewhere. The first one on its links arrives
+    /// at `next_arrival`, and from now on, arriving cells start at `free_at` or later.
+    #[inline]
+    pub(super) fn next_effect(
+        &mut self,
+        port: PortIndex,
+        free_at: Time,
+        next_arrival: Option<Time>,
+        effect_of_waiting: Option<Time>,
+    ) -> Option<Time> {
         self.bounds[port].free_at = free_at;
+        let effect_of_next = next_arrival.map(|arrival| self.effect_of(port, arrival));
+        effect_of_next.into_iter().chain(effect_of_waiting).min()
     }
 
     /// Returns when a cell that arrives at `arrival` can first have an effect elsewhere.
@@ -102,17 +124,21 @@ impl Links {
     /// than all earlier cells.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
-        let Stream { way, every_cell_matters, .. } = &mut self.streams[stream];
+        let Stream { way, effects, .. } = &mut self.streams[stream];
         if let Way::Trains(trains) = way {
             let next = &mut self.next[stream];
             let is_first = *next == Time::NEVER;
             if is_first {
                 *next = train.next;
             }
+            debug_assert!(
+                trains.back().is_none_or(|tail| tail.last() < train.next),
+                "trains on a link arrive one after the other"
+            );
             if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
                 trains.push_back(train);
             }
-            if *every_cell_matters {
+            if *effects == Effects::EveryCell {
                 return is_first.then_some(train.next);
             }
             // Earlier cells may have been taken back since the last check, so a cell of this train may be the first
@@ -136,6 +162,7 @@ impl Links {
             unreachable!("{ONE_BY_ONE}")
         };
         let is_first = cells.is_empty();
+        debug_assert!(cells.rest().last().is_none_or(|last| last.time < time), "cells on a link arrive one by one");
         cells.push(Arriving { time, cell });
         if !is_first || *is_elsewhere {
             return None;
@@ -164,7 +191,7 @@ impl Links {
                     self.next[stream] = Time::NEVER;
                 }
             }
-            Ingress::AtOnce(_) | Ingress::Losses(_) | Ingress::Line(_) => {
+            Ingress::AtOnce(_) | Ingress::Member(..) | Ingress::Losses(_) | Ingress::Line(_) => {
                 unreachable!("only shaped ports take cells back")
             }
         }
@@ -231,8 +258,8 @@ impl<T: Copy> Pipe<T> {
 pub(super) struct Stream {
     pub(super) way: Way,
     pub(super) port: PortIndex,
-    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
-    every_cell_matters: bool,
+    /// The cells that have an effect behind the port.
+    effects: Effects,
     /// True if another partition simulates the port. The cells are then stored for that partition, and this partition
     /// does not process them.
     pub(super) is_elsewhere: bool,
@@ -249,19 +276,19 @@ pub(super) enum Way {
     Trains(VecDeque<Train>),
 }
 
+impl Way {
+    pub(super) const NO_CELLS: Self = Self::Cells(Pipe::EMPTY);
+    pub(super) const NO_TRAINS: Self = Self::Trains(VecDeque::new());
+}
+
 impl Stream {
-    pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
-        Self {
-            way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },
-            port,
-            every_cell_matters,
-            is_elsewhere: false,
-        }
+    pub(super) fn new(port: PortIndex, way: Way, effects: Effects) -> Self {
+        Self { way, port, effects, is_elsewhere: false }
     }
 
     /// Creates the stream into a port that another partition simulates.
     pub(super) fn elsewhere(port: PortIndex) -> Self {
-        Self { is_elsewhere: true, ..Self::new(port, false, true) }
+        Self { is_elsewhere: true, ..Self::new(port, Way::NO_CELLS, Effects::EveryCell) }
     }
 
     /// Returns the cells that will be sent to another partition.
@@ -287,5 +314,7 @@ impl Stream {
         }
     }
 }
+
+pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory represents all its ports";
 
 const ONE_BY_ONE: &str = "cells of a contended port arrive one by one";

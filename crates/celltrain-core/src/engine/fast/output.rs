@@ -1,107 +1,72 @@
 //! The buffer of a contended port and its outgoing link: the waiting cells, their starts, and the cells that have left.
 //!
-//! With deferred order, the port at first computes only the number of waiting cells, and determines later which cells
-//! left.
+//! With [`Departures::Later`], the port at first computes only the number of waiting cells, and determines later which
+//! cells left.
 
-use typed_index_collections::{TiSlice, TiVec};
-
+use super::egress::{Depart, Downstream};
 use super::output_buffer::OutputBuffer;
+use super::port_queue::{BufferView, PortEnd, PortQueue};
+use super::timing::{Arrivals, Effects, Timing};
+use super::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
-use crate::marking::{MarkedAt, Marker};
-use crate::network::Routing;
-use crate::port::PortState;
-use crate::queue_range::QueueRange;
-use crate::rate_control::RateControl;
+use crate::marking::Marker;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
-/// The queue of a contended port, for probes and results. All methods require that the port is settled up to the
-/// present.
-pub(super) trait PortQueue {
-    /// Returns the queue as probes see it.
-    fn view(&self) -> BufferView<'_>;
+/// The way in which cells are admitted one by one, and in which waiting cells have an effect.
+pub(super) trait Discipline: WaitingCells + Sized + 'static {
+    /// The name of the type, for `--explain-plan`.
+    const NAME: &'static str;
 
-    /// Starts a new range for a sample.
-    fn start_range(&mut self);
+    /// Called after one cell has been admitted that can start at `start`. Returns the start if it is known and not
+    /// reported yet.
+    #[inline(always)]
+    fn admit_one(_output: &mut Output<Self>, start: Time, _depart: &mut impl Depart) -> Option<Time> {
+        Some(start)
+    }
 
-    /// Returns the state for the results.
-    fn end(&self) -> PortEnd;
-}
+    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives. In fact they arrive
+    /// one by one while `left` cells leave. `is_close` is true if they arrive at most a cell time apart.
+    #[inline(always)]
+    fn enters_at_once(_output: &mut Output<Self>, _label: Label, _left: u32, _is_close: bool) -> bool {
+        true
+    }
 
-/// A buffer as probes see it.
-pub(super) struct BufferView<'a> {
-    /// X, the number of waiting cells.
-    pub(super) occupancy: u32,
-    /// The minimum and maximum number of cells waiting since the latest sample.
-    pub(super) range: QueueRange,
-    /// `Y_i`, the waiting cells of each VC.
-    pub(super) per_vc: &'a TiSlice<Label, u32>,
-}
+    /// Returns whether a cell may enter an empty queue up to a cell time before it arrives.
+    #[inline(always)]
+    fn may_fill_early(&self) -> bool {
+        true
+    }
 
-pub(super) struct PortEnd {
-    pub(super) state: PortState,
-    /// Number of waiting cells, by VC, whose departure is already known. Empty if no departure is known in advance.
-    pub(super) leave_later: TiVec<Label, u32>,
-}
+    /// Returns whether a cell that finds an empty queue may start at once.
+    #[inline(always)]
+    fn may_be_bypassed(&self) -> bool {
+        true
+    }
 
-impl PortEnd {
-    /// Creates the state of a port at which all waiting cells leave in order of arrival.
-    pub(super) fn in_order(state: PortState) -> Self {
-        Self { leave_later: state.waiting.clone(), state }
+    /// Returns which waiting cell may have an effect elsewhere if only frame ends have: a lower bound on the number of
+    /// departures up to this cell. The port must have waiting cells and [`Departures::Later`].
+    #[inline(always)]
+    fn least_to_a_frame_end(&self) -> u32 {
+        1
     }
 }
 
 /// The component of a contended port that handles cells after their arrival.
-pub(super) struct Output {
-    pub(super) buffer: OutputBuffer,
+pub(super) struct Output<D> {
+    pub(super) buffer: OutputBuffer<D>,
     /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
     pub(super) next_start: Time,
-    /// True if the order of departures is deferred: admitted cells may be pushed out, overtaken or marked, so the port
-    /// determines later which cells leave.
-    pub(super) defers_order: bool,
     pub(super) timing: Timing,
-    /// True if a cell that finds an empty queue may start at once: no cell is marked, and no cell waits for the rest of
-    /// its frame.
-    may_bypass_queue: bool,
-    /// Used only with deferred order. If true, every start is reported, not only starts of cells that end a run. Set
-    /// once a single departure may have an effect, because another contended port follows or the run is almost over.
-    pub(super) reports_each: bool,
+    /// Used only with [`Departures::Later`]. Every start is reported, not only starts of cells that end a run, once a
+    /// single departure may have an effect, because another contended port follows or the run is almost over.
+    pub(super) granularity: ReportGranularity,
     /// Departed cells with their starts, at a port that marks cells. Some of the cells may be marked.
     gone: Vec<(Cell, Time)>,
     marker: Option<Marker>,
     /// Arrivals that have been recorded but not yet taken.
     pub(super) arrivals: Vec<Arrival>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timing {
-    pub(super) cell_time: Span,
-    /// Shortest time from the start of a transmission to its first arrival with an effect.
-    pub(super) least_lead: Span,
-    /// Longest time from the start of a transmission to the end of its stage.
-    pub(super) longest_lead: Span,
-    /// Latest start of a cell that arrives by the horizon on every path.
-    pub(super) latest_start: Time,
-    /// Time up to which the run currently advances. Nothing after it is settled.
-    pub(super) horizon: Time,
-    /// End of the run. A cell that would start later stays in the queue.
-    pub(super) end: Time,
-    /// True if a cell that does not complete a frame can have an effect elsewhere, because another contended port may
-    /// follow.
-    pub(super) every_cell_matters: bool,
-    /// True if departures precede the arrivals of the same instant.
-    pub(super) serve_first: bool,
-    /// Rule for marking cells, if the port marks any.
-    pub(super) marks: Option<MarkedAt>,
-    /// True if arrivals are recorded for the port's allocator.
-    pub(super) notes: bool,
-}
-
-impl Timing {
-    pub(super) fn marks(&self) -> bool {
-        self.marks.is_some()
-    }
 }
 
 /// Cells that have arrived, for the port's allocator.
@@ -115,38 +80,59 @@ pub(super) struct Arrival {
 impl Arrival {
     /// Reports the cells to the allocator of the port of `link`.
     #[inline]
-    pub(super) fn report(self, link: LinkIndex, routing: &Routing, rate_control: &mut RateControl) {
-        let vc = routing.vcs[link][self.run.last.label()];
-        rate_control.on_arrival(link, vc, self.run, self.first, self.period);
+    pub(super) fn report(self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+        let vc = downstream.routing.vcs[link][self.run.last.label()];
+        downstream.fabric.rate_control.on_arrival(link, vc, self.run, self.first, self.period);
     }
 }
 
-/// Receives cells with known departures: a run, the start of its first cell, and the time from one cell to the next.
-pub(super) trait Depart: FnMut(Run, Time, Span) {}
+impl<D: Discipline> Output<D> {
+    /// `granularity` selects the starts that are reported from the beginning.
+    pub(super) fn new(
+        buffer: OutputBuffer<D>,
+        timing: Timing,
+        marker: Option<Marker>,
+        granularity: ReportGranularity,
+    ) -> Self {
+        debug_assert!(
+            marker.is_none() || buffer.queue.departures() == Departures::Later,
+            "a port that marks cells sees each cell that leaves"
+        );
+        let next_start = Time::default();
+        Self { buffer, next_start, timing, granularity, gone: Vec::new(), marker, arrivals: Vec::new() }
+    }
 
-impl<F: FnMut(Run, Time, Span)> Depart for F {}
+    /// Returns whether the port determines later which cells leave.
+    #[inline(always)]
+    pub(super) fn is_deferred(&self) -> bool {
+        self.buffer.queue.departures() == Departures::Later
+    }
 
-impl Output {
-    /// If `reports_each`, each start is reported from the beginning.
-    pub(super) fn new(buffer: OutputBuffer, timing: Timing, marker: Option<Marker>, reports_each: bool) -> Self {
-        Self {
-            defers_order: buffer.defers_order() || timing.marks(),
-            may_bypass_queue: !timing.marks() && !buffer.reassembly.is_used(),
-            buffer,
-            next_start: Time::default(),
-            timing,
-            reports_each,
-            gone: Vec::new(),
-            marker,
-            arrivals: Vec::new(),
-        }
+    /// Returns whether a rule acts on cells that leave.
+    #[inline(always)]
+    pub(super) fn sees_departures(&self) -> bool {
+        self.is_deferred() && self.timing.marks()
+    }
+
+    /// Returns the choices made in addition to the discipline, for `--explain-plan`.
+    pub(super) fn details(&self) -> Vec<String> {
+        let departures = format!("Departures::{:?}", self.buffer.queue.departures());
+        vec![format!("Effects::{:?}", self.timing.effects), departures]
     }
 
     /// Records arriving cells for the port's allocator.
     #[inline]
     pub(super) fn note(&mut self, run: Run, first: Time, period: Span) {
-        if self.timing.notes {
+        if self.timing.arrivals == Arrivals::Recorded {
             self.arrivals.push(Arrival { run, first, period });
+        }
+    }
+
+    /// Reports the arrivals recorded since the last call to the allocator of the port of `link`.
+    #[inline]
+    pub(super) fn report_arrivals(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
+        if self.timing.arrivals == Arrivals::Recorded {
+            self.arrivals.drain(..).for_each(|arrival| arrival.report(link, downstream));
         }
     }
 
@@ -154,30 +140,33 @@ impl Output {
     /// different order than they arrived.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
-        if !self.defers_order || self.buffer.ready() == 0 {
+        if !self.is_deferred() || self.buffer.ready() == 0 {
             return None;
         }
-        let ahead = if self.timing.every_cell_matters { 0 } else { self.buffer.least_to_an_end() - 1 };
+        let ahead = match self.timing.effects {
+            Effects::EveryCell => 0,
+            Effects::FrameEnds => self.buffer.queue.least_to_a_frame_end() - 1,
+        };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
 
     /// Returns the earliest start of a cell that arrives from now on.
     pub(super) fn free_at(&self) -> Time {
-        if self.defers_order { self.next_start } else { self.tail_start() }
+        if self.is_deferred() { self.next_start } else { self.tail_start() }
     }
 
     /// Returns the first time, at most `arrival`, at which something must be settled.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
-        let waits_late = self.defers_order && self.buffer.ready() > 0;
+        let waits_late = self.is_deferred() && self.buffer.ready() > 0;
         if waits_late { arrival.min(self.next_start) } else { arrival }
     }
 
     /// Sends the cells whose transmission starts before `until`.
     #[inline]
     pub(super) fn serve_before(&mut self, until: Time) {
-        if self.timing.marks() {
-            self.mark_before(until);
+        if self.sees_departures() {
+            self.see_departures(until);
             return;
         }
         let waiting = self.buffer.ready();
@@ -191,8 +180,10 @@ impl Output {
         }
     }
 
-    /// Sends the cells one by one, and marks cells that leave a queue longer than the marking threshold.
-    fn mark_before(&mut self, until: Time) {
+    /// Sends the cells that start before `until` one by one. A rule that acts on cells at the head of a queue sees each
+    /// cell here, when it starts, with the number of cells that it leaves behind. The only such rule marks cells. These
+    /// cells enter one by one, too, at `OutputBuffer::now`, so a discipline can store when they arrived.
+    fn see_departures(&mut self, until: Time) {
         while self.next_start < until {
             let Some(mut cell) = self.buffer.take() else { break };
             let waiting = self.buffer.occupancy;
@@ -208,30 +199,40 @@ impl Output {
     #[inline]
     pub(super) fn mark_arrival(&mut self, cell: Cell) -> Cell {
         match &mut self.marker {
-            Some(marker) => marker.on_arrival(cell, self.buffer.occupancy),
-            None => cell,
+            Some(marker) if self.buffer.queue.departures() == Departures::Later => {
+                marker.on_arrival(cell, self.buffer.occupancy)
+            }
+            _ => cell,
         }
     }
 
     /// Removes the cells that left before the arrivals at `now`. If ports send before cells arrive, also removes the
     /// cell that starts at `now`.
     pub(super) fn catch_up(&mut self, now: Time) {
-        self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
+        self.serve_before(self.timing.served_before(now));
     }
 
     /// Settles the departures before `until`. All earlier arrivals must be settled.
     #[inline]
     pub(super) fn settle(&mut self, until: Time, depart: &mut impl Depart) {
-        if self.defers_order {
+        if self.is_deferred() {
             self.serve_before(until);
             self.report_departures(depart);
         }
+        assert!(self.buffer.occupancy <= self.buffer.capacity, "no queue exceeds its buffer");
+        debug_assert!(self.buffer.is_consistent(), "every waiting cell is counted once");
     }
 
     /// Updates the counts to their state at `until`. Everything before it must be settled.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
         self.buffer.dequeue_deferred();
+    }
+
+    /// Returns the number of cells waiting at `now`. Everything before it must be settled.
+    pub(super) fn occupancy(&mut self, now: Time) -> u32 {
+        self.look_at(now);
+        self.buffer.occupancy
     }
 
     /// Returns the time when all waiting cells will have been sent if no others arrive.
@@ -243,7 +244,7 @@ impl Output {
     #[inline]
     pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl Depart) {
         if self.buffer.ready() == 0 && self.next_start < now {
-            if self.defers_order {
+            if self.is_deferred() {
                 self.report_departures(depart);
             }
             self.next_start = now;
@@ -255,8 +256,9 @@ impl Output {
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
+        debug_assert!(self.buffer.now <= now, "cells are offered in order of time");
         self.buffer.now = now;
-        if self.defers_order {
+        if self.is_deferred() {
             if self.buffer.must_report_before(cell.label()) {
                 self.report_departures(depart);
             }
@@ -267,23 +269,23 @@ impl Output {
         if !self.buffer.offer(cell) {
             return None;
         }
-        if self.buffer.reassembly.is_used() {
-            self.release(start, depart);
-            return None;
-        }
-        Some(start)
+        D::admit_one(self, start, depart)
     }
 
     /// Returns whether an admitted cell that arrives at `now` would start at once. The cell must be the only arrival of
     /// this instant.
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
-        self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
+        !self.sees_departures()
+            && self.buffer.queue.may_be_bypassed()
+            && self.next_start <= now
+            && self.buffer.ready() == 0
+            && !cell.is_rm()
     }
 
     /// A variant of [`Output::offer`] for a cell that may bypass the queue.
     #[inline]
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
-        if !self.defers_order {
+        if !self.is_deferred() {
             self.buffer.dequeue_deferred();
         } else if self.buffer.deferred_dequeues > 0 {
             self.report_departures(depart);
@@ -295,14 +297,14 @@ impl Output {
             return Some(now);
         }
         // The queue may contain the last cell of a frame whose other cells were refused.
-        (!self.defers_order && self.buffer.ready() > 0).then_some(now)
+        (!self.is_deferred() && self.buffer.ready() > 0).then_some(now)
     }
 
     /// Records the cells of a run that start after the horizon, for the results of a port without a queue.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
         let cells = waiting_at(self.timing.horizon, run, first_start, period);
-        if !self.buffer.keeps_queue && cells > 0 {
+        if D::KEPT == Kept::Number && cells > 0 {
             self.buffer.counts.put(run.last.label(), cells);
         }
     }
@@ -311,7 +313,7 @@ impl Output {
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         let cells = waiting_at(before, run, first_start, period);
-        if !self.buffer.keeps_queue && cells > 0 {
+        if D::KEPT == Kept::Number && cells > 0 {
             self.buffer.counts.take(run.last.label(), cells);
         }
         self.leave_waiting(run, first_start, period);
@@ -322,16 +324,7 @@ impl Output {
         self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
     }
 
-    /// Reports the frame that the latest arrival completed, with its start at `start`.
-    #[inline]
-    pub(super) fn release(&mut self, mut start: Time, depart: &mut impl Depart) {
-        for run in self.buffer.released() {
-            depart(run, start, self.timing.cell_time);
-            start += self.timing.cell_time * u64::from(run.cells);
-        }
-    }
-
-    /// Reports the departures of a port with deferred order. The link must have been busy since the previous report.
+    /// Reports the departures of a port with [`Departures::Later`]. The link must have been busy since the previous report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
         for &(cell, start) in &self.gone {
@@ -344,21 +337,19 @@ impl Output {
         }
         let cell_time = self.timing.cell_time;
         let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
-        if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
-            self.reports_each = true;
-            self.buffer.report_parts(|run| depart(run, first_start, Span(0)));
+        let may_matter = self.timing.effects == Effects::EveryCell || self.next_start > self.timing.latest_start;
+        if self.granularity == ReportGranularity::Runs && may_matter {
+            self.granularity = ReportGranularity::Each;
+            self.buffer.queue.report_parts(|run| depart(run, first_start, Span(0)));
         }
         let start = |after: u32| first_start + cell_time * u64::from(after);
-        if self.reports_each {
-            self.buffer.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
-        } else {
-            self.buffer.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
-        }
+        let period = if self.granularity == ReportGranularity::Each { cell_time } else { Span(0) };
+        self.buffer.report_departures(self.granularity, |run, after| depart(run, start(after), period));
     }
 }
 
 /// Call [`Output::look_at`] first.
-impl PortQueue for Output {
+impl<D: Discipline> PortQueue for Output<D> {
     fn view(&self) -> BufferView<'_> {
         let OutputBuffer { occupancy, tracker, .. } = &self.buffer;
         BufferView { occupancy: *occupancy, range: tracker.range(*occupancy), per_vc: self.buffer.per_vc() }
@@ -370,8 +361,8 @@ impl PortQueue for Output {
 
     fn end(&self) -> PortEnd {
         let state = self.buffer.state();
-        let leaves = |(label, &cells)| cells - self.buffer.reassembly.cells_of(label);
-        let waiting = state.waiting.iter_enumerated().filter(|_| !self.defers_order);
+        let leaves = |(label, &cells)| cells - self.buffer.queue.awaiting_of(label);
+        let waiting = state.waiting.iter_enumerated().filter(|_| !self.is_deferred());
         PortEnd { leave_later: waiting.map(leaves).collect(), state }
     }
 }

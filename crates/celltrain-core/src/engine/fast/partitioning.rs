@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::memory_ports::supports;
-use super::plan::{Plan, PortIndex, Role, StageEnd};
+use super::plan::{Plan, PortIndex, Role, StageEnd, Watched};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::delay::DelayChoice;
 use crate::index::{LinkIndex, NodeIndex};
@@ -88,7 +88,12 @@ impl Partitioning {
         let reads_lengths = network.has_ethernet() || network.links.keys().any(fits);
         // The ends of a flow measure delays together.
         let needs_all = predicts || opens || hosts || follows || reads_lengths || network.delays != DelayChoice::None;
-        if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
+        if plan.watched != Watched::Nothing
+            || needs_all
+            || !supports(network)
+            || !plan.shaped.is_empty()
+            || asks_outside(network)
+        {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);

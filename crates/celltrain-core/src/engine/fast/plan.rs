@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use crate::cell::Cell;
 use crate::index::{Label, LinkIndex, MemoryIndex, NodeIndex, VcIndex, indices};
 use crate::link_loss::LossyIndex;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
@@ -176,6 +177,39 @@ impl MemoryPlan {
     }
 }
 
+/// The cells of controlled VCs that have effects on their way through the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watched {
+    /// None, because no VC's rate is controlled.
+    Nothing,
+    RmCells,
+    /// RM cells and data cells, which ports may mark.
+    AllCells,
+}
+
+impl Watched {
+    fn on(network: &Network, rate_control: &RateControl) -> Self {
+        let mut links = network.links.iter_enumerated();
+        if network.vcs.iter().all(|vc| vc.abr.is_none()) {
+            Self::Nothing
+        } else if links.any(|(number, link)| rate_control.marks_above(number).is_some() || link.marking.is_some()) {
+            Self::AllCells
+        } else {
+            Self::RmCells
+        }
+    }
+
+    /// Returns whether a cell has effects on its way, if its VC is controlled.
+    #[inline(always)]
+    pub(super) fn includes(self, cell: Cell) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::RmCells => cell.is_rm(),
+            Self::AllCells => true,
+        }
+    }
+}
+
 pub(super) struct Plan {
     pub(super) roles: TiVec<LinkIndex, Role>,
     pub(super) upstream: UpstreamLinks,
@@ -192,9 +226,8 @@ pub(super) struct Plan {
     stages_in_all: usize,
     /// Transparent ports on the path of each stage, in order, by link and label.
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
-    pub(super) controls: bool,
-    pub(super) marks: bool,
-    /// Path of RM cells, by link and label; empty if no VC's rate is controlled.
+    pub(super) watched: Watched,
+    /// Path of RM cells, by link and label; empty with [`Watched::Nothing`].
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
     /// For each lane, the shaped port that receives its packets, if any.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
@@ -227,11 +260,7 @@ impl Plan {
             stages: TiVec::with_capacity(network.links.len()),
             stages_in_all: 0,
             passed: TiVec::with_capacity(network.links.len()),
-            controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: network
-                .links
-                .iter_enumerated()
-                .any(|(number, link)| rate_control.marks_above(number).is_some() || link.marking.is_some()),
+            watched: Watched::on(network, rate_control),
             rm_ways: TiVec::with_capacity(network.links.len()),
             lanes: TiVec::new(),
             rm_event_lanes: 0,
@@ -367,7 +396,7 @@ impl Plan {
         let vcs = if is_passed { 0 } else { routing.next[first].len() };
         let mut stages = TiVec::with_capacity(vcs);
         let mut all_passed = TiVec::with_capacity(vcs);
-        let mut rm_ways = TiVec::with_capacity(if self.controls { vcs } else { 0 });
+        let mut rm_ways = TiVec::with_capacity(if self.watched == Watched::Nothing { 0 } else { vcs });
         for label in routing.next[first].keys().take(vcs) {
             let (mut link, mut at) = (first, label);
             let (mut lead, mut passed) = (Span(0), Vec::new());
@@ -420,7 +449,7 @@ impl Plan {
             };
             stages.push(Stage { number: StageIndex::from(self.stages_in_all + stages.len()), lead, end });
             all_passed.push(passed);
-            if self.controls {
+            if self.watched != Watched::Nothing {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
@@ -428,7 +457,7 @@ impl Plan {
         self.stages_in_all += stages.len();
         self.stages.push(stages);
         self.passed.push(all_passed);
-        if self.controls {
+        if self.watched != Watched::Nothing {
             self.rm_ways.push(rm_ways);
         }
     }

@@ -2,33 +2,40 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::contended_port::{ContendedPort, QueuePort, StreamPort};
+use super::contended_port::{ContendedPort, Ports};
+use super::disciplines::{AnyDiscipline, Counted, Followed, InOrder, Merging, Queued};
 use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
 use super::ethernet::{last_cell_times, least_spacing};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
-use super::links::{Ingress, Links, Stream, StreamIndex};
+use super::links::{Ingress, Links, Stream, StreamIndex, Way};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
-use super::output::{Output, Timing};
+use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
-use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
+use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd, Watched};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
+use super::queue_port::QueuePort;
+use super::stream_port::StreamPort;
+use super::timing::{Arrivals, Effects, Timing};
 use super::train::TrainIngress;
-use super::train_port::TrainPort;
+use super::train_port::{TrainDiscipline, TrainPort};
+use super::waiting_cells::{Departures, Kept};
 use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::memory::{CellClass, MemoryConfig, QueueIndex};
+use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
+use crate::port::admission::Admission;
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
+use crate::scheduler::waiting::ReportGranularity;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use crate::wire::Wire;
@@ -45,8 +52,8 @@ pub(super) struct PortBuilder<'a> {
     /// The partition simulated here; `None` for the whole network.
     partition: Option<Partition<'a>>,
     mode: PortMode,
-    /// True if a probe looks at queues during the run.
-    is_looked_at: bool,
+    /// [`Kept::Cells`] if a probe looks at queues during the run.
+    kept: Kept,
     token: &'a CancellationToken<'a>,
 }
 
@@ -67,8 +74,9 @@ impl<'a> PortBuilder<'a> {
         let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
         token.check()?;
         let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
-        let (end, is_looked_at) = (network.end(clock), traced.is_some());
-        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, is_looked_at, token })
+        let kept = if traced.is_some() { Kept::Cells } else { Kept::Number };
+        let end = network.end(clock);
+        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, kept, token })
     }
 }
 
@@ -102,18 +110,8 @@ impl PortBuilder<'_> {
             set.links.add_port(ingress, Span(0));
         }
         // All ports must exist first, because any port can be the next port of another.
-        for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
-            match port {
-                ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
-                    egress.hops = self.hops(&set.links, link);
-                }
-                ContendedPort::Memory(ports) => {
-                    for port in ports.ports_mut() {
-                        port.egress.hops = self.hops(&set.links, port.link());
-                    }
-                }
-                ContendedPort::Trains(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
-            }
+        for port in set.ports.iter_mut().flatten() {
+            port.each_egress(&mut |egress| egress.hops = self.hops(&set.links, egress.to_hosts.link));
         }
         Ok(set)
     }
@@ -133,20 +131,20 @@ impl PortBuilder<'_> {
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link);
         let is_plain = queues.is_none()
-            && !timing.notes
-            && !timing.serve_first
+            && timing.arrivals == Arrivals::Unrecorded
+            && timing.service == ServiceOrder::AfterArrivals
             && !timing.marks()
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
         let (plan, reason) = match self.plan.in_memory(link) {
             Some((memory, _)) => self.memory_plan(memory),
-            None => self.port_plan(link, &timing, is_plain),
+            None => self.port_plan(link, &timing, if is_plain { PortPlan::Stream } else { PortPlan::Queues }),
         };
         Ok(Draft { policy, queues, timing, plan, reason })
     }
 
-    fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
+    fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
         let upstream = self.plan.upstream.of(link);
         let are_here = upstream.iter().all(|&from| self.are_together(self.plan.beginning(from), link));
         let properties = PortProperties {
@@ -154,10 +152,10 @@ impl PortBuilder<'_> {
             vcs: self.routing.vcs[link].len(),
             inputs: upstream.len(),
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
-            is_plain,
+            single_cells,
             tie_order: self.network.tie_order,
             // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
-            may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
+            may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
         };
@@ -191,75 +189,149 @@ impl PortBuilder<'_> {
         self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
 
-    fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
-        let &Self { network, ref routing, is_looked_at, .. } = self;
-        let Draft { policy, queues, timing, plan, reason } = draft;
-        let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
-        // A packet that is stored whole has no effect before its last cell arrives.
-        let every_cell_matters = timing.every_cell_matters && network.stores(link).is_none();
-        let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
-        let ties = self.ties(link, draws("ties"));
-        let upstream = self.plan.upstream.of(link);
-        let fifo = |policy| {
-            Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at)
-                .storing(network.stores(link))
-        };
-        let buffer = |policy, queues| {
-            let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
-            buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
-        };
-        let to_hosts = || ToHosts::new(link, &timing, &self.plan.stages[link]);
-        let watched = if plan.counts_entries(network.stores(link)) { CellBits::RM } else { self.watched() };
-        let egress = || Egress { hops: TiVec::new(), watched, to_hosts: to_hosts() };
-        let place = MemoryPlace::default();
-        let (ingress, port) = match plan {
+    fn add_port(&self, set: &mut PortSet, link: LinkIndex, mut draft: Draft) {
+        let (least_lead, plan) = (draft.timing.least_lead, draft.plan);
+        let reason = std::mem::take(&mut draft.reason);
+        let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
-                let buffer = buffer(policy, queues);
-                let is_read = is_looked_at || timing.marks();
-                let buffer = if is_read { buffer } else { buffer.without_queue() };
-                let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
-                let at_node = self.at_node(upstream);
-                (ingress, ContendedPort::Trains(TrainPort::new(buffer, self.marker(link), ties, vcs, at_node, timing)))
-            }
-            PortPlan::Stream => {
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
-                let port = StreamPort { ingress, fifo: fifo(policy), egress: egress() };
-                (Ingress::Streams(first), ContendedPort::Stream(port))
-            }
-            PortPlan::Queues => {
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
-                let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
-                let port = QueuePort { ingress, output, egress: egress() };
-                (Ingress::Streams(first), ContendedPort::Queues(port))
+                let inputs = self.plan.upstream.of(link).len();
+                let ingress = Box::new(TrainIngress::new(inputs, self.effects(link, &draft.timing)));
+                (Ingress::Trains(ingress), Some(self.port_of_trains(link, draft)))
             }
             PortPlan::AtOnce => {
-                let port = AtOncePort { fifo: fifo(policy), to_hosts: to_hosts() };
-                let number = set.at_once.push_and_get_key(port);
-                (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
+                let to_hosts = self.egress(link, &draft).to_hosts;
+                let number = set.at_once.push_and_get_key(AtOncePort { fifo: self.fifo(link, draft), to_hosts });
+                (Ingress::AtOnce(number), None)
             }
-            PortPlan::Memory => {
-                let classes = ti_vec![CellClass { egress: Some(QueueIndex::default()), ingress: None }; vcs];
-                let arriving = |label| ArrivingVc { place, label, class: classes[label], is_noted: timing.notes };
-                let arriving = classes.keys().map(arriving).collect();
-                let marker = self.marker(link);
-                let policy = (policy, draws("policy"), framing);
-                let port = MemoryPort::new(capacity, classes, policy, queues, marker, egress());
-                let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-                port.wire = network.links[link].wire;
-                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
-                let config = MemoryConfig::of_port(link, capacity);
-                let rules = Rules::of(&config, timing.serve_first, false);
-                let unit = network.memory(&config, &self.times, self.clock);
-                let cell_times = std::iter::once(timing.cell_time);
-                let rest = (timing.least_lead, rules);
-                let unit =
-                    MemoryPorts::new(&config, unit, ingress, [port].into_iter().collect(), arriving, cell_times, rest);
-                (Ingress::Streams(first), ContendedPort::Memory(Box::new(unit)))
+            PortPlan::Stream | PortPlan::Queues | PortPlan::Memory => {
+                let (upstream, effects) = (self.plan.upstream.of(link), self.effects(link, &draft.timing));
+                let ties = self.ties(link, self.draws("port", &self.network.links[link].name, "ties"));
+                let (first, ingress) = self.cell_ingress(set, link, upstream, effects, ties);
+                (Ingress::Streams(first), Some(self.port_of_cells(link, ingress, draft)))
             }
         };
-        set.links.add_port(ingress, timing.least_lead);
+        set.links.add_port(ingress, least_lead);
         set.ports.push(port);
         set.plans.push((plan, reason));
+    }
+
+    fn port_of_trains(&self, link: LinkIndex, Draft { policy, queues, timing, .. }: Draft) -> Box<dyn ContendedPort> {
+        let kept = if timing.marks() { Kept::Cells } else { self.kept };
+        let output = self.output_parts(link, policy, timing);
+        match self.discipline(&output, queues, kept) {
+            AnyDiscipline::Counted(queue) => self.train_port(output, queue),
+            AnyDiscipline::InOrder(queue) => self.train_port(output, queue),
+            AnyDiscipline::Merging(queue) => self.train_port(output, queue),
+            AnyDiscipline::Followed(queue) => self.train_port(output, queue),
+            AnyDiscipline::Queued(queue) => self.train_port(output, queue),
+        }
+    }
+
+    fn port_of_cells(&self, link: LinkIndex, ingress: CellIngress, draft: Draft) -> Box<dyn ContendedPort> {
+        let egress = self.egress(link, &draft);
+        match draft.plan {
+            PortPlan::Stream => Box::new(StreamPort { ingress, fifo: self.fifo(link, draft), egress }),
+            PortPlan::Memory => Box::new(self.memory_of_port(link, ingress, draft)),
+            _ => {
+                let output = self.output_parts(link, draft.policy, draft.timing);
+                match self.discipline(&output, draft.queues, Kept::Cells) {
+                    AnyDiscipline::Counted(_) => unreachable!("the cells are kept"),
+                    AnyDiscipline::InOrder(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Merging(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Followed(queue) => queue_port(ingress, output, queue, egress),
+                    AnyDiscipline::Queued(queue) => queue_port(ingress, output, queue, egress),
+                }
+            }
+        }
+    }
+
+    /// Creates a memory for a single port.
+    fn memory_of_port(&self, link: LinkIndex, ingress: CellIngress, draft: Draft) -> MemoryPorts {
+        let Timing { cell_time, least_lead, service, arrivals, .. } = draft.timing;
+        let class = CellClass { egress: Some(QueueIndex::default()), ingress: None };
+        let arriving = |label| ArrivingVc { place: MemoryPlace::default(), label, class, arrivals };
+        let arriving = self.routing.vcs[link].keys().map(arriving).collect();
+        let port = self.memory_port(link, ti_vec![class; self.routing.vcs[link].len()], draft);
+        let config = MemoryConfig::of_port(link, self.network.links[link].buffer);
+        let memory = self.network.memory(&config, &self.times, self.clock);
+        let rest = (least_lead, Rules::of(&config, service));
+        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rest)
+    }
+
+    /// Creates a port of a memory.
+    fn memory_port(&self, link: LinkIndex, classes: TiVec<Label, CellClass>, draft: Draft) -> MemoryPort {
+        let Self { network, routing, .. } = self;
+        let egress = self.egress(link, &draft);
+        let draws = self.draws("port", &network.links[link].name, "policy");
+        let policy = (draft.policy, draws, network.aal5.framing);
+        let port =
+            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.marker(link), egress);
+        let mut port = port.storing(network.stores(link), &routing.vcs[link]);
+        port.wire = network.links[link].wire;
+        port
+    }
+
+    fn egress(&self, link: LinkIndex, Draft { plan, timing, .. }: &Draft) -> Egress {
+        let counts_entries = plan.counts_entries(self.network.stores(link));
+        let watches_ends = self.network.delays.at_ports() && !counts_entries;
+        let watched = if watches_ends { CellBits::RM_OR_LAST } else { CellBits::RM };
+        Egress { hops: TiVec::new(), watched, to_hosts: ToHosts::new(link, timing, &self.plan.stages[link]) }
+    }
+
+    fn fifo(&self, link: LinkIndex, Draft { policy, timing, .. }: Draft) -> Fifo {
+        let Self { network, routing, .. } = self;
+        let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
+        let draws = self.draws("port", &network.links[link].name, "policy");
+        let fifo = Fifo::new(vcs, capacity, policy, draws, (&timing, network.aal5.framing), self.kept);
+        fifo.storing(network.stores(link))
+    }
+
+    fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
+        let vcs = self.routing.vcs[link].len();
+        let draws = self.draws("port", &self.network.links[link].name, "policy");
+        let admission = Admission::new(vcs, policy, draws).framed(self.network.aal5.framing);
+        OutputParts {
+            link,
+            vcs,
+            capacity: self.network.links[link].buffer,
+            admission,
+            marker: self.marker(link),
+            timing,
+        }
+    }
+
+    /// Selects the discipline of a port. With [`Kept::Number`], no probe looks at the port before the end of the run, so
+    /// it need not keep its cells unless its policy or its queues depend on them.
+    fn discipline(
+        &self,
+        OutputParts { link, capacity, admission, timing, .. }: &OutputParts,
+        queues: Option<Service>,
+        kept: Kept,
+    ) -> AnyDiscipline {
+        let merging = &self.routing.merging[*link];
+        let pushes_out = admission.pushes_out() && capacity.is_some_and(|cells| cells < u32::MAX);
+        let departures = if pushes_out || timing.marks() { Departures::Later } else { Departures::AtAdmission };
+        let merges = merging.contains(&true);
+        if let Some(service) = queues {
+            admission.assert_may_be_scheduled(merges);
+            AnyDiscipline::Queued(Queued::new(service, timing))
+        } else if merges {
+            admission.assert_may_merge();
+            AnyDiscipline::Merging(Merging::new(merging, departures))
+        } else if admission.follows_cells() {
+            AnyDiscipline::Followed(Followed::new(departures))
+        } else if kept == Kept::Cells || pushes_out || admission.policy.reads_counts() {
+            AnyDiscipline::InOrder(InOrder::new(departures))
+        } else {
+            AnyDiscipline::Counted(Counted::default())
+        }
+    }
+
+    fn train_port<D: TrainDiscipline>(&self, output: OutputParts, queue: D) -> Box<dyn ContendedPort> {
+        let (link, vcs) = (output.link, output.vcs);
+        let ties = self.ties(link, self.draws("port", &self.network.links[link].name, "ties"));
+        let at_node = self.at_node(self.plan.upstream.of(link));
+        Box::new(TrainPort::new(link, output.build(queue, ReportGranularity::Runs), ties, vcs, at_node))
     }
 
     /// Creates the marker of a port, if the port or its allocator marks cells; otherwise returns `None`.
@@ -274,50 +346,42 @@ impl PortBuilder<'_> {
         let config = &network.memories[memory];
         let classes = network.cell_classes(routing, config);
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
-        let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
+        let (mut least_lead, mut effects) = (Span(u64::MAX), Effects::default());
         for (place, &link) in ports.iter_enumerated() {
-            let Draft { policy, queues, timing, .. } = self.draft(link)?;
+            let draft = self.draft(link)?;
+            let Timing { least_lead: lead, arrivals, .. } = draft.timing;
             assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
-            least_lead = least_lead.min(timing.least_lead);
-            every_cell_matters |= timing.every_cell_matters && network.stores(link).is_none();
+            least_lead = least_lead.min(lead);
+            effects = effects.max(self.effects(link, &draft.timing));
             let class = |label| classes.get(link, label);
-            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
-            vcs.extend(routing.vcs[link].keys().map(arriving));
-            let to_hosts = ToHosts::new(link, &timing, &self.plan.stages[link]);
-            let port = MemoryPort::new(
-                network.links[link].buffer,
-                routing.vcs[link].keys().map(class).collect(),
-                (policy, self.draws("port", &network.links[link].name, "policy"), network.aal5.framing),
-                queues,
-                self.marker(link),
-                Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
-            );
-            let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-            port.wire = network.links[link].wire;
+            vcs.extend(routing.vcs[link].keys().map(|label| ArrivingVc {
+                place,
+                label,
+                class: class(label),
+                arrivals,
+            }));
+            let port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
             built.push(port);
         }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
-        let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
-        let serve_first = network.service_order == ServiceOrder::BeforeArrivals;
-        let rules = Rules::of(config, serve_first, network.aal5.framing == Framing::Packets);
+        let (row, ingress) = self.cell_ingress(set, first, upstream, effects, ties);
+        let mut rules = Rules::of(config, network.service_order);
+        if network.aal5.framing == Framing::Packets {
+            rules.frames = FrameAdmission::Whole;
+        }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
         set.links.add_port(Ingress::Streams(row), least_lead);
-        set.ports.push(ContendedPort::Memory(Box::new(unit)));
+        set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
         Ok(())
     }
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
-        let first = self.plan.memories[memory].lead;
-        let Ingress::Streams(row) = set.links.ingress[first] else {
-            unreachable!("cells arrive at shared memories in streams")
-        };
-        // Cells for this port arrive at the memory's first port instead.
-        set.links.add_port(Ingress::Streams(row), Span(0));
-        set.ports.push(ContendedPort::InMemory(first, place));
+        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0));
+        set.ports.push(None);
         set.plans.push(self.memory_plan(memory));
     }
 
@@ -353,14 +417,21 @@ impl PortBuilder<'_> {
             horizon: end,
             end,
             // At a port where VCs merge, cells wait until their frame is complete.
-            every_cell_matters: stages
+            effects: stages
                 .iter()
                 .zip(&routing.merging[index])
-                .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
-            serve_first: network.service_order == ServiceOrder::BeforeArrivals,
+                .find(|(stage, merges)| !*merges && matches!(stage.end, StageEnd::Port { .. }))
+                .map_or(Effects::FrameEnds, |_| Effects::EveryCell),
+            service: network.service_order,
             marks: self.marker(index).map(|marker| marker.at()),
-            notes: network.links[index].allocator.is_some(),
+            arrivals: network.links[index].allocator.as_ref().map_or(Arrivals::Unrecorded, |_| Arrivals::Recorded),
         }
+    }
+
+    /// Returns the cells that have an effect behind a port. A packet that is stored whole has none before its last cell
+    /// arrives.
+    fn effects(&self, link: LinkIndex, timing: &Timing) -> Effects {
+        if self.network.stores(link).is_some() { Effects::FrameEnds } else { timing.effects }
     }
 
     fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
@@ -381,7 +452,7 @@ impl PortBuilder<'_> {
         set: &mut PortSet,
         link: LinkIndex,
         upstream: &[LinkIndex],
-        every_cell_matters: bool,
+        effects: Effects,
         ties: TieBreaker,
     ) -> (StreamIndex, CellIngress) {
         let port = set.ports.next_key();
@@ -389,7 +460,8 @@ impl PortBuilder<'_> {
             if self.has(self.plan.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
-            Stream::new(port, !self.brings_cells(from), every_cell_matters)
+            let way = if self.brings_cells(from) { Way::NO_CELLS } else { Way::NO_TRAINS };
+            Stream::new(port, way, effects)
         }));
         let spacings = upstream.iter().map(|&from| {
             let cell_time = self.times[from].cell_time;
@@ -400,7 +472,7 @@ impl PortBuilder<'_> {
             }
         });
         let least_spacing = spacings.min().unwrap_or(self.times[link].cell_time);
-        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, every_cell_matters))
+        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, effects))
     }
 
     fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {
@@ -408,15 +480,11 @@ impl PortBuilder<'_> {
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
-    /// Returns which cells are watched on every hop.
-    fn watched(&self) -> CellBits {
-        if self.network.delays.at_ports() { CellBits::RM_OR_LAST } else { CellBits::RM }
-    }
-
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let is_watched =
+            plan.watched == Watched::AllCells && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),
@@ -447,9 +515,35 @@ impl PortBuilder<'_> {
     }
 }
 
+/// Everything of an [`Output`] except its discipline.
+struct OutputParts {
+    link: LinkIndex,
+    vcs: usize,
+    capacity: Option<u32>,
+    admission: Admission,
+    marker: Option<Marker>,
+    timing: Timing,
+}
+
+impl OutputParts {
+    fn build<D: Discipline>(self, queue: D, granularity: ReportGranularity) -> Output<D> {
+        let buffer = OutputBuffer::new(self.capacity, self.vcs, self.admission, queue);
+        Output::new(buffer, self.timing, self.marker, granularity)
+    }
+}
+
+fn queue_port<D: Discipline>(
+    ingress: CellIngress,
+    output: OutputParts,
+    queue: D,
+    egress: Egress,
+) -> Box<dyn ContendedPort> {
+    Box::new(QueuePort { ingress, output: output.build(queue, ReportGranularity::Each), egress })
+}
+
 #[derive(Default)]
 pub(super) struct PortSet {
-    pub(super) ports: TiVec<PortIndex, ContendedPort>,
+    pub(super) ports: Ports,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
     /// The implementation of each port, and the reason for the choice.

@@ -1,7 +1,7 @@
 //! Selects the implementation of each contended port, once before the run.
 
 use super::ingress::MOST_INPUTS;
-use super::output::Timing;
+use super::timing::{Arrivals, Effects, Timing};
 use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
 use crate::wire::Wire;
@@ -23,9 +23,9 @@ pub enum PortMode {
 pub(super) enum PortPlan {
     /// [`TrainPort`](super::train_port::TrainPort): cells arrive and leave in trains.
     Trains,
-    /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
+    /// [`StreamPort`](super::stream_port::StreamPort): single cells, first in, first out.
     Stream,
-    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is determined later.
+    /// [`QueuePort`](super::queue_port::QueuePort): single cells, and queues whose order is determined later.
     Queues,
     /// [`AtOncePort`](super::egress::AtOncePort): single cells, each processed before it arrives.
     AtOnce,
@@ -41,8 +41,9 @@ pub(super) struct PortProperties<'a> {
     pub(super) inputs: usize,
     /// True if cells from another contended port arrive one by one, not in trains.
     pub(super) gets_single_cells: bool,
-    /// True if the port is first in, first out, and departure times are simple sums.
-    pub(super) is_plain: bool,
+    /// The implementation for single cells: [`PortPlan::Stream`] if the port is first in, first out, and departure times
+    /// are simple sums, otherwise [`PortPlan::Queues`].
+    pub(super) single_cells: PortPlan,
     /// Order of cells that arrive at the same instant.
     pub(super) tie_order: TieOrder,
     /// True if no probe reads the port, and this partition simulates the ports that feed it.
@@ -65,7 +66,15 @@ impl PortPlan {
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
         let &PortProperties {
-            timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead, stores, ..
+            timing,
+            vcs,
+            inputs,
+            gets_single_cells,
+            single_cells,
+            tie_order,
+            may_run_ahead,
+            stores,
+            ..
         } = port;
         if port.wire == Wire::Ethernet {
             return (
@@ -75,19 +84,18 @@ impl PortPlan {
         }
         if let Some(admission) = stores {
             return match admission {
-                PacketAdmission::Start if is_plain && inputs <= MOST_INPUTS => {
+                PacketAdmission::Start if single_cells == Self::Stream && inputs <= MOST_INPUTS => {
                     (Self::Stream, "the port stores packets whole, first in, first out".into())
                 }
                 _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
             };
         }
-        let can_gain = timing.every_cell_matters || gets_single_cells;
+        let can_gain = timing.effects == Effects::EveryCell || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
-        let is_last_behind_one = !timing.every_cell_matters && inputs == 1;
-        let cells = match is_plain {
-            true if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
-            true => Self::Stream,
-            false => Self::Queues,
+        let is_last_behind_one = timing.effects == Effects::FrameEnds && inputs == 1;
+        let cells = match single_cells {
+            Self::Stream if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
+            _ => single_cells,
         };
         match mode {
             _ if tie_order.follows_bursts() && inputs > 1 => {
@@ -99,7 +107,7 @@ impl PortPlan {
             _ if !can_gain => {
                 (Self::Trains, "no other contended port feeds or follows the port, so trains stay whole".into())
             }
-            _ if is_last_behind_one && !timing.notes => {
+            _ if is_last_behind_one && timing.arrivals == Arrivals::Unrecorded => {
                 (cells, "the port has one input link, from a contended port, and sends all cells to hosts".into())
             }
             _ if !is_far => (Self::Trains, format!("the cells of the port affect other ports within {FAR} cell times")),
@@ -116,16 +124,5 @@ impl PortPlan {
     /// admits packets, if it stores them whole.
     pub(super) fn counts_entries(self, stores: Option<PacketAdmission>) -> bool {
         matches!(self, Self::Stream | Self::AtOnce) && stores.is_none()
-    }
-
-    /// Returns the name of the implementation for users.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Trains => "trains",
-            Self::Stream => "stream",
-            Self::Queues => "queues",
-            Self::AtOnce => "at once",
-            Self::Memory => "memory",
-        }
     }
 }

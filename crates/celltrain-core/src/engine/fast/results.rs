@@ -2,11 +2,11 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::ContendedPort;
-use super::engine::{Engine, HAS_THE_MEMORY};
+use super::engine::Engine;
 use super::fabric::{Fabric, Line};
-use super::output::PortEnd;
+use super::memory_ports::MemoryPorts;
 use super::plan::{Passed, Role, StageEnd};
+use super::port_queue::PortEnd;
 use crate::cancellation::CancellationToken;
 use crate::engine::Outcome;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
@@ -49,10 +49,7 @@ impl Engine<'_> {
     }
 
     fn memory(&self, memory: MemoryIndex) -> &Memory {
-        let ContendedPort::Memory(ports) = &self.ports[self.fabric.plan.memories[memory].lead] else {
-            unreachable!("{HAS_THE_MEMORY}")
-        };
-        ports.memory()
+        self.memory_ports(memory).memory()
     }
 
     pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
@@ -77,11 +74,9 @@ impl Engine<'_> {
         let sent = |role: &Role| match *role {
             Role::Host(number) => self.nics[number].sent_on_ethernet(self.fabric.horizon),
             Role::Contended(number) => {
-                let (unit, place) = self.ports[number].unit(number);
-                match &self.ports[unit] {
-                    ContendedPort::Memory(ports) => ports.port(place).on_ethernet,
-                    _ => 0,
-                }
+                let (unit, place) = self.links.unit(number);
+                let ports = self.ports[unit].as_deref().and_then(MemoryPorts::of);
+                ports.map_or(0, |ports| ports.port(place).on_ethernet)
             }
             Role::Shaped(_) | Role::Transparent => 0,
         };

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::timing::Effects;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::units::{Span, Time};
@@ -58,6 +59,7 @@ impl Train {
 
     #[inline]
     pub(super) fn take(&mut self, cells: u32) -> Run {
+        debug_assert!((1..=self.cells).contains(&cells), "only cells of the train are taken");
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
         let ends_frame = self.cells == 0 && self.ends_frame;
@@ -98,8 +100,7 @@ pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
     /// Inputs with trains, ordered by the arrival of the next cell, then by number.
     pub(super) next: ArrivalOrder,
-    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
-    every_cell_matters: bool,
+    effects: Effects,
 }
 
 /// One input, with its current train (without cells if there is no train) and the trains behind it.
@@ -117,9 +118,9 @@ pub(super) fn number(input: usize) -> u32 {
 }
 
 impl TrainIngress {
-    pub(super) fn new(inputs: usize, every_cell_matters: bool) -> Self {
+    pub(super) fn new(inputs: usize, effects: Effects) -> Self {
         let none = Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
-        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
+        Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), effects }
     }
 
     /// Adds a train to an input. Returns the arrival of the train's first cell that may have an effect elsewhere sooner
@@ -130,15 +131,16 @@ impl TrainIngress {
         if head.cells == 0 {
             *head = train;
             self.next.put(InputArrival::new(train.next, number(input)));
-            if self.every_cell_matters {
+            if self.effects == Effects::EveryCell {
                 return Some(train.next);
             }
         } else {
             let tail = behind.back_mut().unwrap_or(head);
+            debug_assert!(tail.last() < train.next, "trains on a link arrive one after the other");
             if !tail.absorbs(&train) {
                 behind.push_back(train);
             }
-            if self.every_cell_matters {
+            if self.effects == Effects::EveryCell {
                 return None;
             }
         }
@@ -339,6 +341,7 @@ impl ArrivalOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::rng::Stream;
 
     #[test]
@@ -382,5 +385,68 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Calls `check` for every small train that ends a frame, with its arrivals.
+    fn all_trains(check: impl Fn(Train, &[u64])) {
+        for (next, period, cells) in (0..3).flat_map(|n| (1..5).flat_map(move |p| (1..6).map(move |c| (n, p, c)))) {
+            let run = Run { last: cell(0, 7, true), cells };
+            let arrivals: Vec<u64> = (0..u64::from(cells)).map(|i| next + period * i).collect();
+            check(Train::of(run, Time(next), Span(period), Label::new(3)), &arrivals);
+        }
+    }
+
+    fn arrivals(train: &Train) -> Vec<u64> {
+        (0..u64::from(train.cells)).map(|i| train.next.0 + train.period.0 * i).collect()
+    }
+
+    #[test]
+    fn every_small_train_is_split_and_joined_as_its_cells_are() {
+        all_trains(|train, all| {
+            assert_eq!(arrivals(&train), all);
+            assert_eq!(train.last().0, *all.last().unwrap());
+            for until in all[0] + 1..all[0] + 30 {
+                let mut rest = train;
+                let taken = rest.take_before(Time(until));
+                let (before, after) = all.split_at(taken.cells as usize);
+                assert!(before.iter().all(|&time| time < until) && after.iter().all(|&time| time >= until));
+                assert_eq!(arrivals(&rest), after);
+                assert_eq!(taken.last.last_cell(), after.is_empty(), "only the last cell ends the frame");
+                let mut joined = Train { cells: taken.cells, ends_frame: false, ..train };
+                assert_eq!(rest.cells > 0 && joined.absorbs(&rest), rest.cells > 0);
+                assert!(rest.cells == 0 || (arrivals(&joined) == all && joined.ends_frame));
+            }
+        });
+    }
+
+    #[test]
+    fn a_train_gives_back_its_last_cells() {
+        all_trains(|train, all| {
+            for cells in 1..8 {
+                let mut rest = train;
+                let back = rest.give_back(cells);
+                assert_eq!(back, cells.min(train.cells));
+                assert_eq!(arrivals(&rest), all[..all.len() - back as usize]);
+                assert!(!rest.ends_frame, "the cell that ends the frame is the last one");
+            }
+        });
+    }
+
+    #[test]
+    fn a_train_absorbs_only_its_own_continuation() {
+        all_trains(|train, _| {
+            let behind = Train { next: train.last() + train.period, ..train };
+            let others = [
+                Train { next: behind.next + Span(1), ..behind },
+                Train { period: train.period + Span(1), ..behind },
+                Train { cell: cell(0, 8, false).relabelled(Label::new(3)), ..behind },
+                Train { cell: cell(0, 7, false).relabelled(Label::new(4)), ..behind },
+            ];
+            for other in others {
+                let mut same = train;
+                assert!(!same.absorbs(&other), "{other:?}");
+                assert_eq!(arrivals(&same), arrivals(&train));
+            }
+        });
     }
 }

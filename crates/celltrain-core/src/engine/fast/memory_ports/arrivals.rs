@@ -76,10 +76,9 @@ impl MemoryPorts {
         }
         let mut to_matter = Time::NEVER;
         for (stream, next) in downstream.links.row(ingress.row()) {
-            to_matter = to_matter.min(if ingress.every_cell_matters { *next } else { stream.next_to_matter(*next) });
+            to_matter = to_matter.min(ingress.first_to_matter(stream, *next));
         }
-        ingress.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
-        ingress.reached = ingress.reached.max(until);
+        ingress.have_taken(until, to_matter);
     }
 }
 

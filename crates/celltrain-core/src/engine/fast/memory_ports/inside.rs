@@ -6,6 +6,7 @@
 
 use typed_index_collections::TiSlice;
 
+use super::port::Removals;
 use super::waiting::Waiting;
 use super::{ArrivingVc, MemoryPort, Switch};
 use crate::cell::{Cell, Run};
@@ -13,6 +14,8 @@ use crate::coverage::reached;
 use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::links::{Stream, Way};
 use crate::engine::fast::plan::MemoryPlace;
+use crate::engine::fast::port_queue::VcCounts;
+use crate::engine::fast::timing::Arrivals;
 use crate::engine::fast::train::Train;
 use crate::index::Label;
 use crate::memory::{Attempt, CellClass, CountingQueue, Memory};
@@ -28,15 +31,13 @@ pub(super) fn are_plain(
 ) -> bool {
     let is_plain = |port: &MemoryPort| {
         matches!(port.waiting, Waiting::Packets(_))
-            && port
-                .stored
-                .as_ref()
-                .is_some_and(|stored| stored.admission != PacketAdmission::Fits && !stored.marks_every_cell)
-            && !port.counts_vcs
-            && !port.tracks_cuts
+            && port.stored.as_ref().is_some_and(|stored| stored.admission != PacketAdmission::Fits)
+            && !port.marks_every_cell()
+            && port.vc_counts == VcCounts::OnDemand
+            && port.removals == Removals::Never
             && !port.admission.follows_cells()
     };
-    memory.follows_no_cells() && ports.iter().all(is_plain) && vcs.iter().all(|vc| !vc.is_noted)
+    memory.follows_no_cells() && ports.iter().all(is_plain) && vcs.iter().all(|vc| vc.arrivals == Arrivals::Unrecorded)
 }
 
 /// The part of an arriving packet whose cells enter without a decision, as long as there is room.

@@ -13,12 +13,17 @@ mod sent;
 mod stored;
 mod waiting;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use std::any::Any;
 
-use super::egress::Downstream;
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::contended_port::{ContendedPort, Worked};
+use super::egress::{Downstream, Egress};
 use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
-use super::plan::MemoryPlace;
+use super::plan::{MemoryPlace, PortIndex};
+use super::port_queue::{PortQueue, VcCounts};
+use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
@@ -26,17 +31,18 @@ use crate::index::{Label, LinkIndex, NodeIndex};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
-use crate::network::{Network, Routing};
+use crate::network::Network;
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
-use crate::rate_control::RateControl;
+use crate::tie::ServiceOrder;
 use crate::units::{Span, Time};
 use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
 pub(super) use port::MemoryPort;
+use port::Removals;
 
 /// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
 /// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
@@ -90,28 +96,27 @@ pub(super) struct ArrivingVc {
     /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// True if the VC's arrivals are recorded, because the port has an allocator.
-    pub(super) is_noted: bool,
+    /// Use of the VC's arrivals at its port.
+    pub(super) arrivals: Arrivals,
 }
 
 /// The rules of the memory's ports that do not change during a run.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// True if departures precede the arrivals at the same instant.
-    pub(super) serve_first: bool,
-    /// True if the whole frame is refused when its first cell finds no room.
-    pub(super) refuses_whole_frames: bool,
-    pub(super) policies_see_memory: bool,
+    pub(super) service: ServiceOrder,
+    /// With [`FrameAdmission::Whole`], the whole frame is refused when its first cell finds no room.
+    pub(super) frames: FrameAdmission,
+    pub(super) policies_see: PolicyScope,
 }
 
 impl Rules {
-    /// Returns the rules of a memory. `whole` is true if its packets delimit themselves.
-    pub(super) fn of(config: &MemoryConfig, serve_first: bool, whole: bool) -> Self {
-        Self {
-            serve_first,
-            refuses_whole_frames: config.frames == FrameAdmission::Whole || whole,
-            policies_see_memory: config.policies_see == PolicyScope::Memory,
-        }
+    /// Returns the rules of a memory.
+    pub(super) fn of(config: &MemoryConfig, service: ServiceOrder) -> Self {
+        Self { service, frames: config.frames, policies_see: config.policies_see }
+    }
+
+    fn policies_see_memory(self) -> bool {
+        self.policies_see == PolicyScope::Memory
     }
 }
 
@@ -139,12 +144,13 @@ impl MemoryPorts {
         let place = |link: LinkIndex| ports.iter().position(|port| port.link() == link).map(MemoryPlace::from);
         let port_of_queue = config.queues.iter().map(|queue| place(queue.link)).collect();
         let pushes_out = config.pools.iter().any(|pool| pool.policy.pushes_out());
+        let counts_all = rules.policies_see_memory() && ports.iter().any(|port| port.vc_counts == VcCounts::Kept);
         for port in &mut ports {
-            port.tracks_cuts = pushes_out;
-        }
-        if rules.policies_see_memory && ports.iter().any(|port| port.counts_vcs) {
-            for port in &mut ports {
-                port.counts_vcs = true;
+            if pushes_out {
+                port.removals = Removals::Possible;
+            }
+            if counts_all {
+                port.vc_counts = VcCounts::Kept;
             }
         }
         let calendar = Calendar::new(cell_times);
@@ -169,19 +175,19 @@ impl MemoryPorts {
     }
 
     /// Returns whether packets delimit themselves.
-    pub(super) fn delimits(&self) -> bool {
+    fn delimits(&self) -> bool {
         self.switch.ports.first().is_some_and(|port| port.admission.delimits())
     }
 
     /// Returns whether the ports store packets whole.
-    pub(super) fn stores(&self) -> bool {
+    fn stores(&self) -> bool {
         self.switch.stores()
     }
 
     /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, and `STORES` whether the ports
     /// store them whole.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool, const STORES: bool>(
+    fn take_cells<const DELIMITS: bool, const STORES: bool>(
         &mut self,
         until: Time,
         batch: &mut Batch,
@@ -210,7 +216,7 @@ impl MemoryPorts {
     }
 
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
-    pub(super) fn effect_of_waiting(&self) -> Option<Time> {
+    fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
         if self.stores() {
             let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready());
@@ -222,31 +228,17 @@ impl MemoryPorts {
         Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
     }
 
-    /// Reports the arrivals recorded since the previous call to the ports' allocators.
-    pub(super) fn report_arrivals(&mut self, routing: &Routing, rate_control: &mut RateControl) {
-        self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
+    /// Returns this port if it stands for the ports of a memory.
+    pub(super) fn of(port: &dyn ContendedPort) -> Option<&Self> {
+        (port as &dyn Any).downcast_ref()
     }
 
-    /// Reports the cells of incomplete frames that have been sent to hosts.
-    pub(super) fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
-        for port in &mut self.switch.ports {
-            port.collect_all_sent(downstream.fabric);
-            port.egress.to_hosts.report_partial_frames(downstream.fabric);
-        }
-    }
-
-    /// Updates the counts of all ports.
-    pub(super) fn look_at(&mut self) {
-        self.merging.inside_mut().for_each(|inside| self.switch.store_entered(inside));
-        self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
+    pub(super) fn of_mut(port: &mut dyn ContendedPort) -> Option<&mut Self> {
+        (port as &mut dyn Any).downcast_mut()
     }
 
     pub(super) fn port(&self, place: MemoryPlace) -> &MemoryPort {
         &self.switch.ports[place]
-    }
-
-    pub(super) fn ports_mut(&mut self) -> &mut TiSlice<MemoryPlace, MemoryPort> {
-        &mut self.switch.ports
     }
 
     /// Starts recording which arriving cells are lost.
@@ -271,6 +263,59 @@ impl MemoryPorts {
     }
 }
 
+impl ContendedPort for MemoryPorts {
+    fn work(
+        &mut self,
+        number: PortIndex,
+        _since: Time,
+        until: Time,
+        batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) -> Worked {
+        let reached = self.ingress.reach(until, downstream.links, |first| first);
+        if self.stores() {
+            self.take_cells::<true, true>(reached, batch, downstream);
+        } else if self.delimits() {
+            self.take_cells::<true, false>(reached, batch, downstream);
+        } else {
+            self.take_cells::<false, false>(reached, batch, downstream);
+        }
+        self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, downstream));
+        let (next, effect_of_waiting) = (self.ingress.next_to_matter, self.effect_of_waiting());
+        let next_effect = downstream.links.next_effect(number, Time::default(), next, effect_of_waiting);
+        Worked { reached, next_effect }
+    }
+
+    fn name(&self) -> String {
+        "MemoryPorts".into()
+    }
+
+    fn queue(&self, place: MemoryPlace) -> &dyn PortQueue {
+        &self.switch.ports[place]
+    }
+
+    fn queue_mut(&mut self, place: MemoryPlace) -> &mut dyn PortQueue {
+        &mut self.switch.ports[place]
+    }
+
+    /// The ports are always settled up to the present. Updates the counts of all ports.
+    fn look_at(&mut self, _: Time) {
+        self.merging.inside_mut().for_each(|inside| self.switch.store_entered(inside));
+        self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
+    }
+
+    fn each_egress(&mut self, act: &mut dyn FnMut(&mut Egress)) {
+        self.switch.ports.iter_mut().for_each(|port| act(&mut port.egress));
+    }
+
+    fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
+        for port in &mut self.switch.ports {
+            port.collect_all_sent(downstream.fabric);
+            port.egress.to_hosts.report_partial_frames(downstream.fabric);
+        }
+    }
+}
+
 impl Switch {
     /// Returns whether the ports store packets whole.
     fn stores(&self) -> bool {
@@ -282,7 +327,7 @@ impl Switch {
     fn begin_instant<const STORES: bool>(&mut self, now: Time, among: Among, downstream: &mut Downstream<'_>) {
         if among.is_first {
             self.settle::<STORES>(now, downstream);
-            if self.rules.serve_first {
+            if self.rules.service == ServiceOrder::BeforeArrivals {
                 self.serve::<STORES>(now, downstream);
             }
         }
@@ -401,9 +446,9 @@ impl Switch {
 
     #[inline]
     fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
-        let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
+        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
-        if is_noted {
+        if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
         }
@@ -419,8 +464,8 @@ impl Switch {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
-        let admits_all = if self.rules.policies_see_memory {
+        let starts = self.rules.frames == FrameAdmission::Whole && port.admission.starts_frame(label);
+        let admits_all = if self.rules.policies_see_memory() {
             // X counts only the cells of one pool, so a VC with cells in several pools may have more than X cells.
             !port.admission.may_refuse_frames()
         } else {
@@ -473,7 +518,7 @@ impl Switch {
     /// Asks the policy of a port about a frame whose first cell arrives. Returns whether the frame may enter.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> bool {
-        let sees_memory = self.rules.policies_see_memory;
+        let sees_memory = self.rules.policies_see_memory();
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let view = View {

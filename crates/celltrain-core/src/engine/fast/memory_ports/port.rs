@@ -7,7 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
-use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
+use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, QueueEnd};
@@ -34,9 +34,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) wire: Wire,
     /// Time for which the port has sent Ethernet frames, in units of the clock.
     pub(in crate::engine::fast) on_ethernet: u64,
-    /// True if every cell is counted by VC, because a policy reads these counts. Otherwise cells are counted only when
-    /// needed.
-    pub(super) counts_vcs: bool,
+    pub(super) vc_counts: VcCounts,
     pub(super) marker: Option<Marker>,
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
@@ -46,12 +44,18 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) admission: Admission,
     /// For each label, the queues in which the memory counts the VC's cells.
     pub(super) classes: TiVec<Label, CellClass>,
-    /// True if the memory may remove waiting cells.
-    pub(super) tracks_cuts: bool,
+    pub(super) removals: Removals,
     /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
+}
+
+/// Possibility that the memory removes waiting cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removals {
+    Never,
+    Possible,
 }
 
 impl MemoryPort {
@@ -70,7 +74,7 @@ impl MemoryPort {
             is_busy: false,
             wire: Wire::Cells,
             on_ethernet: 0,
-            counts_vcs: policy.reads_counts(),
+            vc_counts: VcCounts::of(&*policy),
             marker,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
@@ -81,7 +85,7 @@ impl MemoryPort {
             counts: Counts::new(vcs),
             admission: Admission::new(vcs, policy, rng).framed(framing),
             classes,
-            tracks_cuts: false,
+            removals: Removals::Never,
             cut_frames: ti_vec![Vec::new(); vcs],
             capacity: capacity.unwrap_or(u32::MAX),
             egress,
@@ -96,8 +100,7 @@ impl MemoryPort {
         vcs: &TiSlice<Label, VcIndex>,
     ) -> Self {
         if let Some(admission) = stores {
-            let marks_every_cell = self.marker.as_ref().is_some_and(Marker::marks_every_cell);
-            self.stored = Some(Box::new(Stored::new(vcs, admission, marks_every_cell)));
+            self.stored = Some(Box::new(Stored::new(vcs, admission)));
             self.waiting = match self.waiting {
                 Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
                 Waiting::Fifo(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
@@ -108,6 +111,12 @@ impl MemoryPort {
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
         self.egress.to_hosts.link
+    }
+
+    /// Returns whether the port may mark cells that do not end a packet.
+    #[inline]
+    pub(super) fn marks_every_cell(&self) -> bool {
+        self.marker.as_ref().is_some_and(Marker::marks_every_cell)
     }
 
     /// Returns which waiting cells the port compares with its marking thresholds.
@@ -123,11 +132,7 @@ impl MemoryPort {
     /// Puts a cell that the memory has already counted into its queue.
     #[inline]
     pub(super) fn enqueue(&mut self, cell: Cell) {
-        self.occupancy += 1;
-        self.tracker.rise(self.occupancy);
-        if self.counts_vcs {
-            self.counts.put(cell.label(), 1);
-        }
+        self.count_one_in(cell.label());
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);
         }
@@ -147,11 +152,11 @@ impl MemoryPort {
             Waiting::Scheduled(queues) => queues.pop(),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         };
-        self.count_out(cell);
+        self.count_one_out(cell.label());
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
-        if self.tracks_cuts && !cell.is_rm() {
+        if self.removals == Removals::Possible && !cell.is_rm() {
             // Cells of a VC leave in order.
             self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
         }
@@ -171,31 +176,23 @@ impl MemoryPort {
     pub(super) fn count_one_in(&mut self, label: Label) {
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.counts.put(label, 1);
         }
     }
 
+    #[inline]
     pub(super) fn count_one_out(&mut self, label: Label) {
         self.occupancy -= 1;
         self.tracker.fall(self.occupancy);
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.counts.take(label, 1);
-        }
-    }
-
-    #[inline]
-    fn count_out(&mut self, cell: Cell) {
-        self.occupancy -= 1;
-        self.tracker.fall(self.occupancy);
-        if self.counts_vcs {
-            self.counts.take(cell.label(), 1);
         }
     }
 
     /// Records that the frame of an arriving cell has lost a cell for lack of room.
     pub(super) fn note_cut(&mut self, cell: Cell) {
-        if self.tracks_cuts && !self.cut_frames[cell.label()].contains(&cell.frame) {
+        if self.removals == Removals::Possible && !self.cut_frames[cell.label()].contains(&cell.frame) {
             self.cut_frames[cell.label()].push(cell.frame);
         }
     }
@@ -212,7 +209,7 @@ impl MemoryPort {
             QueueEnd::Tail => cells.iter().rposition(is_in),
         };
         let cell = place.and_then(|place| cells.remove(place)).expect("the queue holds a cell");
-        self.count_out(cell);
+        self.count_one_out(cell.label());
         let cuts = !cell.is_rm() && !self.cut_frames[cell.label()].contains(&cell.frame);
         if cuts {
             self.cut_frames[cell.label()].push(cell.frame);
@@ -243,7 +240,7 @@ impl MemoryPort {
         let pushed_out = u32::try_from(before - cells.len()).expect("the size of a buffer in cells fits in 32 bits");
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             self.counts.take(victim.label(), pushed_out);
         }
         self.admission.on_pushed_out(victim, pushed_out, arriving);
@@ -251,7 +248,7 @@ impl MemoryPort {
 
     /// Updates the counts by VC.
     pub(super) fn count_waiting(&mut self) {
-        if self.counts_vcs {
+        if self.vc_counts == VcCounts::Kept {
             return;
         }
         self.counts = Counts::new(self.counts.per_vc.len());

@@ -3,6 +3,7 @@
 //! Once the first cell of a packet has left a first-in first-out port, its other cells follow, and nothing removes them.
 //! So each of these cells only changes counts, and the packet goes downstream when its last cell starts.
 
+use super::port::Removals;
 use super::waiting::Waiting;
 use super::{MemoryPort, Switch};
 use crate::cell::{Cell, Run};
@@ -18,7 +19,7 @@ impl Switch {
     pub(super) fn start_stored(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         self.end_sending(place);
         let port = &mut self.ports[place];
-        let is_single = port.wire == Wire::Ethernet || port.stored_mut().marks_every_cell;
+        let is_single = port.wire == Wire::Ethernet || port.marks_every_cell();
         match &mut port.waiting {
             Waiting::Packets(runs) => match runs.front_mut() {
                 Some(run) if run.cells > 1 && !is_single => {
@@ -58,8 +59,9 @@ impl MemoryPort {
     pub(super) fn least_to_an_effect(&self) -> u32 {
         let (Waiting::Packets(runs), Some(stored)) = (&self.waiting, &self.stored) else { return 0 };
         let Some(Run { last, cells }) = runs.front() else { return 0 };
-        let is_certain =
-            self.wire == Wire::Cells && !stored.marks_every_cell && (!self.tracks_cuts || stored.is_leaving(*last));
+        let is_certain = self.wire == Wire::Cells
+            && !self.marks_every_cell()
+            && (self.removals == Removals::Never || stored.is_leaving(*last));
         if is_certain && self.egress.hops[last.label()].to == HopEnd::Host { cells - 1 } else { 0 }
     }
 

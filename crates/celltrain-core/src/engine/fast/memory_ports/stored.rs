@@ -9,8 +9,9 @@ use super::{ArrivingVc, MemoryPort, Room, Switch};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::engine::fast::output::Arrival;
 use crate::engine::fast::plan::MemoryPlace;
+use crate::engine::fast::timing::Arrivals;
 use crate::index::{Label, VcIndex};
-use crate::memory::{Attempt, CellClass, QueueEnd, Removal};
+use crate::memory::{Attempt, CellClass, FrameAdmission, QueueEnd, Removal};
 use crate::policy::View;
 use crate::port::admission::Verdict;
 use crate::switching::PacketAdmission;
@@ -26,8 +27,6 @@ pub(super) struct Stored {
     all_places: u32,
     /// Cells of the packet being sent that have left but have not been passed on, if the port is first in, first out.
     pub(super) sent: u32,
-    /// True if the port may mark cells that do not end a packet.
-    pub(super) marks_every_cell: bool,
 }
 
 /// A VC's packet that is arriving, and its packet that is leaving.
@@ -52,16 +51,9 @@ impl Packet {
 }
 
 impl Stored {
-    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission, marks_every_cell: bool) -> Self {
+    pub(super) fn new(vcs: &TiSlice<Label, VcIndex>, admission: PacketAdmission) -> Self {
         let packet = |&vc: &VcIndex| Packet { vc, cells: Vec::new(), places: 0, leaving: None };
-        Self {
-            admission,
-            packets: vcs.iter().map(packet).collect(),
-            cells: 0,
-            all_places: 0,
-            sent: 0,
-            marks_every_cell,
-        }
+        Self { admission, packets: vcs.iter().map(packet).collect(), cells: 0, all_places: 0, sent: 0 }
     }
 
     /// Returns the stored cells, by VC.
@@ -233,9 +225,9 @@ impl Switch {
 
     /// Takes a cell that arrives at a port that stores packets whole. `length` gives the number of cells in a packet.
     pub(super) fn store(&mut self, now: Time, cell: Cell, length: impl FnOnce(VcIndex, FrameNumber) -> u32) {
-        let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
+        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
-        if is_noted {
+        if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
         }
@@ -263,7 +255,7 @@ impl Switch {
             1
         };
         let at_end = admission == PacketAdmission::End;
-        let admits_all = !self.rules.policies_see_memory
+        let admits_all = !self.rules.policies_see_memory()
             && port.occupancy + port.stored_mut().all_places + (cells - 1) < port.admission.asked_from()
             || !port.admission.may_refuse_frames();
         let arrived = port.admission.on_cell(cell, at_end || admits_all);
@@ -291,7 +283,7 @@ impl Switch {
                 (0..unused).for_each(|_| self.memory.leave(class, now));
             }
             Room::NotFound => {
-                if decides && self.rules.refuses_whole_frames {
+                if decides && self.rules.frames == FrameAdmission::Whole {
                     self.ports[place].admission.refuse_frame(label);
                 }
                 self.lose_packet(place, cell, class, true, now);
@@ -302,7 +294,7 @@ impl Switch {
 
     /// Asks the policy of a port about a packet, of which it sees `rest` cells as if they waited.
     fn judge_packet(&mut self, now: Time, place: MemoryPlace, (cell, class): (Cell, CellClass), rest: u32) -> bool {
-        let sees_memory = self.rules.policies_see_memory;
+        let sees_memory = self.rules.policies_see_memory();
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
         let places = port.stored_mut().all_places;

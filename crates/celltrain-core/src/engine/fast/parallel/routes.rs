@@ -73,7 +73,7 @@ impl Routes {
             }
         });
         let flows = network.flows.iter_enumerated().map(|(number, flow)| (number, flow.data_vc));
-        let unit = |port: PortIndex| engine.ports[port].unit(port).0;
+        let unit = |port: PortIndex| engine.links.unit(port).0;
         let ports: BTreeSet<PortIndex> = engine.ports.keys().filter(sends_elsewhere).map(unit).collect();
         Self {
             ports: ports.into_iter().collect(),

@@ -8,20 +8,85 @@
 //! the instants it covers, but before any of its cells could have an effect elsewhere.
 
 mod in_step;
-mod interleaving;
 mod port;
 
-pub(super) use port::TrainPort;
+pub(super) use port::{TrainDiscipline, TrainPort};
 
-use super::output::Depart;
+use super::contended_port::{ContendedPort, Worked};
+use super::egress::{Depart, Downstream};
+use super::ingress::Batch;
+use super::late::HeldBack;
+use super::plan::{MemoryPlace, PortIndex};
+use super::port_queue::PortQueue;
 use crate::coverage::reached;
+use crate::scheduler::waiting::ReportGranularity;
 use crate::units::Time;
 
-impl TrainPort {
+impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
+    fn work(
+        &mut self,
+        number: PortIndex,
+        since: Time,
+        until: Time,
+        _batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) -> Worked {
+        downstream.links.swap_trains(number, &mut self.ingress);
+        let (link, reached) = (self.link, self.reach(since, until));
+        self.take_trains(reached, downstream.leaving(link));
+        let next_arrival = self.next_to_matter();
+        downstream.links.swap_trains(number, &mut self.ingress);
+        self.output.report_arrivals(link, downstream);
+        let (free_at, effect_of_waiting) = (self.output.free_at(), self.output.effect_of_waiting());
+        let next_effect = downstream.links.next_effect(number, free_at, next_arrival, effect_of_waiting);
+        Worked { reached, next_effect }
+    }
+
+    fn queue(&self, _: MemoryPlace) -> &dyn PortQueue {
+        &self.output
+    }
+
+    fn queue_mut(&mut self, _: MemoryPlace) -> &mut dyn PortQueue {
+        &mut self.output
+    }
+
+    fn look_at(&mut self, until: Time) {
+        self.output.look_at(until);
+    }
+
+    fn occupancy(&mut self, _: MemoryPlace, now: Time) -> u32 {
+        self.output.occupancy(now)
+    }
+
+    fn set_horizon(&mut self, horizon: Time) {
+        self.output.set_horizon(horizon);
+        // Report departures by run again, until a single departure may be too late for the new horizon.
+        self.output.granularity = ReportGranularity::Runs;
+    }
+
+    fn update_waiting(&mut self, HeldBack { run, first_start, period, .. }: HeldBack, before: Time) {
+        self.output.update_waiting(run, first_start, period, before);
+    }
+
+    fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
+        self.partial_frames.report_all(downstream.leaving(self.link));
+        self.output.buffer.report_to_policy();
+    }
+
+    fn name(&self) -> String {
+        format!("TrainPort<{}>", D::NAME)
+    }
+
+    fn details(&self) -> Vec<String> {
+        self.output.details()
+    }
+}
+
+impl<D: TrainDiscipline> TrainPort<D> {
     /// Settles everything before `until`. `depart` receives the cells with known departures: a run, the start of its
     /// first cell, and the period.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
+    fn take_trains(&mut self, until: Time, mut depart: impl Depart) {
         loop {
             let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());
@@ -30,22 +95,14 @@ impl TrainPort {
             }
             let other = self.ingress.next.at(1).time().min(until);
             let overlap = other < until && other <= self.ingress.inputs[input as usize].train.last();
-            if overlap
-                && ((self.plan.any_order && self.admit_stretch(now, until, &mut depart))
-                    || (self.plan.interleaves
-                        && self.interleaving_pays()
-                        && self.is_interleaved(until)
-                        && self.interleave(until, &mut depart)))
-            {
+            if overlap && D::admit_overlap(self, now, until, &mut depart) {
                 continue;
             }
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
                 reached!(TrainSplitByOther if other < until && self.ingress.inputs[input as usize].train.last() > other);
-                if self.plan.delimits {
-                    self.delimit(1);
-                }
+                self.delimit(1);
                 let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }
@@ -53,3 +110,6 @@ impl TrainPort {
         self.output.settle(until, &mut depart);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,94 +2,66 @@
 
 use crate::cell::{Cell, Run};
 use crate::coverage::reached;
-use crate::engine::fast::egress::PartialFrames;
-use crate::engine::fast::output::{Depart, Output, Timing};
-use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::egress::{Depart, PartialFrames};
+use crate::engine::fast::output::{Discipline, Output};
+use crate::engine::fast::timing::Effects;
 use crate::engine::fast::train::{Input, TrainIngress};
-use crate::marking::{MarkedAt, Marker};
+use crate::engine::fast::waiting_cells::Departures;
+use crate::index::LinkIndex;
+use crate::marking::MarkedAt;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
-use crate::scheduler::BacklogSensitivity;
-use crate::tie::TieBreaker;
+use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
-/// Methods by which a port of trains may process several cells at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "the flags are independent: each one selects its own code path")]
-pub(in crate::engine::fast) struct TrainPlan {
-    /// Overlapping trains may be admitted one after another. This requires that each VC has its own queue, the
-    /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and arrivals
-    /// precede the departure of their instant.
-    pub(in crate::engine::fast) any_order: bool,
-    /// The order in which empty queues fill affects the scheduler.
-    pub(super) fills_in_order: bool,
-    /// A queue that is empty for less than a cell time affects the scheduler.
-    pub(super) fills_exactly: bool,
-    /// Cells of interleaved trains are admitted together. This requires that the port tracks only the number of waiting
-    /// cells, and that the departure of a single cell has no effect.
-    pub(in crate::engine::fast) interleaves: bool,
-    /// Cells of trains with equal periods may be lost in rounds. This requires that the port tracks only the number of
-    /// waiting cells, and that losing a cell does not affect other cells.
-    pub(in crate::engine::fast) loses_in_rounds: bool,
-    /// Packets delimit themselves.
-    pub(super) delimits: bool,
-}
+/// The way in which trains are admitted without offering each of their cells.
+pub(in crate::engine::fast) trait TrainDiscipline: Discipline {
+    /// Admits all cells of a run at once, if the result is the same as admitting them one after another. The cells
+    /// arrive a period apart, the first at `now`. Their frame has been admitted, and no other cell arrives between them.
+    fn admit_run(port: &mut TrainPort<Self>, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool;
 
-impl TrainPlan {
-    fn of(buffer: &OutputBuffer, timing: &Timing) -> Self {
-        let sensitivity = buffer.backlog_sensitivity();
-        let fills_exactly = sensitivity.is_some_and(|(sensitivity, _)| sensitivity == BacklogSensitivity::Exact);
-        Self {
-            any_order: sensitivity.is_some_and(|(_, is_one_a_vc)| is_one_a_vc)
-                && !fills_exactly
-                && !timing.marks()
-                && !timing.notes
-                // Otherwise, an arrival at an empty queue would come before the departure of the same instant.
-                && !timing.serve_first,
-            fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
-            fills_exactly,
-            interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
-            loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
-            delimits: buffer.admission.delimits(),
-        }
+    /// Admits cells of trains that overlap, from `now` on and before `until`, if the port need not admit them one by
+    /// one. Returns whether any cell was admitted.
+    #[inline(always)]
+    fn admit_overlap(_port: &mut TrainPort<Self>, _now: Time, _until: Time, _depart: &mut impl Depart) -> bool {
+        false
+    }
+
+    /// Returns how many times the cells of the first `tied` inputs arrive together, from `now` on and before `until`,
+    /// and may be processed together.
+    #[inline(always)]
+    fn rounds(port: &TrainPort<Self>, now: Time, tied: usize, period: Span, until: Time) -> u32 {
+        port.rounds_in_step(now, tied, period, until, |_| true)
+    }
+
+    /// Processes these rounds without ordering the cells. Returns false without any effect if the cells need an order.
+    #[inline(always)]
+    fn admit_rounds(
+        _port: &mut TrainPort<Self>,
+        _now: Time,
+        _tied: usize,
+        _rounds: u32,
+        _depart: &mut impl Depart,
+    ) -> bool {
+        false
     }
 }
 
-pub(in crate::engine::fast) struct TrainPort {
-    pub(in crate::engine::fast) output: Output,
-    pub(super) ties: TieBreaker,
+pub(in crate::engine::fast) struct TrainPort<D> {
+    pub(in crate::engine::fast) link: LinkIndex,
+    pub(in crate::engine::fast) output: Output<D>,
+    pub(in crate::engine::fast) ties: TieBreaker,
     /// The trains on the port's input links, borrowed from [`Links`](crate::engine::fast::links::Links) while the port is processed.
     pub(in crate::engine::fast) ingress: Box<TrainIngress>,
     /// The numbers of the port's links at the node. They decide ties.
-    pub(super) at_node: Vec<u32>,
+    pub(in crate::engine::fast) at_node: Vec<u32>,
     /// The following lists are empty between calls. They are fields only so that their memory is used again.
-    pub(super) together: Vec<(u32, Cell)>,
-    pub(super) in_step: Vec<(u32, Cell)>,
-    /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
-    pub(super) counted: Vec<(u32, u32)>,
-    pub(in crate::engine::fast) plan: TrainPlan,
-    pub(super) stretch: Vec<StretchTrain>,
+    pub(in crate::engine::fast) together: Vec<(u32, Cell)>,
+    pub(in crate::engine::fast) in_step: Vec<(u32, Cell)>,
     /// Cells of each VC's current frame whose departure is known but not reported yet, because it has no effect.
     pub(in crate::engine::fast) partial_frames: PartialFrames,
-    /// Inputs with interleaved cells.
-    pub(super) touched: Vec<u32>,
-    /// Inputs with simultaneous cells, or their positions among the inputs in step.
-    pub(super) tied: Vec<u32>,
     /// Time in which all inputs together deliver about a million cells, if each input is as fast as this port.
-    pub(super) most_in_one_go: Span,
-}
-
-/// The cells of one train within a group of overlapping trains.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StretchTrain {
-    pub(super) input: u32,
-    pub(super) cells: u32,
-    /// Arrival of the first cell.
-    pub(super) first: Time,
-    /// Arrival time within a period. Trains of equal phase have simultaneous cells in every round they share.
-    pub(super) phase: Span,
-    /// Round of the first cell, counted from the start of the group.
-    pub(super) round: u32,
+    pub(in crate::engine::fast) most_in_one_go: Span,
 }
 
 /// A port processes this many cells in about ten milliseconds. In tests the number is small, so that every comparison
@@ -99,32 +71,26 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// With more active inputs than this, the bound is the first arrival, not the first arrival that ends a train.
 const FEW: usize = 8;
 
-impl TrainPort {
-    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order
-    /// of its inputs.
+impl<D: TrainDiscipline> TrainPort<D> {
+    /// Creates the port of `link`, which `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the
+    /// order of its inputs.
     pub(in crate::engine::fast) fn new(
-        buffer: OutputBuffer,
-        marker: Option<Marker>,
+        link: LinkIndex,
+        output: Output<D>,
         ties: TieBreaker,
         vcs: usize,
         at_node: Vec<u32>,
-        timing: Timing,
     ) -> Self {
-        let plan = TrainPlan::of(&buffer, &timing);
-        let output = Output::new(buffer, timing, marker, false);
+        let each = CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64);
         Self {
-            plan,
-            stretch: Vec::new(),
-            touched: Vec::new(),
-            tied: Vec::new(),
-            output,
+            link,
             ties,
             ingress: Box::default(),
-            most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
+            most_in_one_go: Span(output.timing.cell_time.0.saturating_mul(each)),
+            output,
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            counted: Vec::new(),
             partial_frames: PartialFrames::new(vcs),
         }
     }
@@ -134,7 +100,7 @@ impl TrainPort {
     #[inline]
     pub(in crate::engine::fast) fn next_to_matter(&self) -> Option<Time> {
         let TrainIngress { next, inputs, .. } = &*self.ingress;
-        if self.output.timing.every_cell_matters || next.len() > FEW {
+        if self.output.timing.effects == Effects::EveryCell || next.len() > FEW {
             return (next.len() > 0).then(|| next.first().time());
         }
         next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
@@ -151,7 +117,15 @@ impl TrainPort {
     /// Starts the packets of the first `inputs` trains to arrive, except packets that began with earlier cells of their
     /// VCs. All cells of earlier trains of these inputs must have been counted, except those of a train that is
     /// interleaved.
-    pub(super) fn delimit(&mut self, inputs: usize) {
+    #[inline(always)]
+    pub(in crate::engine::fast) fn delimit(&mut self, inputs: usize) {
+        if self.output.buffer.admission.delimits() {
+            self.delimit_packets(inputs);
+        }
+    }
+
+    #[inline(never)]
+    fn delimit_packets(&mut self, inputs: usize) {
         for arrival in self.ingress.next.iter().take(inputs) {
             let Input { train, interleaved, .. } = &self.ingress.inputs[arrival.input() as usize];
             if *interleaved == 0 {
@@ -161,7 +135,7 @@ impl TrainPort {
     }
 
     #[inline]
-    pub(super) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
+    pub(in crate::engine::fast) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
         let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
@@ -174,7 +148,7 @@ impl TrainPort {
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
-        if matters || self.output.timing.every_cell_matters {
+        if matters || self.output.timing.effects == Effects::EveryCell {
             self.partial_frames.report(cell.label(), depart);
             self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
@@ -184,34 +158,53 @@ impl TrainPort {
 
     /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart.
     #[inline(always)]
-    pub(super) fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
+    pub(in crate::engine::fast) fn hand_on(
+        &mut self,
+        run: Run,
+        first_start: Time,
+        period: Span,
+        depart: &mut impl Depart,
+    ) {
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
         depart(run, first_start, period);
     }
 
+    #[inline(never)]
+    fn hand_on_parts(&mut self, parts: [(Run, Time, Span); 2], depart: &mut impl Depart) {
+        for (run, first_start, period) in parts {
+            self.hand_on(run, first_start, period, depart);
+        }
+    }
+
     /// Handles cells that arrive a period apart, the first at `now`. No other cell arrives between them.
     #[inline]
-    pub(super) fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
+    pub(in crate::engine::fast) fn arrive_in_step(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl Depart,
+    ) {
         self.output.catch_up(now);
         self.output.note(run, now, period);
         if run.cells == 1 {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.output.defers_order && self.output.buffer.must_report_before(run.last.label()) {
+        if self.output.is_deferred() && self.output.buffer.must_report_before(run.last.label()) {
             self.output.report_departures(depart);
         }
         self.output.buffer.now = now;
-        let marks = self.output.timing.marks();
+        let marks = self.output.sees_departures();
         match self.output.buffer.fate(run.last) {
             // A marker also counts packets that the port refuses when they arrive.
-            FrameOutcome::Refused if self.output.timing.marks != Some(MarkedAt::Enqueue) => {
+            FrameOutcome::Refused if !marks || self.output.timing.marks == Some(MarkedAt::Dequeue) => {
                 self.output.buffer.admission.refuse(run);
                 return;
             }
-            FrameOutcome::Admitted if !marks && self.admit_together(now, period, run, depart) => return,
+            FrameOutcome::Admitted if !marks && D::admit_run(self, now, period, run, depart) => return,
             _ => {}
         }
         let mut at = now;
@@ -222,15 +215,18 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, if the result is the same as admitting them one after another.
-    #[inline]
-    fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
-        if self.output.defers_order {
-            self.admit_deferred(now, period, run, depart)
-        } else if self.output.buffer.reassembly.has(run.last.label()) {
-            self.admit_awaiting(now, period, run, depart)
-        } else {
-            self.admit_in_step(now, period, run, depart)
+    /// Admits all cells of a run at once, at a port with a single queue.
+    #[inline(always)]
+    pub(in crate::engine::fast) fn admit_by_departures(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl Depart,
+    ) -> bool {
+        match self.output.buffer.queue.departures() {
+            Departures::AtAdmission => self.admit_in_step(now, period, run, depart),
+            Departures::Later => self.admit_deferred(now, period, run, depart),
         }
     }
 
@@ -240,7 +236,13 @@ impl TrainPort {
     /// and never grows if `P >= T`. The queue length changes in the same way, so it is largest when the first or the
     /// last cell arrives. It is smallest just before one of these arrivals.
     #[inline]
-    fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
+    pub(in crate::engine::fast) fn admit_in_step(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl Depart,
+    ) -> bool {
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
         let first_start = self.output.tail_start().max(now);
@@ -260,7 +262,8 @@ impl TrainPort {
             return false;
         }
         let gone = ready + run.cells - ready_at_last;
-        if !self.output.buffer.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
+        let is_close = period <= self.output.timing.cell_time;
+        if !D::enters_at_once(&mut self.output, run.last.label(), gone, is_close) {
             return false;
         }
         self.partial_frames.report(run.last.label(), depart);
@@ -275,15 +278,16 @@ impl TrainPort {
         // The queue becomes empty before the last arrival, so each later cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("the number of cells is less than the length of the run"));
-        self.hand_on(first, first_start, self.output.timing.cell_time, depart);
-        self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
+        let first = (first, first_start, self.output.timing.cell_time);
+        let rest = (Run { cells: run.cells - first.0.cells, ..run }, now + period * in_a_row, period);
+        self.hand_on_parts([first, rest], depart);
         true
     }
 
     /// Returns how many cells wait, including one that has just arrived and will start at `start`.
     fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
-        let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
+        let gone_at_once = u64::from(self.output.timing.service == ServiceOrder::BeforeArrivals && ahead > 0);
         u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
             .expect("queues have fewer than 2^32 cells")
     }
@@ -295,7 +299,13 @@ impl TrainPort {
     /// apart, it has arrived by then, so admitting it early changes nothing. The same is true if cells of the same
     /// queue will still wait when the last one arrives.
     #[inline(never)]
-    fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
+    pub(in crate::engine::fast) fn admit_deferred(
+        &mut self,
+        now: Time,
+        period: Span,
+        run: Run,
+        depart: &mut impl Depart,
+    ) -> bool {
         self.output.start_anew_if_idle(now, depart);
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
@@ -309,53 +319,12 @@ impl TrainPort {
         // From one arrival to the next, the length either only grows or only shrinks; see `admit_in_step`.
         let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
-        let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
+        let is_close = period <= self.output.timing.cell_time && self.output.buffer.queue.may_fill_early();
         let in_time = is_close || self.output.buffer.least_ahead(run.last.label()) >= gone;
         if range.largest > self.output.buffer.capacity || !in_time {
             return false;
         }
         self.output.buffer.admit(run, range, 0);
         true
-    }
-
-    /// Admits a run of a VC whose frames wait until they are complete. While its cells arrive, only others leave, so
-    /// the queue is longest at the first or the last arrival.
-    #[inline(never)]
-    fn admit_awaiting(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
-        let last_arrival = now + period * u64::from(run.cells - 1);
-        let until = if self.output.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
-        let ready = self.output.buffer.ready();
-        let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
-        let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
-        let at_first = self.output.buffer.occupancy + 1;
-        let at_last = at_first + run.cells - 1 - gone;
-        let range = QueueRange { least: self.least_while_awaiting(now, period, gone), largest: at_first.max(at_last) };
-        if range.largest > self.output.buffer.capacity {
-            return false;
-        }
-        self.output.next_start += self.output.timing.cell_time * u64::from(gone);
-        self.output.buffer.admit(run, range, gone);
-        if run.last.last_cell() {
-            if gone == ready {
-                self.output.next_start = self.output.next_start.max(last_arrival);
-            }
-            self.output
-                .release(self.output.next_start + self.output.timing.cell_time * u64::from(ready - gone), depart);
-        }
-        true
-    }
-
-    /// Returns the minimum number of waiting cells while `gone` cells leave and cells of a partial frame arrive a
-    /// period apart, the first at `now`. The minimum is at the beginning, or when the last of the `gone` cells has
-    /// left.
-    fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
-        let waiting = self.output.buffer.occupancy;
-        let Some(before_last) = gone.checked_sub(1) else { return waiting };
-        let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
-        let since_first = last_gone.0.saturating_sub(now.0);
-        let arrived =
-            if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
-        let arrived = u32::try_from(arrived).expect("the number of cells is limited by the duration of the run");
-        waiting.min(waiting + arrived - gone)
     }
 }

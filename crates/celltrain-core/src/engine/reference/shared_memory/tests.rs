@@ -149,7 +149,7 @@ fn the_fast_engine_advances_all_ports_of_a_shared_memory_together() {
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
     let explained = explain_plan(&network, &CancellationToken::never()).unwrap();
     for port in &explained {
-        assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
+        assert_eq!(port.code == "MemoryPorts", ports.contains(&port.link), "{port:?}");
     }
     let why = &explained[usize::from(ports[0])].why;
     assert_eq!(why, "the port shares the memory memory, whose 2 ports are simulated together");

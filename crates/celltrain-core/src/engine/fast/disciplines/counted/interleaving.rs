@@ -1,10 +1,11 @@
 //! Processes interleaved trains, whose cells arrive alternately.
 
-use super::port::TrainPort;
+use super::Counted;
 use crate::cell::Run;
 use crate::coverage::reached;
-use crate::engine::fast::output::Depart;
+use crate::engine::fast::egress::Depart;
 use crate::engine::fast::train::{Input, InputArrival, number};
+use crate::engine::fast::train_port::TrainPort;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
@@ -22,7 +23,7 @@ struct InterleavedQueue {
     came: u32,
 }
 
-impl TrainPort {
+impl TrainPort<Counted> {
     /// Returns whether the cells of the trains with the first arrival alternate with cells of other trains.
     #[inline]
     pub(super) fn is_interleaved(&self, until: Time) -> bool {
@@ -60,9 +61,7 @@ impl TrainPort {
     /// the train or at the end of interleaving.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
-        if self.plan.delimits {
-            self.delimit(self.ingress.next.len());
-        }
+        self.delimit(self.ingress.next.len());
         let waiting = self.output.buffer.occupancy;
         let range = QueueRange { least: waiting, largest: waiting };
         let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
@@ -102,7 +101,7 @@ impl TrainPort {
             return false;
         }
         self.output.next_start = queue.next_start;
-        let mut touched = std::mem::take(&mut self.touched);
+        let mut touched = std::mem::take(&mut self.output.buffer.queue.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
             // A train that has ended by now may have no cells left.
@@ -113,7 +112,7 @@ impl TrainPort {
                 self.partial_frames.collect(run, depart);
             }
         }
-        self.touched = touched;
+        self.output.buffer.queue.touched = touched;
         self.output.buffer.admit_in_any_order(queue.came, queue.range, queue.gone);
         true
     }
@@ -134,7 +133,7 @@ impl TrainPort {
             return false;
         }
         reached!(TieInterleaved);
-        let mut together = std::mem::take(&mut self.tied);
+        let mut together = std::mem::take(&mut self.output.buffer.queue.tied);
         for _ in 0..tied {
             together.push(self.ingress.next.first().input());
             self.ingress.next.pop_first();
@@ -146,7 +145,7 @@ impl TrainPort {
                 self.ingress.next.put(InputArrival::new(next, input));
             }
         }
-        self.tied = together;
+        self.output.buffer.queue.tied = together;
         true
     }
 
@@ -167,7 +166,7 @@ impl TrainPort {
                 self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;
-            self.touched.push(input);
+            self.output.buffer.queue.touched.push(input);
         }
         queue.came += 1;
         queue.waiting += 1;
@@ -193,7 +192,7 @@ impl TrainPort {
             next.next
         });
         self.finish_interleaved(run, first, period);
-        if self.plan.delimits && next.is_some() {
+        if next.is_some() && self.output.buffer.admission.delimits() {
             self.output.buffer.admission.delimit(self.ingress.inputs[input as usize].train.cell);
         }
         if last.is_rm() || last.last_cell() {
@@ -211,7 +210,7 @@ impl TrainPort {
     /// cannot predict whether there are zero, one or two, so they are counted without branches.
     #[inline(always)]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
-        let until = now + Span(u64::from(self.output.timing.serve_first));
+        let until = self.output.timing.served_before(now);
         for _ in 0..2 {
             let one = u32::from(queue.next_start < until) & u32::from(queue.waiting > 0);
             queue.next_start += self.output.timing.cell_time * u64::from(one);

@@ -1,0 +1,59 @@
+//! The queue of a contended port as probes and results see it.
+
+use typed_index_collections::{TiSlice, TiVec};
+
+use crate::index::Label;
+use crate::policy::BufferPolicy;
+use crate::port::PortState;
+use crate::queue_range::QueueRange;
+
+/// The queue of a contended port, for probes and results. All methods require that the port is settled up to the
+/// present.
+pub(super) trait PortQueue {
+    /// Returns the queue as probes see it.
+    fn view(&self) -> BufferView<'_>;
+
+    /// Starts a new range for a sample.
+    fn start_range(&mut self);
+
+    /// Returns the state for the results.
+    fn end(&self) -> PortEnd;
+}
+
+/// A buffer as probes see it.
+pub(super) struct BufferView<'a> {
+    /// X, the number of waiting cells.
+    pub(super) occupancy: u32,
+    /// The minimum and maximum number of cells waiting since the latest sample.
+    pub(super) range: QueueRange,
+    /// `Y_i`, the waiting cells of each VC.
+    pub(super) per_vc: &'a TiSlice<Label, u32>,
+}
+
+pub(super) struct PortEnd {
+    pub(super) state: PortState,
+    /// Number of waiting cells, by VC, whose departure is already known. Empty if no departure is known in advance.
+    pub(super) leave_later: TiVec<Label, u32>,
+}
+
+impl PortEnd {
+    /// Creates the state of a port at which all waiting cells leave in order of arrival.
+    pub(super) fn in_order(state: PortState) -> Self {
+        Self { leave_later: state.waiting.clone(), state }
+    }
+}
+
+/// When a port counts its waiting cells by VC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VcCounts {
+    /// Always, because a policy reads the counts.
+    Kept,
+    /// When a probe or the results need them.
+    OnDemand,
+}
+
+impl VcCounts {
+    pub(super) fn of(policy: &dyn BufferPolicy) -> Self {
+        if policy.reads_counts() { Self::Kept } else { Self::OnDemand }
+    }
+}

@@ -1,0 +1,199 @@
+//! Runs of cells are admitted as if their cells arrived one by one: exhaustive tests over small numbers.
+
+use super::{TrainDiscipline, TrainPort};
+use crate::aal5::Framing;
+use crate::cell::tests::cell;
+use crate::cell::{Cell, Run};
+use crate::engine::fast::disciplines::{Counted, InOrder, Merging};
+use crate::engine::fast::fifo::Fifo;
+use crate::engine::fast::output::Output;
+use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::port_queue::PortQueue;
+use crate::engine::fast::timing::{Arrivals, Effects, Timing};
+use crate::engine::fast::train::{Train, TrainIngress};
+use crate::engine::fast::waiting_cells::{Departures, Kept};
+use crate::index::{Label, LinkIndex};
+use crate::policy::{BufferPolicy, PolicyConfig, epd, tail_drop};
+use crate::port::PortState;
+use crate::port::admission::Admission;
+use crate::rng::Stream;
+use crate::scheduler::waiting::ReportGranularity;
+use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
+use crate::units::{Span, Time};
+
+/// Everything has left by then.
+const END: Time = Time(1_000);
+const LATE: Time = Time(1_000_000);
+const VCS: usize = 2;
+
+/// The numbers of a case, all in units of time or cells.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    capacity: u32,
+    cell_time: u64,
+    service: ServiceOrder,
+    /// Cells that arrive on the first input at once, before the train.
+    backlog: u32,
+    period: u64,
+    cells: u32,
+    offset: u64,
+    /// R of early packet discard; tail drop without it.
+    threshold: Option<u32>,
+}
+
+impl Case {
+    fn timing(self) -> Timing {
+        Timing {
+            cell_time: Span(self.cell_time),
+            least_lead: Span(1),
+            longest_lead: Span(1),
+            latest_start: LATE,
+            horizon: LATE,
+            end: LATE,
+            effects: Effects::EveryCell,
+            service: self.service,
+            marks: None,
+            arrivals: Arrivals::Unrecorded,
+        }
+    }
+
+    fn policy(self) -> Box<dyn BufferPolicy> {
+        let config = match self.threshold {
+            None => PolicyConfig::TailDrop(tail_drop::Config {}),
+            Some(cells) => PolicyConfig::Epd(epd::Config { threshold: cells.into() }),
+        };
+        config.build(Some(self.capacity), &["a", "b"])
+    }
+
+    /// Returns the arrivals of the backlog, one unit apart and each a frame of its own, and the first arrival of the
+    /// train.
+    fn arrivals(self) -> (Vec<(u64, Cell)>, u64) {
+        let backlog = (0..self.backlog).map(|i| (10 + u64::from(i), cell(0, i + 1, true)));
+        (backlog.collect(), 10 + u64::from(self.backlog) + self.offset)
+    }
+}
+
+fn all_cases(check: impl Fn(Case)) {
+    for service in [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals] {
+        for (capacity, cell_time) in (1..6).flat_map(|capacity| (1..5).map(move |time| (capacity, time))) {
+            for (backlog, period) in (0..4).flat_map(|backlog| (1..7).map(move |period| (backlog, period))) {
+                for (cells, offset) in (2..6).flat_map(|cells| (0..5).map(move |offset| (cells, offset))) {
+                    for threshold in [None, Some(1)] {
+                        check(Case { capacity, cell_time, service, backlog, period, cells, offset, threshold });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Everything that can be seen of a port: the starts of its cells, and its counts.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    starts: Vec<(Label, bool, Time)>,
+    waiting: u32,
+    lost: u64,
+    max_queue: u32,
+}
+
+/// Runs a case with the cells of its train as trains of at most `most` cells.
+fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
+    let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy"));
+    let buffer = OutputBuffer::new(Some(case.capacity), VCS, admission, queue);
+    let output = Output::new(buffer, case.timing(), None, ReportGranularity::Runs);
+    let ties = TieBreaker::new(TieOrder::Fixed, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
+    let mut port = TrainPort::new(LinkIndex::default(), output, ties, VCS, vec![0, 1]);
+    *port.ingress = TrainIngress::new(2, Effects::EveryCell);
+    let train = |cell: Cell, first: u64, period: u64, cells| {
+        Train::of(Run { last: cell, cells }, Time(first), Span(period), cell.label())
+    };
+    let (backlog, first) = case.arrivals();
+    for (time, cell) in backlog {
+        port.ingress.join(0, train(cell, time, 1, 1));
+    }
+    let (mut sent, mut starts) = (0, Vec::new());
+    while sent < case.cells {
+        let cells = most.min(case.cells - sent);
+        let last = cell(1, 1, sent + cells == case.cells);
+        // A train of one cell has another period, so that it is not joined to the one before.
+        let period = if most == 1 { 100 + u64::from(sent) } else { case.period };
+        port.ingress.join(1, train(last, first + case.period * u64::from(sent), period, cells));
+        sent += cells;
+    }
+    port.take_trains(END, |run, first_start, period| {
+        let mut start = first_start;
+        for cell in run.iter() {
+            starts.push((cell.label(), cell.last_cell(), start));
+            start += period;
+        }
+    });
+    port.output.look_at(END);
+    Seen::new(starts, &port.output.buffer.state())
+}
+
+impl Seen {
+    fn new(starts: Vec<(Label, bool, Time)>, state: &PortState) -> Self {
+        let lost = state.counters.iter().map(|counters| counters.offered - counters.forwarded).sum();
+        let waiting = state.waiting.iter().sum();
+        Self { starts, waiting, lost, max_queue: state.max_queue }
+    }
+}
+
+/// Runs a case cell by cell at a buffer whose thresholds are times.
+fn run_in_times(case: Case) -> Seen {
+    let (rng, kept) = (Stream::new(1, "policy"), Kept::Cells);
+    let mut fifo = Fifo::new(VCS, Some(case.capacity), case.policy(), rng, (&case.timing(), Framing::Aal5), kept);
+    let (mut arrivals, first) = case.arrivals();
+    arrivals.extend((0..case.cells).map(|i| (first + case.period * u64::from(i), cell(1, 1, i + 1 == case.cells))));
+    let mut starts = Vec::new();
+    for (time, cell) in arrivals {
+        starts.extend(fifo.enter(Time(time), cell).map(|start| (cell.label(), cell.last_cell(), start)));
+    }
+    fifo.look_at(END);
+    Seen::new(starts, &fifo.end().state)
+}
+
+#[test]
+fn thresholds_in_times_admit_the_cells_that_thresholds_in_cells_admit() {
+    all_cases(|case| {
+        if case.service == ServiceOrder::AfterArrivals {
+            assert_eq!(run_in_times(case), run(case, Counted::default(), 1), "{case:?}");
+        }
+    });
+}
+
+#[test]
+fn a_port_that_counts_cells_admits_a_run_as_its_cells() {
+    all_cases(|case| {
+        assert_eq!(run(case, Counted::default(), u32::MAX), run(case, Counted::default(), 1), "{case:?}");
+    });
+}
+
+#[test]
+fn a_queue_admits_a_run_as_its_cells_and_as_a_port_that_counts_cells() {
+    all_cases(|case| {
+        let in_order = || InOrder::new(Departures::AtAdmission);
+        let of_run = run(case, in_order(), u32::MAX);
+        assert_eq!(of_run, run(case, in_order(), 1), "{case:?}");
+        assert_eq!(of_run, run(case, Counted::default(), u32::MAX), "{case:?}");
+    });
+}
+
+#[test]
+fn a_queue_that_determines_departures_later_sends_the_same_cells_at_the_same_times() {
+    all_cases(|case| {
+        let later = || InOrder::new(Departures::Later);
+        let of_run = run(case, later(), u32::MAX);
+        assert_eq!(of_run, run(case, later(), 1), "{case:?}");
+        assert_eq!(of_run.starts, run(case, Counted::default(), u32::MAX).starts, "{case:?}");
+    });
+}
+
+#[test]
+fn frames_that_wait_until_they_are_complete_are_admitted_as_their_cells() {
+    let merging = typed_index_collections::ti_vec![false, true];
+    all_cases(|case| {
+        let merging = || Merging::new(&merging, Departures::AtAdmission);
+        assert_eq!(run(case, merging(), u32::MAX), run(case, merging(), 1), "{case:?}");
+    });
+}

@@ -1,0 +1,87 @@
+//! The interface of the cells that wait at a contended port.
+
+use crate::cell::{Cell, Run};
+use crate::index::Label;
+use crate::port::admission::Admission;
+use crate::scheduler::waiting::{Counts, ReportGranularity};
+
+/// The instant at which a port knows when an admitted cell leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Departures {
+    /// On arrival: the cell starts when everything before it has been sent.
+    AtAdmission,
+    /// When the cell starts. Until then, it may be overtaken, pushed out or marked. At a port that marks cells,
+    /// `Output::see_departures` sees each cell when it leaves the head of its queue.
+    Later,
+}
+
+/// Information that a port keeps about its waiting cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Only their number.
+    Number,
+    /// The cells, in order.
+    Cells,
+}
+
+/// The waiting cells of a port.
+pub(super) trait WaitingCells {
+    const KEPT: Kept = Kept::Cells;
+
+    fn departures(&self) -> Departures;
+
+    /// Adds admitted cells to the end of their queue.
+    fn put(&mut self, run: Run, admission: &mut Admission);
+
+    /// Removes the next `cells` cells from the queue and from `counts`. Calls `report(run, after)` for each departed
+    /// run. `after` is the number of these cells that left before the run's first cell ([`ReportGranularity::Each`]) or
+    /// before its last ([`ReportGranularity::Runs`]).
+    fn take(&mut self, cells: u32, counts: &mut Counts, granularity: ReportGranularity, report: impl FnMut(Run, u32));
+
+    /// Returns the number of stored cells, to check the counts.
+    fn stored(&self) -> u32;
+
+    /// Passes a cell of a VC through the empty queue. It is sent before another cell arrives.
+    fn pass_through(&mut self, _label: Label, _admission: &mut Admission) {}
+
+    /// Records that the next `cells` cells depart. They may be removed from the queue later.
+    fn on_departures(&mut self, _cells: u32) {}
+
+    /// Reports departures to a policy that follows cells. Called before each of its decisions.
+    fn report_to_policy(&mut self, _admission: &mut Admission) {}
+
+    /// Reports the departed cells of runs that still have waiting cells.
+    fn report_parts(&mut self, _report: impl FnMut(Run)) {}
+
+    /// Returns the number of cells in a VC's own queue, including cells whose departure is not reported yet; `None` if
+    /// all VCs share one queue.
+    fn in_queue_of(&self, _label: Label) -> Option<u32> {
+        None
+    }
+
+    /// Returns the number of cells that cannot be sent yet, because their frame is incomplete.
+    fn awaiting(&self) -> u32 {
+        0
+    }
+
+    /// Returns the number of a VC's cells that cannot be sent yet.
+    fn awaiting_of(&self, _label: Label) -> u32 {
+        0
+    }
+
+    /// Returns whether a VC's frames wait until they are complete.
+    fn awaits_frames_of(&self, _label: Label) -> bool {
+        false
+    }
+
+    /// Discards a VC's frame, which can no longer become complete. Returns the number of discarded cells.
+    fn discard_awaiting(&mut self, _label: Label) -> u32 {
+        unreachable!("only frames of merging VCs wait until they are complete")
+    }
+
+    /// Removes the first waiting cell that does not end a frame, and the waiting rest of its frame except the last
+    /// cell, which marks where the next frame begins. Returns one of these cells and their number.
+    fn push_out_front(&mut self) -> Option<(Cell, u32)> {
+        unreachable!("cells can be pushed out only if a single queue holds all cells")
+    }
+}
