@@ -40,14 +40,13 @@ impl Rules {
 
 /// Adds to the schema of each key in a group the value that each profile gives it, as `x-rules`.
 pub(super) fn add_profiles(schema: &mut Schema, values: impl Fn(Rules) -> Value) {
-    for (name, rules) in Rules::ALL {
-        let Value::Object(values) = values(rules) else { continue };
-        for (key, value) in values.into_iter().filter(|(_, value)| !value.is_null()) {
-            let property = schema.pointer_mut(&format!("/properties/{key}")).and_then(Value::as_object_mut);
-            let of_rules = property.map(|property| property.entry("x-rules").or_insert_with(|| Map::new().into()));
-            if let Some(of_rules) = of_rules.and_then(Value::as_object_mut) {
-                of_rules.insert(name.into(), value);
-            }
+    let profiles = Rules::ALL.map(|(name, rules)| (name, values(rules)));
+    let properties = schema.pointer_mut("/properties").and_then(Value::as_object_mut);
+    for (key, property) in properties.into_iter().flatten() {
+        let value = |(name, values): &(&str, Value)| Some((String::from(*name), values.get(key)?.clone()));
+        let of_rules: Map<_, _> = profiles.iter().filter_map(value).filter(|(_, value)| !value.is_null()).collect();
+        if !of_rules.is_empty() {
+            property["x-rules"] = of_rules.into();
         }
     }
 }
