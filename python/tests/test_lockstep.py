@@ -10,8 +10,8 @@ import pytest
 from conftest import Command
 
 import celltrain as ct
-from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
 from celltrain.ensemble.plan.axes import MEASURES
+from celltrain.ensemble.plan_warnings import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
 from celltrain.errors import CelltrainWarning
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading

@@ -14,7 +14,7 @@ from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotl
 from celltrain.drawing.words import BOUND, at_least
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
-from celltrain.model.cancel import current
+from celltrain.model.arguments import current
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, RUN, Measure
 from celltrain.model.network import Network
@@ -262,7 +262,6 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
     output.show(plan, [grid], lambda: plan["ports"])
-    output.wrote()
     return shell.DONE
 
 
@@ -354,7 +353,7 @@ STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", 
 
 def _needed() -> str:
     """Returns the number of requests that each percentile needs."""
-    from celltrain.model.expressions import NEEDED
+    from celltrain.model.measures import NEEDED
 
     return ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in NEEDED.items())
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, current
+from celltrain.model.arguments import Cancel, checked, current
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import Reading, read, table
 from celltrain.text import shortened, shown

@@ -31,10 +31,9 @@ from celltrain.drawing.figure import (
     require_matplotlib,
     save,
 )
-from celltrain.model.expressions import named
-from celltrain.papers.paired import against
+from celltrain.model.measures import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
-from celltrain.papers.score import Scored
+from celltrain.papers.score import Scored, against
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

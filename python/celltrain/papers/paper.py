@@ -30,7 +30,7 @@ from pydantic import (
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
 from celltrain.model import shipped
-from celltrain.model.expressions import MeasureError, measure
+from celltrain.model.measures import MeasureError, measure
 from celltrain.model.overrides import Setting, applied
 from celltrain.model.paths import seconds, set_key
 from celltrain.text import among, described
@@ -88,7 +88,7 @@ class Quantity(Entry):
 
     Attributes:
         decimals: Number of printed decimal places.
-        result: Template of a measure expression (`celltrain.model.expressions`).
+        result: Template of a measure expression (`celltrain.model.measures`).
     """
 
     name: str

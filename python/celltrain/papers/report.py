@@ -22,9 +22,8 @@ from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, CardMixin, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
-from celltrain.papers.paired import against
 from celltrain.papers.paper import STUDY, Number, Paper, Table, grouped, seed_count
-from celltrain.papers.score import ENOUGH_SEEDS, FEWEST_SEEDS, Scored
+from celltrain.papers.score import ENOUGH_SEEDS, FEWEST_SEEDS, Scored, against
 from celltrain.running.tables import Column, write_csv, write_parquet
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError, warn
-from celltrain.model.cancel import current
+from celltrain.model.arguments import current
 from celltrain.model.scenario import read
 from celltrain.running.results import RunResult
 from celltrain.text import shown

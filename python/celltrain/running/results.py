@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from typing_extensions import Unpack
 
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
-from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current
+from celltrain.model.arguments import Cancel, Time, checked, cores, current, names_of
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, CardMixin, Grid

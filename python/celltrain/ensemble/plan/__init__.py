@@ -38,8 +38,7 @@ from celltrain.ensemble.plan.document import Place, as_text
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import current
+from celltrain.model.arguments import checked, current
 from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed

@@ -18,18 +18,17 @@ from typing_extensions import Unpack
 
 from celltrain.drawing.words import valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.ensemble.cases import execute
 from celltrain.ensemble.plan import Seeds, canonical, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import DATABASE, Store
 from celltrain.ensemble.sweeps import Coordinator, Progress
-from celltrain.ensemble.tuning.plan import Numbers, TunePlan
+from celltrain.ensemble.tuning.plan import Folder, Numbers, Trial, TunePlan, ask, silent_optuna
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
-from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import PlanError, ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import check
-from celltrain.running import Rows, TuneOptions, Worker, statistics, worker_of
+from celltrain.model.arguments import check, checked
+from celltrain.model.scenario import Reading
+from celltrain.running import Case, Rows, Run, TuneOptions, Worker, statistics, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ class Search:
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
         warnings = [*self._runs.open_requests(), *(one for i in everywhere for one in self._undefined(i))]
         warnings += [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
-        return Tuned._of({**self._facts(), "warnings": warnings}, searches)
+        return Tuned(facts={**self._facts(), "warnings": warnings}, searches=tuple(searches))
 
     def _generation(self, generation: int) -> None:
         plan, folder = self._plan, self._folder
@@ -289,7 +288,9 @@ class Search:
         for configuration, numbers in enumerate(settings):
             # A port may need its own policy, for example for a GFR service.
             with suppress(ScenarioError):
-                case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
+                case = Case.of_reading(
+                    configuration, Reading.of_table(_under_tail_drop(plan.scenario(configuration, numbers)), "scenario")
+                )
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
                 runs += [Run(case=case, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
         delivered: dict[int, dict[int, float]] = {}
@@ -525,7 +526,7 @@ def tune(
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=options.get("progress"))
     warn(answer.warnings)
-    return Tuned._made(**{**vars(answer), "keeper": keeper})
+    return replace(answer, keeper=keeper)
 
 
 def run_tune(

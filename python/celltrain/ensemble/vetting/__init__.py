@@ -24,14 +24,12 @@ from celltrain import _core
 from celltrain.drawing.html import render_answer, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
-from celltrain.ensemble.comparing.compared import HALF, ends
-from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
+from celltrain.ensemble.comparing.data import FEWEST_SEEDS, HALF, ends, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import Standard, check_policy, fits_both, policy_of, standard_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel
+from celltrain.model.arguments import Cancel, checked
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.network import tcp_lines, tcp_summary
 from celltrain.model.policy_files import Policy as Named
@@ -40,8 +38,7 @@ from celltrain.running.results import run
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:
-    from celltrain.model.python_memory import PythonMemoryPolicy
-    from celltrain.model.python_policy import PythonPolicy
+    from celltrain.model.python_classes import PythonMemoryPolicy, PythonPolicy
     from celltrain.model.types import MemoryPolicy, Policy
 
 __all__ = ["vet"]
