@@ -12,7 +12,7 @@ from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotlib
 from celltrain.drawing.words import BOUND, at_least
-from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.errors import Fault, InputError
 from celltrain.model import scenario as scenarios
 from celltrain.model.arguments import current
 from celltrain.model.grids import Block, Grid, Line
@@ -254,10 +254,7 @@ def _ensemble(
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
-    try:
-        plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
-    except ValueError as error:
-        raise ScenarioError.of_refusal(error) from None
+    plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
     grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))

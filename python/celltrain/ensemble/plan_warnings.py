@@ -232,7 +232,7 @@ def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
         pair = float(least[place]), float(timeouts[place])
         by_point.setdefault(int(runs.point[place]), {})[int(runs.seed[place])] = pair
     order = sorted(by_point, key=lambda point: min(by_point[point].values()))
-    found = {point: lock_step_warning(plan.points[point].scenario, by_point[point]) for point in order[:MOST_JUDGED]}
+    found = {point: lock_step_warning(plan.reading(point), by_point[point]) for point in order[:MOST_JUDGED]}
     return {point: warning for point, warning in sorted(found.items()) if warning is not None}
 
 
@@ -683,16 +683,16 @@ class LockStepWarning:
         )
 
 
-def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
+def lock_step_warning(reading: Reading, runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
     """Returns a warning if the results of several seeds may depend on lock-step, or else None.
 
     Args:
-        scenario: The scenario as a table, with or without its defaults. A refused scenario gives no warning.
+        reading: The scenario. A refused one gives no warning.
         runs: For each seed, the smallest goodput of a flow in megabits per second and the timeouts of all flows: the
             values of the measures `LEAST` and `TIMEOUTS`.
 
-    >>> from celltrain import load
-    >>> lan = load("scenarios/lan-tail-drop.toml").to_dict()
+    >>> from celltrain.model.scenario import read
+    >>> lan = read("lan-tail-drop")
     >>> lock_step_warning(lan, {1: (9.5, 40.0), 2: (8.0, 41.0)}) is None
     True
     >>> found = lock_step_warning(lan, {1: (9.5, 40.0), 2: (0.1, 41.0)})
@@ -702,7 +702,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
     # Building the network takes time, so first check whether any timer expired.
     if not runs or not any(timeouts for _, timeouts in runs.values()):
         return None
-    step = in_step(scenario)
+    step = in_step(reading)
     if step is None:
         return None
     starved = [least for least, timeouts in runs.values() if step.starves(least, timeouts)]
@@ -711,12 +711,11 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
     )
 
 
-def in_step(scenario: Mapping[str, Any]) -> Step | None:
+def in_step(reading: Reading) -> Step | None:
     """Returns the flows in lock-step.
 
     None if more than the order of ties is random, or if starvation may have other causes.
     """
-    reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):
         return None

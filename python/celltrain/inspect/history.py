@@ -487,8 +487,6 @@ class EventRuns:
             self.scenario.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
         except CancelledError:
             check()
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
 
 

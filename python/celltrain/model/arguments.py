@@ -123,7 +123,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., tuple[tuple[Any, .
     kinds = {name: hints.get(name, Any) for name in signature.parameters}
     if shares(hints):
         shared = {name: hint for name, hint in hints.items() if name not in kinds}
-        kinds[SHARED] = typing_extensions.Unpack[typing_extensions.TypedDict("Shared", shared, total=False)]
+        kinds[SHARED] = typing_extensions.Unpack[typing_extensions.TypedDict("Shared", shared, total=False)]  # type: ignore[operator]
     # Classes come last, because recognising one may import all classes of scenarios.
     for name, kind in kinds.items():
         if typing.get_origin(kind) in (typing.Union, types.UnionType):

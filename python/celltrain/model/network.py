@@ -78,10 +78,7 @@ class Network:
     @classmethod
     def of_core(cls, scenario: _core.Scenario) -> Network:
         """Reads the network of a valid scenario; raises `ScenarioError` if it does not fit into free memory."""
-        try:
-            answer = json.loads(scenario.network(current()))
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
+        answer = json.loads(scenario.network(current()))
         return cls(
             name=answer["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),

@@ -93,11 +93,7 @@ class Reading:
 
         Raises `ScenarioError` if the scenario has faults, or no longer fits into memory.
         """
-        handle = self.accepted()
-        try:
-            return handle.problems(encodable(measures), current())
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
+        return self.accepted().problems(encodable(measures), current())
 
     @cached_property
     def canonical(self) -> str:
@@ -343,9 +339,9 @@ def repeated(reading: Reading) -> list[Fault]:
         if short is None and lasts < whole:
             return []
         try:
-            first, second = (_fingerprint(short or reading.handle) for _ in range(2))
-        except ValueError as error:
-            return ScenarioError.of_refusal(error).faults
+            first, second = (fingerprint(short or reading.handle) for _ in range(2))
+        except ScenarioError as error:
+            return error.faults
         if first != second:
             return [
                 Fault.of_option(f"{key}.python.class", json.dumps(called), problem) for key, called in found.items()
@@ -355,8 +351,9 @@ def repeated(reading: Reading) -> list[Fault]:
         lasts = min(10 * lasts, whole)
 
 
-def _fingerprint(handle: _core.Scenario) -> str:
-    return str(json.loads(handle.run(None, cancel=current())[0])["fingerprint"])
+def fingerprint(handle: _core.Scenario, seed: int | None = None, engine: str = "fast") -> str:
+    """Runs a scenario without measuring anything, and returns the fingerprint."""
+    return str(json.loads(handle.run(seed, engine=engine, cancel=current())[0])["fingerprint"])
 
 
 @checked(ScenarioError)

@@ -183,8 +183,8 @@ def run(
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
-    except ValueError as error:
-        refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
+    except ScenarioError as error:
+        refused = [_with_ports(accepted, fault) for fault in error.faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     warn(doubts)
     if answer["fairness"] is None and answer["flows"]:

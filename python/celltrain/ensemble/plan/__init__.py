@@ -196,9 +196,8 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
         return [], []
     try:
         return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
-    except ValueError as error:
-        faults = ScenarioError.of_refusal(error).faults
-        return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
+    except ScenarioError as error:
+        return [replace(fault, key=f"series.{fault.key}") for fault in error.faults], []
 
 
 def _of_point(

@@ -19,7 +19,7 @@ from typing_extensions import Unpack
 from celltrain.drawing.words import valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import execute
-from celltrain.ensemble.plan import Seeds, canonical, compact
+from celltrain.ensemble.plan import Seeds, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import DATABASE, Store
 from celltrain.ensemble.sweeps import Coordinator, Progress
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Number of confirmation seeds with which tail drop is also run.
 MOST_SEEDS = 3
+#: Number of readings that a search keeps between its stages.
+MOST_READINGS = 1000
 #: A setting that delivers less than this fraction of tail drop's bytes causes a warning.
 LEAST_SHARE = 0.5
 
@@ -83,6 +85,8 @@ class Runs:
     def __init__(self, plan: TunePlan) -> None:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
+        #: The first settings that were read.
+        self.readings: dict[Setting, Reading] = {}
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
@@ -97,7 +101,10 @@ class Runs:
         if setting not in self._texts:
             scenario = self._plan.scenario(*setting)
             try:
-                self._texts[setting] = canonical(scenario), None
+                reading = Reading.of_table(scenario, "scenario")
+                self._texts[setting] = reading.canonical, None
+                if len(self.readings) < MOST_READINGS:
+                    self.readings[setting] = reading
             except ScenarioError as error:
                 self._texts[setting] = compact(scenario), str(error).replace("\n", "; ")
         return self._texts[setting]
@@ -232,6 +239,9 @@ class Search:
             return
         path = self._folder.stage(name)
         plan = self._plan.runs(name, list(wanted.values()), seeds)
+        for place, setting in enumerate(wanted.values()):
+            if (reading := self._runs.readings.get(setting)) is not None:
+                plan.keep(place, reading)
         resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
             before = store.database.totals().runs
