@@ -51,10 +51,7 @@ _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.comple
 
 
 @shell.command
-def list_(
-    output: shell.Table,
-    kind: Annotated[str | None, _KIND] = None,
-) -> None:
+def list_(output: shell.Table, kind: Annotated[str | None, _KIND] = None) -> None:
     """List available models, stacks, services, papers, studies, plans, scenarios or measures.
 
     Examples:

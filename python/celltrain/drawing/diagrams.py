@@ -268,11 +268,7 @@ class Diagrams:
             if (end - start).max() < _BAR * (high - low):
                 marks(ax, x[rows], end, "s", colour, None, markersize=size, markeredgewidth=0, zorder=order)
             else:
-                style: dict[str, Any] = {
-                    "linewidth": 0.6 * size,
-                    "rasterized": len(end) > MOST_MARKS,
-                    "zorder": order,
-                }
+                style: dict[str, Any] = {"linewidth": 0.6 * size, "rasterized": len(end) > MOST_MARKS, "zorder": order}
                 ax.vlines(x[rows], start, end, color=colour, **style)
             # The square in the legend has a fixed size, so it is visible even if the plotted segments are tiny.
             marks(ax, [], [], "s", colour, label, markersize=6)

@@ -333,12 +333,7 @@ def _scored(
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
     scored = [
-        Scored(
-            number=number,
-            values=tuple(of_seed.values()),
-            seeds=tuple(of_seed),
-            requested=_requested(number, seeds),
-        )
+        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed), requested=_requested(number, seeds))
         for number, of_seed in by_number
         if of_seed
     ]
