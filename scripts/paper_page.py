@@ -27,7 +27,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.drawing.words import counted as count_of
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load
 from celltrain.papers.report import ERRORS, SHARES, counted_by, error_row, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -168,7 +169,7 @@ def counted(answer: dict[str, Any], paper: Paper) -> str:
     version = answer["build"]["version"]
     if paper.has_print:
         seeds = [
-            f"{seed_count(count)} for {network}" if network else seed_count(count)
+            f"{count_of(count, 'seed')} for {network}" if network else count_of(count, "seed")
             for network, count in answer["seeds_by_network"].items()
         ]
         groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
@@ -185,7 +186,7 @@ def counted(answer: dict[str, Any], paper: Paper) -> str:
         return f"{agreement(results(paper.id, 'shares'))}{repeated} Version {version} ran {listed(seeds)}.{error}"
     ours = answer["numbers"] + answer["experiments"]
     *fewer, most = sorted({max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables})
-    return f"Means of {' or '.join([*map(str, fewer), seed_count(most)])} (version {version})."
+    return f"Means of {' or '.join([*map(str, fewer), count_of(most, 'seed')])} (version {version})."
 
 
 def agreement(shares: Sequence[Row]) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.model.expressions import measure
+from celltrain.model.measures import measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
 from celltrain.papers.paper import Number, Paper, load, matches

@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.ensemble.tuning.trials import quiet, silent_optuna
+from celltrain.ensemble.tuning.plan import quiet, silent_optuna
 from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 

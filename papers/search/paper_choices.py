@@ -14,8 +14,9 @@ import argparse
 import sys
 from typing import Any
 
+from celltrain.drawing.words import counted
 from celltrain.papers import reproduce
-from celltrain.papers.paper import Choice, load, seed_count
+from celltrain.papers.paper import Choice, load
 from celltrain.papers.score import Scored, group_scores
 from paper_page import ROOT, figure, fill, grid
 
@@ -58,7 +59,7 @@ def main() -> int:
         summary = reproduction.summary
         rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
         print(" | ".join(rows[-1]), flush=True)
-    content = f"Every setting has {seed_count(arguments.seeds)}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
+    content = f"Every setting has {counted(arguments.seeds, 'seed')}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
     fill(ROOT / "docs" / "papers" / f"{arguments.paper}.md", "choices", content)
     return 0
 

@@ -159,12 +159,11 @@ class ScenarioError(InputError):
         return cls(Fault(**fault) for fault in faults)
 
     @classmethod
-    def of_refusal(cls, error: ValueError) -> ScenarioError:
-        """Creates the error from the core's exception if it cannot build or run a scenario that it has accepted.
+    def of_refusal(cls, text: str) -> ScenarioError:
+        """Creates the error if the core cannot build or run a scenario that it has accepted. The core calls this.
 
         Possible reasons are less free memory than before, and invalid options.
         """
-        text = str(error)
         try:
             return cls.from_core(json.loads(text)["faults"])
         except json.JSONDecodeError:

@@ -66,10 +66,11 @@ if not hasattr(_core, "harmless"):
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
-from celltrain.running import Chunk, Task, run_chunk
+from celltrain.running import Case, Chunk, Run, run_chunk
 
-tasks = tuple(Task(run_key=str(seed), point=0, seed=seed, configuration=0) for seed in range(4))
-chunk = Chunk(configurations=(sys.argv[1],), tasks=tasks, measures=("efficiency",), limit_s=0.2, recording=None)
+case = Case(number=0, configuration=sys.argv[1])
+runs = tuple(Run(case=case, seed=seed, key=str(seed)) for seed in range(4))
+chunk = Chunk(runs=runs, measures=("efficiency",), limit_s=0.2, recording=None)
 count = lambda: len(list(Path("/proc/self/task").iterdir()))
 before = most = count()
 worker = threading.Thread(target=run_chunk, args=(chunk,))
@@ -501,7 +502,7 @@ def test_the_slurm_script_on_the_page_about_clusters_runs_and_resumes_a_sweep(tm
     class Stops(Local):
         def work(self, chunks, take):
             chunk = next(chunks)
-            take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
+            take(run_chunk(replace(chunk, runs=chunk.runs[:5])))
             raise KeyboardInterrupt
 
     # Simulate an earlier job that ran out of time. The script resumes its store.

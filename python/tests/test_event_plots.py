@@ -118,8 +118,7 @@ def test_the_time_axis_of_an_event_plot_covers_the_requested_window(result: ct.R
 
 
 def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(result: ct.RunResult) -> None:
-    from celltrain.drawing.diagrams import _waiting
-    from celltrain.drawing.event_rows import rows_of
+    from celltrain.drawing.diagrams import _waiting, rows_of
 
     vcs, times, waiting = _waiting(rows_of(result.events["cells"], port="sw1->sw2"))
     assert set(vcs) == {"tcp1", "tcp2", "tcp3"}

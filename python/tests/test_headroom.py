@@ -13,9 +13,9 @@ import pytest
 import celltrain as ct
 from celltrain import mmu
 from celltrain.errors import InputError
-from celltrain.mmu import headroom
+from celltrain.mmu import generations
 from celltrain.mmu.configuration import of_table
-from celltrain.mmu.reading import Source
+from celltrain.mmu.generations import Source
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def test_a_profile_that_is_named_after_another_speed_or_cable_than_its_port_is_r
 
 def test_the_headroom_needed_is_the_sum_of_its_terms_in_cells_of_the_worst_packets():
     """At 100 Gb/s, 300 m of cable delay by 1.5 us, in which 18,750 bytes are sent."""
-    need = headroom.needed(100_000, Fraction(300), 208)
+    need = generations.headroom_needed(100_000, Fraction(300), 208)
     terms = (need.delay_bytes, need.own_packet_bytes, need.pause_bytes, need.response_bytes, need.peer_packet_bytes)
     assert terms == (2 * 18_750, 9216 + 20, 84, 394 * 64, 9216)
     assert need.bytes == sum(terms)
@@ -88,12 +88,12 @@ def test_the_headroom_needed_is_the_sum_of_its_terms_in_cells_of_the_worst_packe
 @pytest.mark.parametrize("cell", [64, 80, 208, 254, 1500])
 def test_a_longer_cable_a_longer_packet_or_a_slower_response_never_needs_less_headroom(speed, cell):
     """The worst length is found without trying each."""
-    need = headroom.needed(speed, Fraction(100), cell, mtu=1500)
+    need = generations.headroom_needed(speed, Fraction(100), cell, mtu=1500)
     for more in ({"metres": Fraction(101)}, {"mtu": 1564}, {"response": 100_000}):
         call = {"metres": Fraction(100), "mtu": 1500, **more}
-        assert headroom.needed(speed, call.pop("metres"), cell, **call).cells >= need.cells
+        assert generations.headroom_needed(speed, call.pop("metres"), cell, **call).cells >= need.cells
     densest = max(Fraction(-(-length // cell), length + 20) for length in range(64, 1501))
-    assert headroom.densest(cell, 1500) == densest
+    assert generations.densest(cell, 1500) == densest
 
 
 def test_the_headroom_needed_is_next_to_the_headroom_configured_in_text_and_json():
@@ -110,14 +110,16 @@ def test_the_headroom_needed_is_next_to_the_headroom_configured_in_text_and_json
 def test_the_limits_of_the_response_time_are_those_of_the_engine_and_of_the_page():
     rust = (ROOT / "crates/celltrain-core/src/memory/pause_response.rs").read_text()
     listed = re.findall(r"^    \(([\d_]+), (\d+)\),$", rust, re.MULTILINE)
-    assert {int(speed.replace("_", "")): int(quanta) for speed, quanta in listed} == headroom.RESPONSE
+    assert {int(speed.replace("_", "")): int(quanta) for speed, quanta in listed} == generations.RESPONSE
     page = (ROOT / "docs/design/shared-memory.md").read_text()
     rows = [
         re.findall(r"[\d.]+", row.split("|", 2)[2])
         for row in page.splitlines()
         if row.startswith(("| speed", "| quanta"))
     ]
-    assert {round(1000 * float(speed)): int(quanta) for speed, quanta in zip(*rows, strict=True)} == headroom.RESPONSE
+    assert {
+        round(1000 * float(speed)): int(quanta) for speed, quanta in zip(*rows, strict=True)
+    } == generations.RESPONSE
 
 
 @pytest.mark.parametrize("option", [{"mtu": 63}, {"mtu": 70_000}, {"response": -1}, {"response": 70_000}])
@@ -147,4 +149,4 @@ def test_a_stale_profile_in_the_files_of_a_switch_is_reported_with_its_file_and_
     with pytest.warns(ct.CelltrainWarning, match=r"config_db.json:\d+: .*has 40000 Mb/s and cables of 300m; use"):
         found = mmu.thresholds(tmp_path, generation="th")
     [row] = found.to_dict()["rows"]
-    assert row["headroom_needed_cells"] == headroom.needed(40_000, Fraction(300), 208).cells > 400
+    assert row["headroom_needed_cells"] == generations.headroom_needed(40_000, Fraction(300), 208).cells > 400

@@ -10,8 +10,8 @@ import pytest
 from conftest import Command
 
 import celltrain as ct
-from celltrain.ensemble.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
 from celltrain.ensemble.plan.axes import MEASURES
+from celltrain.ensemble.plan_warnings import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
 from celltrain.errors import CelltrainWarning
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
@@ -34,6 +34,10 @@ def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
     return table
 
 
+def read(table: dict[str, Any]) -> Reading:
+    return Reading.of_table(table, "scenario")
+
+
 def outcome(run: RunResult) -> tuple[float, float]:
     """Returns the smallest goodput of a flow and the total number of timeouts."""
     return min(run.flows["goodput_mbps"].to_pylist()), sum(run.flows["timeouts"].to_pylist())
@@ -45,7 +49,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
 
 def test_lock_step_is_detected_if_packets_of_some_hosts_never_find_room() -> None:
     table = scenario()
-    found = lock_step_warning(table, ran(table))
+    found = lock_step_warning(read(table), ran(table))
     assert found is not None
     assert (found.starved, found.seeds, found.least_mbps) == (2, 2, 0.0)
     assert (found.step.together, found.step.ties_drawn) == (10, True)
@@ -67,15 +71,15 @@ def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options:
         broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
         assert broken.efficiency > 0.2
         # A flow may starve for another reason than lock-step.
-        assert lock_step_warning(table, {seed: outcome(broken)}) is None
+        assert lock_step_warning(read(table), {seed: outcome(broken)}) is None
 
 
 def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
-    assert in_step(table) is not None
+    assert in_step(read(table)) is not None
     assert all(timeouts for _, timeouts in found.values()), "they lose, and go on"
-    assert lock_step_warning(table, found) is None
+    assert lock_step_warning(read(table), found) is None
 
 
 @pytest.mark.parametrize(
@@ -92,10 +96,10 @@ def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
 )
 def test_any_randomness_other_than_tie_order_prevents_the_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
-    reading = Reading.of_table(table, "scenario")
+    reading = read(table)
     assert reading.scenario is not None, reading.faults
     assert len(list(drawn(reading.scenario))) == 1
-    assert lock_step_warning(table, NOTHING) is None
+    assert lock_step_warning(read(table), NOTHING) is None
 
 
 @pytest.mark.parametrize(
@@ -110,14 +114,14 @@ def test_any_randomness_other_than_tie_order_prevents_the_lock_step_warning(opti
     ],
 )
 def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, Any]) -> None:
-    assert lock_step_warning(scenario(options), NOTHING) is not None
+    assert lock_step_warning(read(scenario(options)), NOTHING) is not None
 
 
 def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_run() -> None:
     rotating = {"switch.tie_order": "rotating"}
-    assert "seeds do not differ" in str(lock_step_warning(scenario(rotating), NOTHING))
+    assert "seeds do not differ" in str(lock_step_warning(read(scenario(rotating)), NOTHING))
     drifting = scenario({**rotating, "tcp.reno.timer.tick_phase": "drifting"})
-    assert "seeds change only the common rate of all ticks:" in str(lock_step_warning(drifting, NOTHING))
+    assert "seeds change only the common rate of all ticks:" in str(lock_step_warning(read(drifting), NOTHING))
 
 
 @pytest.mark.parametrize(
@@ -136,41 +140,41 @@ def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_r
 )
 def test_starvation_without_lock_step_gets_no_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
-    assert Reading.of_table(table, "scenario").faults == []
-    assert lock_step_warning(table, NOTHING) is None
+    assert read(table).faults == []
+    assert lock_step_warning(read(table), NOTHING) is None
 
 
 def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     table = scenario()
-    step = in_step(table)
+    step = in_step(read(table))
     assert step is not None
     edge = NEAR_NONE * step.fair_mbps
-    assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
-    assert lock_step_warning(table, {1: (edge, 1.0)}) is None
+    assert lock_step_warning(read(table), {1: (edge * 0.999, 1.0)}) is not None
+    assert lock_step_warning(read(table), {1: (edge, 1.0)}) is None
     # Without timeouts no data was lost permanently, so a window or a late start limits the flow.
-    assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
+    assert lock_step_warning(read(table), {1: (0.0, 0.0)}) is None
     # A tenth of the link rate during 0.05 s corresponds to 10 segments.
     short = scenario({"duration": "50ms"})
-    assert (brief := in_step(short)) is not None
+    assert (brief := in_step(read(short))) is not None
     assert brief.fair_segments == pytest.approx(step.fair_segments / 80)
-    assert lock_step_warning(short, NOTHING) is None
+    assert lock_step_warning(read(short), NOTHING) is None
 
 
 def test_the_lock_step_warning_appears_if_one_of_many_seeds_shows_lock_step() -> None:
-    found = lock_step_warning(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
+    found = lock_step_warning(read(scenario()), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
     assert found is not None
     assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
 
 
 def test_an_invalid_scenario_is_not_checked_for_lock_step() -> None:
-    assert lock_step_warning(scenario({"duration": "soon"}), NOTHING) is None
+    assert lock_step_warning(read(scenario({"duration": "soon"})), NOTHING) is None
 
 
 def test_no_shipped_scenario_with_randomness_gets_a_lock_step_warning() -> None:
     for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
-        assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is not None, name
+        assert in_step(read(ct.load(f"scenarios/{name}.toml").to_dict())) is not None, name
     for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
-        assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is None, name
+        assert in_step(read(ct.load(f"scenarios/{name}.toml").to_dict())) is None, name
 
 
 SPREADS = ["0s", "100ms"]

@@ -124,7 +124,7 @@ class NoLonger:
 
     def problems(self, *_: object) -> str:
         # Regression: the check uses memory, so less was free for the second layout, and the sweep ended with code 3.
-        raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
+        raise ct.ScenarioError.of_refusal(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
 
     network = problems
     fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'

@@ -13,9 +13,8 @@ import celltrain as ct
 from celltrain import mmu
 from celltrain.mmu.arithmetic import Thresholds, thresholds
 from celltrain.mmu.configuration import of_table
-from celltrain.mmu.generations import generation, known, of_switch
-from celltrain.mmu.reading import Source
-from celltrain.mmu.simulation import scenario, simulate
+from celltrain.mmu.expected import scenario, simulate
+from celltrain.mmu.generations import Source, generation, known, of_switch
 
 DATA = Path(__file__).parent / "mmu"
 

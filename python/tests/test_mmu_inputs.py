@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from conftest import Command, is_refused
 
-from celltrain.mmu import simulation
+from celltrain.mmu import expected
 
 POOLS = {
     "BUFFER_POOL": {
@@ -582,9 +582,9 @@ def test_simulated_pause_thresholds_are_compared_with_the_computed_ones(late, to
         ]
         return Ran(events={"memories": pa.Table.from_pylist(rows)})
 
-    monkeypatch.setattr(simulation, "run", run)
-    monkeypatch.setattr(simulation, "Events", lambda *_, **__: None)
-    monkeypatch.setattr(simulation.Scenario, "model_validate", lambda table: table)
+    monkeypatch.setattr(expected, "run", run)
+    monkeypatch.setattr(expected, "Events", lambda *_, **__: None)
+    monkeypatch.setattr(expected.Scenario, "model_validate", lambda table: table)
     answer = celltrain("mmu", "thresholds", toml, "--simulate")
     assert answer.code == late
     assert ("125590" in answer.out, "NO" in answer.out) == (bool(late), bool(late))

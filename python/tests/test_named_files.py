@@ -8,7 +8,7 @@ import pytest
 from test_requests import NETWORK, WEB
 
 import celltrain as ct
-from celltrain.model import size_files
+from celltrain.model import shipped
 
 SECRET = "hunter2,12345\n1000,1\n"
 POLICY = 'policy.epd = { threshold = "80%" }\n'
@@ -109,4 +109,4 @@ def test_a_malformed_row_of_a_named_file_is_refused_with_its_line_and_not_quoted
 
 def test_the_heading_line_of_a_file_of_sizes_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
-    assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]
+    assert shipped.read_sizes("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

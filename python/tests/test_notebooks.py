@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, import_or_skip
 
 import celltrain as ct
-from celltrain.model import cancel
+from celltrain.model import arguments
 from celltrain.model.grids import MOST_ROWS, Card, Grid
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ def notebook(monkeypatch):
     drawing.ProgressBar = ProgressBar
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", drawing)
-    monkeypatch.setattr(cancel, "AFTER_S", 0.0)
+    monkeypatch.setattr(arguments, "AFTER_S", 0.0)
     return shown
 
 
@@ -168,11 +168,11 @@ def test_a_progress_callback_of_the_user_replaces_the_progress_bar(notebook):
 
 def test_calls_in_a_terminal_or_a_script_show_no_progress_bar_of_notebooks(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
-    assert not cancel.in_notebook()
+    assert not arguments.in_notebook()
     console = types.ModuleType("IPython")
     console.get_ipython = lambda: Shell(None)
     monkeypatch.setitem(sys.modules, "IPython", console)
-    assert not cancel.in_notebook()
+    assert not arguments.in_notebook()
 
 
 def cells(path: Path):

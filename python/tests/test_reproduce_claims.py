@@ -9,9 +9,8 @@ import pytest
 
 from celltrain.papers import claims
 from celltrain.papers.claims import FORMS, Point
-from celltrain.papers.paired import ratio
 from celltrain.papers.paper import Paper, PaperError, load
-from celltrain.papers.score import Scored
+from celltrain.papers.score import Scored, ratio
 from celltrain.running.statistics import half_width
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import celltrain as ct
-from celltrain.model.expressions import MeasureError, check_syntax, measure, needs_series
+from celltrain.model.measures import MeasureError, check_syntax, measure, needs_series
 
 ANSWER: dict[str, Any] = {
     "efficiency": 0.5,

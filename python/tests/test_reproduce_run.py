@@ -17,10 +17,10 @@ from rich.console import Console
 
 import celltrain
 from celltrain import _core
-from celltrain.model.expressions import measure
+from celltrain.model.measures import measure
 from celltrain.papers import Progress, Reproduction, figures, load, planned, report, reproduce, run
 from celltrain.papers.paper import Number, PaperError
-from celltrain.running import Chunk, Rows, local
+from celltrain.running import Chunk, Rows, work
 
 AF_96_1269 = "af-96-1269"
 
@@ -290,13 +290,13 @@ def test_values_in_the_result_of_a_reproduction_can_be_looked_up_by_name() -> No
 def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
-    run_rows = local.run_rows
+    run_rows = work.run_rows
 
     def noted(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None:
-        handed.append((len(chunk.tasks), threads))
+        handed.append((len(chunk.runs), threads))
         run_rows(chunk, threads, take)
 
-    monkeypatch.setattr(local, "run_rows", noted)
+    monkeypatch.setattr(work, "run_rows", noted)
     again = reproduce("af-97-0831", tables=["windows"], seeds=2, jobs=2, overrides={"duration": "100ms"})
     assert any("series." in scored.number.result for scored in again.scored)
     assert sum(runs for runs, _ in handed) == len(again.fingerprints)

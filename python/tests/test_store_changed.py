@@ -132,19 +132,6 @@ def test_a_series_in_a_store_that_was_copied_from_another_run_is_refused_when_re
         Store.open(tmp_path / "s").series(key)
 
 
-def test_a_store_without_checksums_of_series_can_be_read_and_gets_them_when_resumed(tmp_path, whole):
-    shutil.copytree(whole, tmp_path / "s")
-    with edited(tmp_path / "s") as connection:
-        connection.execute("DROP TABLE series_checks")
-    assert messages(tmp_path / "s") == []
-    assert contents(tmp_path / "s") == contents(whole)
-    Store.resume(tmp_path / "s", plan(SMALL)).close()
-    assert messages(tmp_path / "s") == []
-    with edited(tmp_path / "s") as connection:
-        connection.execute("UPDATE series SET parquet = zeroblob(100) WHERE run = (SELECT min(run) FROM series)")
-    assert len(messages(tmp_path / "s")) == 1
-
-
 @contextmanager
 def locked(folder):
     """Locks a store, as another program might."""

@@ -18,7 +18,7 @@ import celltrain as ct
 import page_tables
 import paper_page
 from celltrain import _core
-from celltrain.model.expressions import MeasureError, NoValueError, measure
+from celltrain.model.measures import MeasureError, NoValueError, measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
 from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, figures, load

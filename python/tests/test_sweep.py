@@ -17,7 +17,7 @@ from celltrain.ensemble import sweeps as coordinator
 from celltrain.ensemble.plan import Plan, canonical, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.sweeps import run_plan, seeds_needed
-from celltrain.running import Chunk, Local, Task, run_chunk
+from celltrain.running import Case, Chunk, Local, Run, run_chunk
 from small_sweep import SCENARIO
 
 PLAN = f"""
@@ -320,11 +320,11 @@ def test_measures_without_a_value_are_stored_as_null_and_unknown_measures_are_re
 
 def test_a_pickled_chunk_of_runs_gives_rows_in_another_process():
     text = canonical(plan().points[0].scenario)
-    tasks = (
-        Task(run_key="a", point=0, seed=1, configuration=0),
-        Task(run_key="b", point=0, seed=2, configuration=1),
+    runs = (
+        Run(case=Case(number=0, configuration=text), seed=1, key="a"),
+        Run(case=Case(number=1, configuration="{}"), seed=2, key="b"),
     )
-    chunk = Chunk(configurations=(text, "{}"), tasks=tasks, measures=("efficiency",), limit_s=None, recording=None)
+    chunk = Chunk(runs=runs, measures=("efficiency",), limit_s=None, recording=None)
     got = run_chunk(pickle.loads(pickle.dumps(chunk)))
     by_key = {ran.run_key: ran for ran in got.runs}
     assert by_key["a"].error is None

@@ -23,8 +23,8 @@ import celltrain as ct
 from celltrain.ensemble.plan import Plan, Seeds
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
+from celltrain.ensemble.tuning.plan import Trial, ask
 from celltrain.ensemble.tuning.search import best, estimated, finalists
-from celltrain.ensemble.tuning.trials import Trial, ask
 from celltrain.errors import PlanError
 from celltrain.running import Local
 from small_sweep import stored
@@ -155,7 +155,7 @@ def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, t
     (tmp_path / "plan.toml").write_text(PLAN)
     # Store results as often as possible, with runs slow enough to be killed between two writes.
     program = (
-        "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
+        "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.work as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004 * len(rows.runs)), take(rows)))\n"

@@ -12,7 +12,7 @@ from tunes import PLAN, plan
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store.folder import checksum
 from celltrain.ensemble.tuning import run_tune
-from celltrain.ensemble.tuning.trials import Folder
+from celltrain.ensemble.tuning.plan import Folder
 from celltrain.errors import CelltrainWarning, PlanError, StoreError, TuneError
 from celltrain.running import Local
 

@@ -17,7 +17,7 @@ from tunes import PLAN
 from celltrain import _core
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
-from celltrain.ensemble.tuning.trials import ask
+from celltrain.ensemble.tuning.plan import ask
 from celltrain.model.paths import exact
 
 import_or_skip("optuna")

@@ -71,7 +71,7 @@ def released() -> tuple[str, str]:
 
 @pytest.mark.slow
 def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
-    from celltrain.cli import cite
+    from celltrain.cli import explain
     from celltrain.papers.paper import PAPER, describe
 
     answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
@@ -79,9 +79,9 @@ def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
     text = (ROOT / "CITATION.cff").read_text()
     release, version = released()
     assert f"\nversion: {version}\n" in text
-    assert text.count(f"\ndate-released: {cite.RELEASED}\n") == text.count("date-released") == (version == release)
-    assert f'\ntitle: "{cite.TITLE}"\n' in text
-    assert f'\n  - name: "{cite.AUTHORS}"\n' in text
+    assert text.count(f"\ndate-released: {explain.RELEASED}\n") == text.count("date-released") == (version == release)
+    assert f'\ntitle: "{explain.TITLE}"\n' in text
+    assert f'\n  - name: "{explain.AUTHORS}"\n' in text
     papers = [describe(one, PAPER) for one in PAPER.ids()]
     references = text.partition("\nreferences:\n")[2].split("\n  - type: ")
     assert len(references) == len(papers) == 4

@@ -233,13 +233,18 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The reason why a run has no result, to be raised as an exception. For a refused scenario, this is the JSON report of
-/// [`parse_json`].
+/// The reason why a run has no result, to be raised as a `ScenarioError`. For a refused scenario, its text is the JSON
+/// report of [`parse_json`].
 struct Failure(Unfinished);
 
 impl From<Failure> for PyErr {
     fn from(Failure(unfinished): Failure) -> Self {
-        PyValueError::new_err(unfinished.to_string())
+        let text = unfinished.to_string();
+        interpreter::attach(|py| {
+            py.import("celltrain.errors")
+                .and_then(|errors| errors.getattr("ScenarioError")?.call_method1("of_refusal", (text,)))
+                .map_or_else(|error| error, PyErr::from_value)
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory policies written as Python classes: calls from the core are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_memory` finds the class and creates its objects.
+//! `celltrain.model.python_classes` finds the class and creates its objects.
 
 use celltrain_core::error::Fault;
 use celltrain_core::memory::python::{Config, Interpreter, Methods, Object, can_lose};
@@ -11,17 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::interpreter;
-use crate::policy::{failed, faults, seconds, settings};
-
-/// The Python module that loads the classes.
-const MODULE: &str = "celltrain.model.python_memory";
+use crate::policy::{MODULE, failed, faults, seconds, settings};
 
 /// The interpreter that loaded this module.
 pub(crate) struct Classes;
 
 impl Interpreter for Classes {
     fn check(&self, config: &Config) -> Vec<Fault> {
-        interpreter::attach(|py| faults(py, MODULE, &config.class, &config.settings))
+        interpreter::attach(|py| faults(py, "memory", &config.class, &config.settings))
     }
 
     fn methods(&self, config: &Config) -> Methods {
@@ -40,7 +37,7 @@ impl Interpreter for Classes {
                 (queue.port, queue.priority, units_per_second / queue.cell_time.0.max(1) as f64)
             };
             let queues: Vec<(u32, u8, f64)> = pool.queues.iter().map(queue).collect();
-            let given = (&config.class, settings(py, &config.settings)?, (pool.name, pool.cells, queues));
+            let given = ("memory", &config.class, settings(py, &config.settings)?, (pool.name, pool.cells, queues));
             let made = py.import(MODULE)?.call_method1("made", given)?;
             let view = Py::new(py, MemoryView::new(pool))?;
             Ok::<_, PyErr>((made.unbind(), view))

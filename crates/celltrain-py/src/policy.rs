@@ -1,6 +1,6 @@
 //! Policies written as Python classes: calls from the core are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_policy` finds the class and creates its objects.
+//! `celltrain.model.python_classes` finds the class and creates its objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,14 +21,14 @@ use serde_json::json;
 use crate::interpreter;
 
 /// The Python module that loads the classes.
-const MODULE: &str = "celltrain.model.python_policy";
+pub(crate) const MODULE: &str = "celltrain.model.python_classes";
 
 /// The interpreter that loaded this module.
 pub(crate) struct Classes;
 
 impl Interpreter for Classes {
     fn check(&self, config: &Config) -> Vec<Fault> {
-        interpreter::attach(|py| faults(py, MODULE, &config.class, &config.settings))
+        interpreter::attach(|py| faults(py, "port", &config.class, &config.settings))
     }
 
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
@@ -43,8 +43,9 @@ impl Interpreter for Classes {
         let capacity = port_info.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = interpreter::attach(|py| {
             let port = (capacity, port_info.cells_per_second, PyTuple::new(py, vcs)?);
-            let admit =
-                py.import(MODULE)?.call_method1("made", (&config.class, settings(py, &config.settings)?, port))?;
+            let admit = py
+                .import(MODULE)?
+                .call_method1("made", ("port", &config.class, settings(py, &config.settings)?, port))?;
             let view = Py::new(py, View::new(capacity, port_info.cells_per_second, vcs.len()))?;
             Ok::<_, PyErr>((admit.unbind(), view))
         });
@@ -67,10 +68,10 @@ impl Interpreter for Classes {
     }
 }
 
-/// Returns the faults of a class and its settings, as found by the function `faults` of a Python module.
-pub(crate) fn faults(py: Python<'_>, module: &str, class: &str, own: &BTreeMap<String, Setting>) -> Vec<Fault> {
+/// Returns the faults of a class and its settings. `kind` is "port", "memory" or "stack".
+pub(crate) fn faults(py: Python<'_>, kind: &str, class: &str, own: &BTreeMap<String, Setting>) -> Vec<Fault> {
     let found = settings(py, own).and_then(|settings| {
-        let faults = py.import(module)?.call_method1("faults", (class, settings))?;
+        let faults = py.import(MODULE)?.call_method1("faults", (kind, class, settings))?;
         faults.extract::<Vec<(String, String, String)>>()
     });
     match found {

@@ -1,6 +1,6 @@
 //! Transport stacks written as Python classes: calls from the driver are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_stack` finds the class and creates the class's objects.
+//! `celltrain.model.python_classes` finds the class and creates the class's objects.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,15 +16,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 
 use crate::interpreter;
-use crate::policy::{failed, settings};
-
-/// The Python module that loads the classes.
-const MODULE: &str = "celltrain.model.python_stack";
+use crate::policy::{MODULE, failed, settings};
 
 /// Returns the faults of a class and its settings.
 pub(crate) fn check(config: &Config) -> Vec<Fault> {
     interpreter::attach(|py| {
-        let faults = crate::policy::faults(py, MODULE, &config.class, &config.settings);
+        let faults = crate::policy::faults(py, "stack", &config.class, &config.settings);
         if faults.is_empty() { mss_fault(py, config).into_iter().collect() } else { faults }
     })
 }
@@ -51,7 +48,7 @@ pub(crate) fn make(config: &Config, end: FlowEnd<'_>) -> Box<dyn Stack> {
         let octets = |address: Ipv4Addr| PyBytes::new(py, &address.octets());
         let end = (flow, side, octets(endpoint.local), octets(endpoint.remote), endpoint.seed, file_bytes);
         let made = settings(py, &config.settings)
-            .and_then(|settings| py.import(MODULE)?.call_method1("made", (&config.class, settings, end)));
+            .and_then(|settings| py.import(MODULE)?.call_method1("made", ("stack", &config.class, settings, end)));
         match made {
             Ok(object) => Some(object.unbind()),
             Err(error) => {

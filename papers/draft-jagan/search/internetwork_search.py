@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from celltrain.drawing.words import counted
 from celltrain.papers import reproduce
-from celltrain.papers.paper import seed_count
 from celltrain.papers.score import Scored
 from paper_page import ROOT, fill, grid
 
@@ -110,7 +110,7 @@ def report(rows: list[Row]) -> str:
         ]
         for row in sorted(rows, key=lambda row: float(row["goodput_error"]))
     ]
-    length = f"{rows[0]['duration']}, {seed_count(int(rows[0]['seeds']))}"
+    length = f"{rows[0]['duration']}, {counted(int(rows[0]['seeds']), 'seed')}"
     return (
         f"The table gives mean relative errors over the 19 rows, and the rows inside their tolerance ({length}):\n\n"
         + grid(heads, lines, left=("setting",))

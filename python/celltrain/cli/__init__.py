@@ -27,7 +27,15 @@ COMMANDS = (
 )
 #: Modules of commands whose names differ from the command's name.
 MODULES = {
-    **{"check": "new", "import": "new", "list": "explain", "schema": "explain", "plot": "why", "report": "store"},
+    **{
+        "check": "new",
+        "import": "new",
+        "cite": "explain",
+        "list": "explain",
+        "schema": "explain",
+        "plot": "why",
+        "report": "store",
+    },
     **{"study": "reproduce", "tune": "sweep", "vet": "compare"},
     **dict.fromkeys(("bench", "doctor", "lab"), "installation"),
 }

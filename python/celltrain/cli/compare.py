@@ -117,7 +117,7 @@ def finish(
         fingerprints: If true, also print the fingerprints of the only scenario.
         is_brief: If true, print and draw only the default measures.
     """
-    from celltrain.ensemble.comparing.compared import blocks
+    from celltrain.ensemble.comparing.data import blocks
 
     usual = None
     if is_brief:

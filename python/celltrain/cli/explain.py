@@ -7,9 +7,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from celltrain.model.grammar import OTHERWISE
 from celltrain.model.grids import Line
 from celltrain.model.measures import ROWS, RUN, result_schema
 from celltrain.model.scenario import to_toml
+from celltrain.papers.paper import PAPER, Description, describe, load
 from celltrain.text import among, nearest
 
 if TYPE_CHECKING:
@@ -50,10 +51,7 @@ _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.comple
 
 
 @shell.command
-def list_(
-    output: shell.Table,
-    kind: Annotated[str | None, _KIND] = None,
-) -> None:
+def list_(output: shell.Table, kind: Annotated[str | None, _KIND] = None) -> None:
     """List available models, stacks, services, papers, studies, plans, scenarios or measures.
 
     Examples:
@@ -68,7 +66,6 @@ def list_(
             grid.add_row(str(row["kind"]), f"{row['count']:,}")
         hint = Line(text="To list one kind: celltrain list policies")
         output.show(rows, [grid, hint], lambda: rows)
-        output.wrote()
         return
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
     wanted = plurals.get(kind, kind)
@@ -90,7 +87,6 @@ def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") 
     output.show(rows, [grid, *([Line(text=hint)] if hint else [])], lambda: rows)
     if note:
         output.note(note)
-    output.wrote()
 
 
 def _listed(kind: str) -> list[dict[str, str]]:
@@ -365,4 +361,81 @@ def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> No
     shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))
 
 
-COMMANDS = {"list": list_, "explain": explain, "schema": schema}
+# `celltrain cite` prints BibTeX entries of celltrain and of the papers that it reproduces.
+
+
+#: Title and authors, as in CITATION.cff, and the date of the last release.
+TITLE = "celltrain: a cell-accurate simulator of TCP and real stacks over packet switches and ATM"
+AUTHORS = "The celltrain developers"
+RELEASED = "2026-11-23"
+#: Forms of the text that says where a paper was published, with the type and the fields of its entry.
+_FORMS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (r"ATM Forum contribution (?P<number>\S+), ", "techreport", {"institution": "ATM Forum", "type": "Contribution"}),
+    (r"Internet-Draft (?P<number>\S+), ", "techreport", {"institution": "IETF", "type": "Internet-Draft"}),
+    (r"(?P<journal>\D+) (?P<volume>\d+)\((?P<number>\d+)\), .*pages (?P<pages>\S+)$", "article", {}),
+)
+
+
+@shell.command
+def cite(output: shell.Answer, paper: str | None = None) -> None:
+    """Print BibTeX entries of this celltrain, with its commit, and of the papers that it reproduces.
+
+    Argument:
+        paper (PAPER): Only the entry of this paper, such as af-96-1269.
+
+    Examples:
+        celltrain cite
+        celltrain cite af-96-1269
+        celltrain cite --json
+    """
+    if paper is None:
+        entries = [_own(), *(_of_paper(describe(one, PAPER)) for one in PAPER.ids())]
+    else:
+        entries = [_of_paper(load(paper))]
+    answer = {"entries": [entry.to_dict() for entry in entries], "build": _core.build()}
+    output.tell(answer, *(entry.bibtex for entry in entries))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """A BibTeX entry."""
+
+    key: str
+    kind: str
+    fields: dict[str, str]
+
+    @property
+    def bibtex(self) -> str:
+        """The entry as text."""
+        return "\n".join([f"@{self.kind}{{{self.key},", *self._lines(), "}"])
+
+    def _lines(self) -> Iterator[str]:
+        for name, value in self.fields.items():
+            # Two pairs of braces keep the capitals of a title, and mark an institution as a single name.
+            text = re.sub(r"([&%#_$])", r"\\\1", value).replace("-", "--" if name == "pages" else "-")
+            whole = name == "title" or value == AUTHORS
+            yield f"  {name} = {{{{{text}}}}}," if whole else f"  {name} = {{{text}}},"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the entry for `--json`."""
+        return {"key": self.key, "type": self.kind, "fields": self.fields, "bibtex": self.bibtex}
+
+
+def _own() -> Citation:
+    build = _core.build()
+    note = f"Version {build['version']}"
+    if build["commit"] is None:
+        note = f"Version {build['version']}, built without git, so its commit is unknown"
+    fields = {"author": AUTHORS, "title": TITLE, "year": RELEASED[:4], "note": note}
+    return Citation(key="celltrain", kind="misc", fields=fields)
+
+
+def _of_paper(paper: Description) -> Citation:
+    fields = {"author": " and ".join(paper.authors), "title": paper.title, "year": str(paper.year)}
+    for form, kind, more in _FORMS:
+        if match := re.match(form, paper.published_in):
+            return Citation(key=paper.id, kind=kind, fields={**fields, **more, **match.groupdict()})
+    return Citation(key=paper.id, kind="misc", fields={**fields, "howpublished": paper.published_in})
+
+
+COMMANDS = {"list": list_, "explain": explain, "schema": schema, "cite": cite}

@@ -79,7 +79,6 @@ def bench(output: shell.Table, quick: bool = False) -> None:
         )
     note = "Seconds of wall-clock time. Memory is the peak of the process, including Python."
     output.show(measured, [grid, Line(text=note)], lambda: measured)
-    output.wrote()
 
 
 def cases(*, quick: bool = False) -> list[dict[str, Any]]:
@@ -132,7 +131,6 @@ def doctor(output: shell.Table) -> int:
         grid.add_row("ok" if finding["fine"] else "WRONG", finding["name"], text, finding["advice"])
     verdict = Line(text="everything is fine" if fine else "something is wrong")
     output.show({"fine": fine, "findings": findings}, [grid, verdict], lambda: findings)
-    output.wrote()
     return shell.DONE if fine else shell.NO
 
 

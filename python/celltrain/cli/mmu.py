@@ -83,7 +83,6 @@ def thresholds(
         output.show(facts, [], lambda: facts["entries"])
         if output.form == "text":
             shell.say("\n".join(compared.lines()))
-        output.wrote()
         return shell.NO if compared.wrong else shell.DONE
     found = calculated(
         loaded, generation=chip, port=port, group=group, queue=queue, in_turn=in_turn or 0, mtu=mtu, response=response
@@ -96,19 +95,17 @@ def thresholds(
     output.show(found.to_dict(), [head, *grids], lambda: [row.to_dict() for row in found.rows])
     if output.form == "text":
         shell.say("\n".join(["", *found.words()]))
-    output.wrote()
     return shell.DONE
 
 
 def _simulate(found: Thresholds, output: shell.Output) -> int:
     """Prints the thresholds in cells, from the arithmetic and from runs."""
-    from celltrain.mmu.simulation import simulate
+    from celltrain.mmu.expected import simulate
 
     with shell.waiting("filling groups and queues") as tell:
         simulated = simulate(found, progress=tell)
     facts = simulated.to_dict()
     output.show(facts, [simulated.grid()], lambda: facts["fills"])
-    output.wrote()
     return shell.DONE if simulated.agrees else shell.NO
 
 

@@ -74,8 +74,8 @@ def reproduce(
         celltrain reproduce af-96-1269 --network lan --row 5,1000,epd --toml > row.toml
     """
     from celltrain.cli.explain import entries_of
+    from celltrain.papers import NAME as RUNS
     from celltrain.papers import reproduce as run
-    from celltrain.papers.kept import NAME as RUNS
     from celltrain.papers.paper import load
 
     look = _look(width, style, out)

@@ -12,9 +12,9 @@ from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotlib
 from celltrain.drawing.words import BOUND, at_least
-from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.errors import Fault, InputError
 from celltrain.model import scenario as scenarios
-from celltrain.model.cancel import current
+from celltrain.model.arguments import current
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, RUN, Measure
 from celltrain.model.network import Network
@@ -254,15 +254,11 @@ def _ensemble(
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
-    try:
-        plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
-    except ValueError as error:
-        raise ScenarioError.of_refusal(error) from None
+    plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
     grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
     output.show(plan, [grid], lambda: plan["ports"])
-    output.wrote()
     return shell.DONE
 
 
@@ -354,7 +350,7 @@ STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", 
 
 def _needed() -> str:
     """Returns the number of requests that each percentile needs."""
-    from celltrain.model.expressions import NEEDED
+    from celltrain.model.measures import NEEDED
 
     return ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in NEEDED.items())
 

@@ -10,9 +10,9 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
@@ -78,7 +78,10 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             made: dict[str, Any] = {}
             for name, group in several.items():
                 made[name] = group.make(**{option: options.pop(option) for option in group.options})
-            return function(*args, **options, **made)
+            code = function(*args, **options, **made)
+            if isinstance(output := made.get("output"), Output):
+                output.wrote(output.tables)
+            return code
 
         raise typer.Exit(_exit_code(call, as_json=as_json))
 
@@ -156,6 +159,8 @@ class Output:
     form: Literal["text", "markdown", "latex", "json", "csv"] = "text"
     csv: Path | None = None
     """File for the table as CSV; `-` is standard output."""
+    tables: list[Path] = field(default_factory=list)
+    """Tables that were written; the command's last lines name them."""
 
     @classmethod
     def of(cls, *, as_json: bool = False, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
@@ -187,6 +192,7 @@ class Output:
             else:
                 with named(self.csv) as file:
                     file.write(content.encode())
+                self.tables.append(self.csv)
         if self.form == "json":
             typer.echo(as_json(answer))
         elif self.form != "csv":
@@ -218,10 +224,9 @@ class Output:
         elif self.form != "json":
             complain(words)
 
-    def wrote(self, paths: Sequence[Path] = ()) -> None:
+    def wrote(self, paths: Iterable[Path]) -> None:
         """Prints the names of written files."""
-        files = [*paths, *([self.csv] if self.csv is not None and self.form != "csv" else [])]
-        for path in files:
+        for path in paths:
             self.note(f"wrote {shown(path)}")
 
 

@@ -48,7 +48,6 @@ def show(output: shell.Table, folder: Folder) -> None:
     ]
     lines = (Line(text=line) for line in head)
     output.show(facts, itertools.chain(lines, blocks(store)), lambda: store.summary().to_pylist())
-    output.wrote()
 
 
 @shell.command
@@ -178,12 +177,11 @@ def report(
         for warning in report.warnings:
             shell.complain(f"warning: {warning}")
     output.note(f"wrote {shown(written[0])} and {len(written) - 1} more files in the same folder")
-    output.wrote()
 
 
 def _table(report: Report) -> Iterator[Block]:
     """Yields a row for each point: means and, with a baseline, differences from it, with half their 95 % intervals."""
-    from celltrain.ensemble.comparing.compared import BEYOND, HALF
+    from celltrain.ensemble.comparing.data import BEYOND, HALF
     from celltrain.ensemble.reports import MOST_ROWS
 
     data, against = report.data, report.baseline

@@ -195,7 +195,6 @@ def tune(
     answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
     output.show(answer, tuned.blocks(), tuned.rows)
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files next to it")
-    output.wrote()
     failed = tuned.facts["failed"]
     if failed:
         shell.complain(f"{failed:,} runs failed, and so did their trials; the page gives the reasons")
@@ -317,7 +316,6 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}
     output.show(answer, blocks(store), lambda: store.summary().to_pylist())
-    output.wrote()
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
     if last.wide:

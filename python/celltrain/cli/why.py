@@ -65,7 +65,6 @@ def why(
         changes = [word for setting in settings or [] for word in ("--set", setting)]
         changes += [] if seed is None else ["--seed", str(seed)]
         _list(found, str(file), changes, everything=everything)
-    output.wrote()
 
 
 def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -> None:

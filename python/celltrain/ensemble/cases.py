@@ -12,7 +12,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.ensemble.plan import Axis, Plan, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import current
+from celltrain.model.arguments import checked, current
 from celltrain.model.measures import ROWS, RUN
-from celltrain.model.scenario import Reading
-from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
+from celltrain.running import Case, Chunk, Recording, Rows, Run, RunRecord, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 from celltrain.text import among
@@ -43,48 +41,6 @@ PROBES = 5
 BY_CASE = operator.attrgetter("point", "seed")
 #: Bytes on disk for a run without its measures, and for each measure.
 RUN_BYTES, MEASURE_BYTES = 95, 10
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
-    """One scenario of an ensemble.
-
-    Attributes:
-        number: Its number, from 0.
-        configuration: The canonical scenario as JSON.
-        handle: The scenario, read and checked; None if a worker has to read it.
-    """
-
-    number: int
-    configuration: str
-    handle: _core.Scenario | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, number: int, scenario: Mapping[str, Any]) -> Case:
-        """Returns the case of a scenario; raises `ScenarioError` if the scenario is refused."""
-        return cls.of_reading(number, Reading.of_table(scenario, "scenario"))
-
-    @classmethod
-    def of_reading(cls, number: int, reading: Reading) -> Case:
-        """Returns the case of a scenario that was read; raises `ScenarioError` if it was refused."""
-        return cls(number=number, configuration=reading.canonical, handle=reading.handle)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """One run of a case.
-
-    Attributes:
-        case: The case.
-        seed: The seed of every random choice.
-        key: A unique text that identifies the run.
-        measures: Measures of this run; those of the ensemble when None.
-    """
-
-    case: Case
-    seed: int
-    key: str
-    measures: tuple[str, ...] | None = None
 
 
 def case_of(plan: Plan, point: int) -> tuple[Case, str | None]:
@@ -121,31 +77,9 @@ def execute(
     """
 
     def chunks() -> Iterator[Chunk]:
-        remaining = iter(runs)
-        while batch := list(itertools.islice(remaining, chunk_runs or worker.chunk_runs)):
-            yield chunk(batch)
-
-    def chunk(batch: Sequence[Run]) -> Chunk:
-        cases: dict[int, Case] = {run.case.number: run.case for run in batch}
-        places = {number: place for place, number in enumerate(cases)}
-        tasks = [
-            Task(
-                run_key=run.key,
-                point=run.case.number,
-                seed=run.seed,
-                configuration=places[run.case.number],
-                measures=run.measures,
-            )
-            for run in batch
-        ]
-        return Chunk(
-            configurations=tuple([case.configuration for case in cases.values()]),
-            scenarios=tuple([case.handle for case in cases.values()]),
-            tasks=tuple(tasks),
-            measures=tuple(measures),
-            limit_s=limit_s,
-            recording=recording,
-        )
+        remaining, measured = iter(runs), tuple(measures)
+        while batch := tuple(itertools.islice(remaining, chunk_runs or worker.chunk_runs)):
+            yield Chunk(runs=batch, measures=measured, limit_s=limit_s, recording=recording)
 
     worker.work(chunks(), take)
 

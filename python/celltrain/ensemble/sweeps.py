@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, case_of, execute
+from celltrain.ensemble.cases import case_of, execute
 from celltrain.ensemble.plan import Plan, run_keys
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
 from celltrain.errors import ClusterError, PlanError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import check
-from celltrain.running import Rows, RunRecord, SweepOptions, Worker, statistics, worker_of
+from celltrain.model.arguments import check, checked
+from celltrain.running import Case, Rows, Run, RunRecord, SweepOptions, Worker, statistics, worker_of
 
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, texts
+from celltrain.drawing.diagrams import lost_frames, numbers, one_of, rows_of, texts
 from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
-from celltrain.model.cancel import Cancel, check, current
+from celltrain.model.arguments import Cancel, check, current
 from celltrain.model.network import Network
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
@@ -487,8 +487,6 @@ class EventRuns:
             self.scenario.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
         except CancelledError:
             check()
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from celltrain.errors import ScenarioError
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, deadlock, sentences_on, sentences_without_episode
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel
+from celltrain.model.arguments import Cancel, checked
 from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.model.paths import QUANTITIES
 from celltrain.text import shown

@@ -14,10 +14,9 @@ from functools import cache
 from typing import Any
 
 from celltrain.errors import InputError
-from celltrain.mmu import generations, headroom
+from celltrain.mmu import generations
 from celltrain.mmu.configuration import Loaded, Pool, Profile, load, names_of
-from celltrain.mmu.generations import Generation
-from celltrain.mmu.reading import refuse
+from celltrain.mmu.generations import Generation, refuse
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, CardMixin, Grid
@@ -131,7 +130,7 @@ class Row:
     queue: str | None
     limits: Limits
     in_turn: tuple[int, ...] = ()
-    needed: headroom.Needed | None = None
+    needed: generations.HeadroomNeeded | None = None
     """Headroom that the group needs; None for queues, and without a speed or a cable length."""
 
     @property
@@ -319,7 +318,7 @@ def thresholds(
     group: int | None = None,
     queue: int | None = None,
     in_turn: int = 0,
-    mtu: int = headroom.MTU,
+    mtu: int = generations.MTU,
     response: int | None = None,
 ) -> Thresholds:
     """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
@@ -343,7 +342,7 @@ def thresholds(
     chip = loaded.generation(generation)
     if not 0 <= in_turn <= MOST_IN_TURN:
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
-    headroom.check(mtu, response)
+    generations.check_headroom(mtu, response)
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
         hint = f"the first port is {known[0]}" if known else "it has none"
@@ -482,7 +481,7 @@ def _rows(division: Division, in_turn: int, mtu: int, response: int | None) -> I
             turns = tuple(limits.in_turn(in_turn)) if limits.pause is not None else ()
             need = None
             if limits.headroom is not None:
-                need = headroom.of_ports(ports.speed, ports.cable, division.chip.memory.cell_bytes, mtu, response)
+                need = generations.headroom_of(ports.speed, ports.cable, division.chip.memory.cell_bytes, mtu, response)
             yield Row(**about, group=key, queue=None, limits=limits, in_turn=turns, needed=need)
         for key, name in _in_order(ports.queues):
             yield Row(**about, group=None, queue=key, limits=of_queue(name))

@@ -18,9 +18,19 @@ from pydantic import Field
 
 from celltrain.errors import Fault, InputError, warn
 from celltrain.mmu import sonic
-from celltrain.mmu.generations import Count, Generation, Positive, generation, of_switch
-from celltrain.mmu.headroom import metres_of
-from celltrain.mmu.reading import Source, Table, read_toml, refuse, table_of
+from celltrain.mmu.generations import (
+    Count,
+    Generation,
+    Positive,
+    Source,
+    Table,
+    generation,
+    metres_of,
+    of_switch,
+    read_toml,
+    refuse,
+    table_of,
+)
 from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.model.scenario import toml_key, toml_value

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError, warn
-from celltrain.mmu.generations import of_switch
-from celltrain.mmu.headroom import metres_of
-from celltrain.mmu.reading import Place, Source, refuse
+from celltrain.mmu.generations import Place, Source, metres_of, of_switch, refuse
 from celltrain.model import files
 from celltrain.model.shipped import read_text
 from celltrain.text import among, nearest, shown

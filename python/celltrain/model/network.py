@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, current
+from celltrain.model.arguments import Cancel, checked, current
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import Reading, read, table
 from celltrain.text import shortened, shown
@@ -79,10 +78,7 @@ class Network:
     @classmethod
     def of_core(cls, scenario: _core.Scenario) -> Network:
         """Reads the network of a valid scenario; raises `ScenarioError` if it does not fit into free memory."""
-        try:
-            answer = json.loads(scenario.network(current()))
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
+        answer = json.loads(scenario.network(current()))
         return cls(
             name=answer["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),

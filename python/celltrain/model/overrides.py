@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
-from celltrain.model import grammar, policy_files, shipped, size_files
+from celltrain.model import grammar, policy_files, shipped
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
 from celltrain.text import BROKEN, described, half_pair, nearest, shortened
@@ -97,8 +97,8 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
         return given.label, given.value
     if isinstance(given, policy_files.Policy):
         return given.name, given.as_setting()
-    if isinstance(given, str) and size_files.is_file(path, given):
-        return given, size_files.read(given, folder, path).rows
+    if isinstance(given, str) and shipped.is_size_file(path, given):
+        return given, shipped.read_sizes(given, folder, path).rows
     tables = choices(path) if isinstance(given, str) else []
     if not tables:
         value = plain(given)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.model import grammar, python_memory, python_policy, python_stack, shipped
+from celltrain.model import grammar, python_classes, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
-from celltrain.text import described, nearest, shown
+from celltrain.text import described, key_path, nearest, shown
 
 #: How to write the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
@@ -310,30 +310,26 @@ def _distinct(policies: Iterable[tuple[str, Any]]) -> dict[str, str]:
 
 
 def _of_ports(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, port in _tables(root.get("port")):
-        yield f"port.{_quoted(key)}.policy", port.get("policy")
+    for key, port in tables_in(root.get("port")):
+        yield f"{key_path('port', key)}.policy", port.get("policy")
 
 
 def _of_pools(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yields the policies of pools on the egress side, with their places."""
-    for switch, own in _tables(root.get("switch")):
-        places = {f"memories.{_quoted(name)}": one for name, one in _tables(own.get("memories"))}
-        for place, memory in _tables({"memory": own.get("memory"), **places}):
-            for pool, settings in _tables(memory.get("pool")):
+    for switch, own in tables_in(root.get("switch")):
+        places = {key_path("memories", name): one for name, one in tables_in(own.get("memories"))}
+        for place, memory in tables_in({"memory": own.get("memory"), **places}):
+            for pool, settings in tables_in(memory.get("pool")):
                 if settings.get("side") != "ingress":
-                    yield f"switch.{_quoted(switch)}.{place}.pool.{_quoted(pool)}.policy", settings.get("policy")
+                    pools = f"{key_path('switch', switch)}.{place}.pool"
+                    yield f"{key_path(pools, pool)}.policy", settings.get("policy")
 
 
-def _tables(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def tables_in(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields those members of a table that are tables."""
     for key, one in table.items() if isinstance(table, Mapping) else ():
         if isinstance(one, Mapping):
             yield key, one
-
-
-def _quoted(key: str) -> str:
-    """Returns a key as in a path of TOML."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
 
 
 def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
@@ -347,46 +343,35 @@ def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tu
     match = None if parts[0] in stacks else _CLASS.fullmatch(written)
     if match is None:
         return None
-    name, table = _class_table(written, match, folder, python_stack.faults)
+    name, table = _class_table("stack", written, match, folder)
     settings = {key.strip(): grammar.value(value.strip()) for key, value in given.items()}
-    own = {**({"settings": settings} if settings else {}), **python_stack.mss_of(table["python"]["class"], settings)}
+    own = {**({"settings": settings} if settings else {}), **python_classes.mss_of(table["python"]["class"], settings)}
     return ":".join([name, *(f"{key}={value}" for key, value in given.items())]), {"python": {**table["python"], **own}}
 
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
     """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
-    name, table = _class_table(text, match, folder, _faults)
+    name, table = _class_table("policy", text, match, folder)
     return Policy(name=name, table=table, file=shown(text), prefix="policy.")
-
-
-def _faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Returns the faults of the class of a policy, of ports or of memories."""
-    find = python_memory.faults if is_of_memories(called) else python_policy.faults
-    return find(called, settings)
 
 
 def is_of_memories(called: str) -> bool:
     """Returns whether a Python class, given by module and name, is a policy of memories."""
     try:
-        python_policy.class_of(called, python_memory.PythonMemoryPolicy)
+        python_classes.class_of(called, python_classes.PythonMemoryPolicy)
     except LookupError:
         return False
     return True
 
 
-def _class_table(
-    text: str,
-    match: re.Match[str],
-    folder: Path | None,
-    faults: Callable[[str, dict[str, Any]], list[tuple[str, str, str]]],
-) -> tuple[str, dict[str, Any]]:
-    """Returns the name of a Python class and its table in a scenario; `faults` returns the faults of a class."""
+def _class_table(kind: str, text: str, match: re.Match[str], folder: Path | None) -> tuple[str, dict[str, Any]]:
+    """Returns the name of a Python class, a "policy" or a "stack", and its table in a scenario."""
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
-    variable = python_policy.VARIABLE
+    variable = python_classes.VARIABLE
     if file is not None and module not in sys.modules:
         _existing(file, folder)
-    loaded = module in sys.modules or module in python_policy.named_modules()
+    loaded = module in sys.modules or module in python_classes.named_modules()
     if not loaded or cls is None:
         problem = (
             f"is a Python class, and celltrain loads code only if {variable} names its module: set {variable}={module} and "
@@ -397,10 +382,12 @@ def _class_table(
         raise InputError.of_file(text, problem)
     if file is not None:
         _load(file, module, folder, text)
-    wrong = [problem for key, _, problem in faults(f"{module}:{cls}", {}) if key == "class"]
+    called = f"{module}:{cls}"
+    kind = kind if kind == "stack" else "memory" if is_of_memories(called) else "port"
+    wrong = [problem for key, _, problem in python_classes.faults(kind, called, {}) if key == "class"]
     if wrong:
         raise InputError.of_file(text, f"{wrong[0]} ({PYTHON_PAGE})")
-    return cls.rpartition(".")[2], {"python": {"class": f"{module}:{cls}"}}
+    return cls.rpartition(".")[2], {"python": {"class": called}}
 
 
 def _existing(file: str, folder: Path | None) -> Path:

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, paths, policy_files, shipped, size_files
-from celltrain.model.arguments import Rate, Time, checked
-from celltrain.model.cancel import Cancel, current
-from celltrain.model.expressions import encodable
+from celltrain.model import grammar, overrides, paths, policy_files, shipped
+from celltrain.model.arguments import Cancel, Rate, Time, checked, current
 from celltrain.model.files import named
+from celltrain.model.measures import encodable
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
     from celltrain.model.policy_files import Policy as PolicyFile
-    from celltrain.model.python_policy import PythonPolicy
-    from celltrain.model.python_stack import Stack as PythonStack
+    from celltrain.model.python_classes import PythonPolicy
+    from celltrain.model.python_classes import Stack as PythonStack
     from celltrain.model.types import Buffer, Policy, Scenario, Stack, Tcp
 
 
@@ -55,29 +54,27 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            made, files = size_files.with_rows(scenario, None, shown(name))
+            made, files = shipped.with_rows(scenario, None, shown(name))
             text = as_json(made, name)
         except InputError as error:
             return cls(faults=error.faults)
         reading = cls.of_core(_core.parse_json(text, shown(name), current()))
-        return (
-            replace(reading, faults=[size_files.placed(fault, files) for fault in reading.faults]) if files else reading
-        )
+        return replace(reading, faults=[shipped.placed(fault, files) for fault in reading.faults]) if files else reading
 
     @classmethod
     def of_text(cls, text: str, file: str) -> Reading:
         """Reads a scenario from the text of a file. Files of sizes are relative to its folder."""
-        if size_files.ENDING in text:
+        if shipped.SIZES_ENDING in text:
             answer = json.loads(_core.toml(text, file))
             root, lines = answer["root"] or {}, answer["lines"]
             try:
-                made, files = size_files.with_rows(root, Path(file).parent, file, lines)
+                made, files = shipped.with_rows(root, Path(file).parent, file, lines)
             except InputError as error:
                 return cls(faults=error.faults)
             if files:
                 faults = []
                 for fault in (reading := cls.of_table(made, file)).faults:
-                    moved = size_files.placed(fault, files)
+                    moved = shipped.placed(fault, files)
                     is_moved = moved is not fault
                     faults.append(
                         moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key))
@@ -96,11 +93,7 @@ class Reading:
 
         Raises `ScenarioError` if the scenario has faults, or no longer fits into memory.
         """
-        handle = self.accepted()
-        try:
-            return handle.problems(encodable(measures), current())
-        except ValueError as error:
-            raise ScenarioError.of_refusal(error) from None
+        return self.accepted().problems(encodable(measures), current())
 
     @cached_property
     def canonical(self) -> str:
@@ -225,7 +218,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
-        root = dict(size_files.with_rows(root, Path(file).parent, file, lines)[0])
+        root = dict(shipped.with_rows(root, Path(file).parent, file, lines)[0])
     else:
         root, lines, file, stem = _table_of(scenario), {}, name_of(scenario), ""
     made, found = overrides.applied(root, settings)
@@ -346,9 +339,9 @@ def repeated(reading: Reading) -> list[Fault]:
         if short is None and lasts < whole:
             return []
         try:
-            first, second = (_fingerprint(short or reading.handle) for _ in range(2))
-        except ValueError as error:
-            return ScenarioError.of_refusal(error).faults
+            first, second = (fingerprint(short or reading.handle) for _ in range(2))
+        except ScenarioError as error:
+            return error.faults
         if first != second:
             return [
                 Fault.of_option(f"{key}.python.class", json.dumps(called), problem) for key, called in found.items()
@@ -358,8 +351,9 @@ def repeated(reading: Reading) -> list[Fault]:
         lasts = min(10 * lasts, whole)
 
 
-def _fingerprint(handle: _core.Scenario) -> str:
-    return str(json.loads(handle.run(None, cancel=current())[0])["fingerprint"])
+def fingerprint(handle: _core.Scenario, seed: int | None = None, engine: str = "fast") -> str:
+    """Runs a scenario without measuring anything, and returns the fingerprint."""
+    return str(json.loads(handle.run(seed, engine=engine, cancel=current())[0])["fingerprint"])
 
 
 @checked(ScenarioError)

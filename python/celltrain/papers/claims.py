@@ -41,9 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.papers.paired import Ratio, ratio
 from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evaluate, grouped, matches
-from celltrain.papers.score import SLACK, Scored
+from celltrain.papers.score import SLACK, Ratio, Scored, ratio
 from celltrain.running.statistics import rank_correlation
 
 #: Keys of a test that contain a selection of rows.

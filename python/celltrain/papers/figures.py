@@ -31,10 +31,9 @@ from celltrain.drawing.figure import (
     require_matplotlib,
     save,
 )
-from celltrain.model.expressions import named
-from celltrain.papers.paired import against
-from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
-from celltrain.papers.score import Scored
+from celltrain.model.measures import named
+from celltrain.papers.paper import Paper, PaperError, Value, matches
+from celltrain.papers.score import Scored, against
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -443,7 +442,7 @@ def _values(members: Sequence[Scored], key: str) -> list[Value]:
 
 def _seeds(members: Sequence[Scored]) -> str:
     counts = sorted({len(one.seeds) for one in members})
-    return seed_count(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return words.counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def _valued(key: str, value: Value | None, unit: str) -> str:

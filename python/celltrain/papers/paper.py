@@ -12,33 +12,22 @@ import io
 import itertools
 import json
 import re
-import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, TypeVar, overload
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from celltrain import _core
+from celltrain.ensemble.plan.document import parse
 from celltrain.errors import PaperError as PaperError
+from celltrain.errors import PlanError
 from celltrain.model import shipped
-from celltrain.model.expressions import MeasureError, measure
+from celltrain.model.measures import MeasureError, measure
 from celltrain.model.overrides import Setting, applied
 from celltrain.model.paths import seconds, set_key
 from celltrain.text import among, described
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Value = int | float | str
 Row = dict[str, Value]
@@ -88,7 +77,7 @@ class Quantity(Entry):
 
     Attributes:
         decimals: Number of printed decimal places.
-        result: Template of a measure expression (`celltrain.model.expressions`).
+        result: Template of a measure expression (`celltrain.model.measures`).
     """
 
     name: str
@@ -236,8 +225,7 @@ class Numbers(Sequence[Number]):
 
     def __init__(self, cells: Callable[[], Iterable[Cell]], make: Callable[[Cell], Number]) -> None:
         self._cells = cells
-        self._make = make
-        self._made: dict[int, Number] = {}
+        self._at = cache(lambda place: make(self.cells[place]))
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -254,13 +242,8 @@ class Numbers(Sequence[Number]):
     def __getitem__(self, place: slice) -> list[Number]: ...
 
     def __getitem__(self, place: int | slice) -> Number | list[Number]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        cell = self.cells[place]
-        place %= len(self)
-        if place not in self._made:
-            self._made[place] = self._make(cell)
-        return self._made[place]
+        chosen = range(len(self))[place]
+        return self._at(chosen) if isinstance(chosen, int) else [self._at(one) for one in chosen]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,9 +289,8 @@ class Configuration:
         try:
             return seconds(str(self.scenario["duration"]))
         except ValueError:
-            raise PaperError(
-                f"duration = {described(self.scenario['duration'])} is not a duration such as '10s'"
-            ) from None
+            duration = described(self.scenario["duration"])
+            raise PaperError(f"duration = {duration} is not a duration such as '10s'") from None
 
 
 class Configurations(Sequence[Configuration]):
@@ -416,9 +398,8 @@ class Paper(Description):
             known |= {network.lower(): network for network in table.networks}
             if name.lower() in known:
                 return known[name.lower()]
-        raise PaperError(
-            f"{self.id} has no network {described(name)}; it has {', '.join(sorted(known.values())) or 'none'}"
-        )
+        names = ", ".join(sorted(known.values())) or "none"
+        raise PaperError(f"{self.id} has no network {described(name)}; it has {names}")
 
 
 def _is_row(row: Row, text: str) -> bool:
@@ -433,15 +414,6 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-def seed_count(count: int) -> str:
-    """Formats a number of seeds.
-
-    >>> seed_count(1), seed_count(30)
-    ('1 seed', '30 seeds')
-    """
-    return f"{count} seed" if count == 1 else f"{count} seeds"
 
 
 def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
@@ -581,6 +553,7 @@ class _Expansion:
         self.kind = kind
         self.read = read
         self.file = f"{folder}/{kind.word}.toml"
+        self.base = cache(self.toml)
         content = self.toml(f"{kind.word}.toml")
         try:
             for part in ("quantities", "keys"):
@@ -589,13 +562,11 @@ class _Expansion:
         except ValidationError as error:
             raise self.invalid(error) from None
         self.chosen = tuple(self.choice(name) for name in choices)
-        self.overrides = {path: value for choice in self.chosen for path, value in choice.overrides.items()} | {
-            **overrides
-        }
+        answers = {path: value for choice in self.chosen for path, value in choice.overrides.items()}
+        self.overrides = {**answers, **overrides}
         self.tables = tuple(map(self.table, [*self.source.tables, *self.source.experiments]))
         self.configurations = Configurations(lambda: [list(table.numbers) for table in self.tables])
         self.by_keys: dict[str, int] = {}
-        self.bases: dict[str, dict[str, Any]] = {}
 
     def invalid(self, error: ValidationError) -> PaperError:
         """Returns the error for an invalid description, with the line."""
@@ -624,10 +595,9 @@ class _Expansion:
 
     def toml(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = tomllib.loads(self.text(name))
-        except tomllib.TOMLDecodeError as error:
-            raise PaperError(f"{self.folder}/{name}: {error}") from error
-        return content
+            return parse(self.text(name), f"{self.folder}/{name}")[0]
+        except PlanError as error:
+            raise PaperError(error.faults) from None
 
     def paper(self) -> Paper:
         source = self.source
@@ -768,11 +738,6 @@ class _Expansion:
         if "duration" in self.overrides:
             _end_measuring_in_time(scenario)
         return scenario
-
-    def base(self, name: str) -> dict[str, Any]:
-        if name not in self.bases:
-            self.bases[name] = self.toml(name)
-        return self.bases[name]
 
 
 def _end_measuring_in_time(scenario: dict[str, Any]) -> None:

@@ -22,9 +22,8 @@ from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, CardMixin, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
-from celltrain.papers.paired import against
-from celltrain.papers.paper import STUDY, Number, Paper, Table, grouped, seed_count
-from celltrain.papers.score import ENOUGH_SEEDS, FEWEST_SEEDS, Scored
+from celltrain.papers.paper import STUDY, Number, Paper, Table, grouped
+from celltrain.papers.score import ENOUGH_SEEDS, FEWEST_SEEDS, Scored, against
 from celltrain.running.tables import Column, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     yield Line(text=f"{seeds}; {ours}mean over the seeds, and the range from the lowest to the highest")
     fewest = min(reproduction.seeds.values())
     if paper.has_print and fewest < FEWEST_SEEDS:
-        text = f"{seed_count(fewest)}: the range means little; {USUAL_SEEDS} is the default"
+        text = f"{words.counted(fewest, 'seed')}: the range means little; {USUAL_SEEDS} is the default"
         yield Line(text=text, style=warning)
     for path, value in paper.overrides.items():
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)

@@ -1,13 +1,14 @@
-from .local import Local as Local
-from .local import run_chunk as run_chunk
 from .options import Options as Options
 from .options import ReproduceOptions as ReproduceOptions
 from .options import SweepOptions as SweepOptions
 from .options import TuneOptions as TuneOptions
 from .options import worker_of as worker_of
+from .work import Case as Case
 from .work import Chunk as Chunk
+from .work import Local as Local
 from .work import Recording as Recording
 from .work import Rows as Rows
+from .work import Run as Run
 from .work import RunRecord as RunRecord
-from .work import Task as Task
 from .work import Worker as Worker
+from .work import run_chunk as run_chunk

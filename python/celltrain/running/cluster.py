@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, needed
-from celltrain.model.cancel import check
+from celltrain.model.arguments import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows
 from celltrain.stopping import noted_interrupts
@@ -146,7 +146,7 @@ class Cluster:
         if parcel is not None:
             self._waiting.remove(parcel)
         elif (chunk := next(chunks, None)) is not None:
-            parcel = _Parcel(content=_packed(chunk), runs=len(chunk.tasks))
+            parcel = _Parcel(content=_packed(chunk), runs=len(chunk.runs))
         else:
             return False
         try:
@@ -208,10 +208,10 @@ class Cluster:
             raise self._error(f"a chunk of runs could not be run ({reason}); finished runs are kept")
         chunk: Chunk = _unpacked(parcel.content)
         if not parcel.alone:
-            singles = map(chunk.single, chunk.tasks)
+            singles = (replace(chunk, runs=(run,)) for run in chunk.runs)
             self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
-        record = chunk.record(chunk.tasks[0], error="the worker died in every attempt")
+        record = chunk.record(chunk.runs[0], error="the worker died in every attempt")
         take(Rows.of(record))
 
     def _error(self, problem: str) -> ClusterError:

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import Fault, InputError, ScenarioError, warn
-from celltrain.model.cancel import current
+from celltrain.errors import Fault, InputError, warn
+from celltrain.model.arguments import current
 from celltrain.model.scenario import read
 from celltrain.running.results import RunResult
 from celltrain.text import shown
@@ -157,10 +157,6 @@ def emulate(
             _end([host for host in hosts if any(program.host == host.name for program in programs)])
     except OSError as error:
         raise InputError.saying(f"cannot emulate: {error}") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise ScenarioError.of_refusal(error) from None
     answer, report = map(json.loads, ended)
     answer["tcp"] = "of the hosts' kernels and programs, in real time"
     return Emulated(result=RunResult._of(answer, None), report=report, programs=programs)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from celltrain.errors import PlanError
-from celltrain.model.arguments import MOST_JOBS, Time
-from celltrain.model.cancel import Cancel
+from celltrain.model.arguments import MOST_JOBS, Cancel, Time
 from celltrain.running.work import Worker
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def worker_of(options: Mapping[str, Any]) -> Worker:
         from celltrain.running.cluster import Cluster
 
         return Cluster(client)
-    from celltrain.running.local import Local
+    from celltrain.running.work import Local
 
     worker: Worker = options.get("worker") or Local(jobs)
     return worker

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from typing_extensions import Unpack
 
 from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
-from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current
+from celltrain.model.arguments import Cancel, Time, checked, cores, current, names_of
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, CardMixin, Grid
@@ -184,8 +183,8 @@ def run(
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
-    except ValueError as error:
-        refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
+    except ScenarioError as error:
+        refused = [_with_ports(accepted, fault) for fault in error.faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     warn(doubts)
     if answer["fairness"] is None and answer["flows"]:

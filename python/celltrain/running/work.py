@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from celltrain import _core
-from celltrain.model.python_policy import modules_of
+from celltrain.model.arguments import Cancel, check, cores, current, ended_by
+from celltrain.model.measures import encodable
+from celltrain.model.python_classes import allow, modules_of
 from celltrain.running.tables import Series, encoded
+
+if TYPE_CHECKING:
+    from celltrain.model.scenario import Reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +38,43 @@ class Recording:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """One run that a worker should do.
+class Case:
+    """A scenario with all its settings, which is run with one or more seeds.
 
     Attributes:
-        run_key: Key of the run.
-        point: Number of the case.
-        seed: Seed of the run.
-        configuration: Index into the configurations of the chunk.
-        measures: Measures of this run; those of the chunk when None.
+        number: Number of the case, such as a point of a sweep.
+        configuration: The canonical scenario, as JSON.
+        handle: The scenario, read and checked; None if the worker has to read it.
     """
 
-    run_key: str
-    point: int
+    number: int
+    configuration: str
+    handle: _core.Scenario | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of_reading(cls, number: int, reading: Reading) -> Case:
+        """Returns the case of a scenario that was read; raises `ScenarioError` with its faults."""
+        return cls(number=number, configuration=reading.canonical, handle=reading.handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process reads the scenario itself.
+        return partial(Case, number=self.number, configuration=self.configuration), ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A case and the seed to run it with.
+
+    Attributes:
+        case: The case.
+        seed: The seed.
+        key: A key that differs for each run of an execution.
+        measures: Measures of this run; those of the execution when None.
+    """
+
+    case: Case
     seed: int
-    configuration: int
+    key: str
     measures: tuple[str, ...] | None = None
 
 
@@ -54,18 +83,14 @@ class Chunk:
     """Runs that a worker receives together.
 
     Attributes:
-        configurations: Canonical scenarios as JSON.
-        scenarios: The same scenarios, read and checked; None for those that a worker has to read, and empty if all are.
-        tasks: The runs.
+        runs: The runs.
         measures: Measures of each run.
         limit_s: Wall-clock time limit for each run, from reading its scenario to its answer.
         recording: The series to record; None for no series.
-        modules: Modules of Python policies that the configurations name.
+        modules: Modules of Python policies that the scenarios name.
     """
 
-    configurations: tuple[str, ...]
-    scenarios: tuple[_core.Scenario | None, ...] = ()
-    tasks: tuple[Task, ...]
+    runs: tuple[Run, ...]
     measures: tuple[str, ...]
     limit_s: float | None
     recording: Recording | None
@@ -73,23 +98,17 @@ class Chunk:
 
     def __post_init__(self) -> None:
         if not self.modules:
-            object.__setattr__(self, "modules", modules_of(self.configurations))
+            object.__setattr__(self, "modules", modules_of(case.configuration for case in self.cases.values()))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Another process reads the scenarios itself.
-        names = (one.name for one in fields(self) if one.name != "scenarios")
-        return partial(Chunk, **{name: getattr(self, name) for name in names}), ()
+    @property
+    def cases(self) -> dict[int, Case]:
+        """The cases of the runs, by number."""
+        return {run.case.number: run.case for run in self.runs}
 
-    def single(self, task: Task) -> Chunk:
-        """Returns a chunk with one of the runs."""
-        text = self.configurations[task.configuration]
-        scenarios = self.scenarios[task.configuration : task.configuration + 1]
-        return replace(self, configurations=(text,), scenarios=scenarios, tasks=(replace(task, configuration=0),))
-
-    def record(self, task: Task, **result: Any) -> RunRecord:
+    def record(self, run: Run, **result: Any) -> RunRecord:
         """Returns the record of one of the runs, with its result or its error."""
-        text = self.configurations[task.configuration]
-        return RunRecord(point=task.point, seed=task.seed, run_key=task.run_key, configuration=text, **result)
+        text = run.case.configuration
+        return RunRecord(point=run.case.number, seed=run.seed, run_key=run.key, configuration=text, **result)
 
     def rows(self, block: _core.Block) -> Rows:
         """Returns the records of a block of runs that have ended."""
@@ -103,15 +122,15 @@ class Chunk:
             if kind == "bound":
                 bounds.setdefault(row, []).append(measure)
         columns = (block["runs"], values.tolist(), block["fingerprints"], block["seconds"], block["cell_hops"])
-        configurations, tasks, count = self.configurations, self.tasks, len(self.measures)
+        runs, count = self.runs, len(self.measures)
         records = [
             RunRecord(
-                point=(task := tasks[run]).point,
-                seed=task.seed,
-                run_key=task.run_key,
-                configuration=configurations[task.configuration],
-                values=() if row in errors else tuple(own[: count if task.measures is None else len(task.measures)]),
-                problems=tuple(problems[row][: count if task.measures is None else len(task.measures)])
+                point=(run := runs[place]).case.number,
+                seed=run.seed,
+                run_key=run.key,
+                configuration=run.case.configuration,
+                values=() if row in errors else tuple(own[: count if run.measures is None else len(run.measures)]),
+                problems=tuple(problems[row][: count if run.measures is None else len(run.measures)])
                 if row in problems
                 else None,
                 bounds=tuple(bounds.get(row, ())),
@@ -122,7 +141,7 @@ class Chunk:
                 cell_hops=cell_hops,
                 series=recorded(series[row]) if row in series else None,
             )
-            for row, (run, own, fingerprint, seconds, cell_hops) in enumerate(zip(*columns, strict=True))
+            for row, (place, own, fingerprint, seconds, cell_hops) in enumerate(zip(*columns, strict=True))
         ]
         return Rows.of(*records)
 
@@ -218,3 +237,77 @@ class Worker(Protocol):
         Rows may arrive twice, for example if a lost machine comes back. Each run arrives at least once, or an exception
         is raised.
         """
+
+
+# Runs chunks on threads of this process.
+
+
+#: Seconds between checks for a cancelled call.
+POLL = 0.05
+
+
+class Local:
+    """Runs chunks on the cores of this machine, and prepares the next chunk in the meantime."""
+
+    #: Number of runs in a chunk. Small chunks are prepared quickly; in large ones, threads rarely wait for the last
+    #: run.
+    chunk_runs = 1024
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or cores()
+
+    def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
+        """Runs every chunk, and passes on rows while other runs go on."""
+        stop = Cancel()
+
+        def prepare() -> Chunk | None:
+            with ended_by(stop):
+                return next(chunks, None)
+
+        chunk = next(chunks, None)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            try:
+                while chunk is not None:
+                    upcoming = pool.submit(contextvars.copy_context().run, prepare)
+                    run_rows(chunk, self.threads, take)
+                    chunk = _waited(upcoming)
+            finally:
+                # The thread must not run Python code during interpreter shutdown.
+                stop.cancel()
+
+
+def _waited(upcoming: Future[Chunk | None]) -> Chunk | None:
+    """Returns the chunk once it is prepared; raises `CancelledError` if the call was cancelled."""
+    while not wait([upcoming], timeout=POLL).done:
+        check()
+    return upcoming.result()
+
+
+def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
+    """Runs a chunk to its end. A failed run becomes a row with its error, and all other runs continue."""
+    parts: list[Rows] = []
+    run_rows(chunk, threads, parts.append)
+    return Rows.of(*(record for part in parts for record in part.runs))
+
+
+def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None:
+    """Runs a chunk on threads of this process. Passes rows to `take` on the calling thread while other runs go on."""
+    allow(chunk.modules)
+    cases, recording = chunk.cases, chunk.recording
+    numbers = {number: place for place, number in enumerate(cases)}
+    sets = [chunk.measures if run.measures is None else run.measures for run in chunk.runs]
+    places = {measures: place for place, measures in enumerate(dict.fromkeys(sets))}
+    _core.run_cases(
+        # A time limit includes reading, so the threads that run the scenarios read them again.
+        [
+            _core.Scenario(case.configuration) if case.handle is None or chunk.limit_s is not None else case.handle
+            for case in cases.values()
+        ],
+        [(numbers[run.case.number], run.seed, places[own]) for run, own in zip(chunk.runs, sets, strict=True)],
+        [encodable(measures) for measures in places],
+        threads,
+        lambda block: take(chunk.rows(block)),
+        limit_s=chunk.limit_s,
+        recording=None if recording is None else (recording.trace, recording.step, recording.ports),
+        cancel=current(),
+    )

@@ -23,30 +23,29 @@ from typing_extensions import Unpack
 
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Measured, Run, RunTable, checked_labels, execute
-from celltrain.ensemble.comparing.compared import Compared
+from celltrain.ensemble.cases import Measured, RunTable, checked_labels, execute
 from celltrain.ensemble.comparing.data import (
     ADDITIONAL,
     DECIDED,
     REPLACED,
-    SCENARIO,
+    Compared,
     Failure,
     check_comparable,
     idle_memories,
     not_numbers,
 )
-from celltrain.ensemble.comparing.pictured import checked_names
-from celltrain.ensemble.lockstep import drawn
+from celltrain.ensemble.comparing.pictured import SCENARIO, checked_names
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.plan.axes import defaults
 from celltrain.ensemble.plan.reader import Reader, labels_of
+from celltrain.ensemble.plan_warnings import drawn
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved, told_apart
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.running import Options, Rows, RunRecord, worker_of
+from celltrain.running import Case, Options, Rows, Run, RunRecord, worker_of
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
@@ -294,7 +293,7 @@ def _compared(
         ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in layout["conditions"])
         for own in layout["settings"]
     ]
-    return Compared._made(
+    return Compared(
         **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=plan_warnings.only_where(plans),

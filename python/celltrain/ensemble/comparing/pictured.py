@@ -21,7 +21,6 @@ from celltrain.drawing import words
 from celltrain.drawing.figure import FigureStyle
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
 from celltrain.ensemble.cases import Measured, bounds, checked_labels
-from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.errors import Fault, InputError
 from celltrain.model.files import writing
 from celltrain.model.network import short_tcp
@@ -31,6 +30,8 @@ from celltrain.text import among, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Name of the compared axis if scenarios are compared, or of the condition if policies are compared in each scenario.
+SCENARIO = "scenario"
 #: File with the content of the figure, in the folder of a comparison.
 FILE = "figure.json"
 #: Maximum number of measures in a figure if the user names none, and of panels for a measure.
@@ -69,31 +70,6 @@ class Pictured:
     values: NDArray[np.float64]
     censored: NDArray[np.bool_] | None = None
     """True for values that are only lower bounds."""
-
-    @classmethod
-    def of(cls, compared: Comparison) -> Pictured:
-        """Returns the figure of a comparison."""
-        return cls(
-            scenario=compared.scenario,
-            names=compared.names,
-            conditions=[
-                Condition(
-                    name=axis.name,
-                    unit=axis.unit,
-                    is_number=axis.is_number,
-                    count=len(axis),
-                    label=compared.axis_labels.get(axis.name, ""),
-                )
-                for axis in compared.conditions
-            ],
-            settings=compared.settings,
-            fixed=compared.fixed_line,
-            tcp=compared.tcp,
-            measures=compared.measures,
-            seeds=len(compared.seeds),
-            values=compared.values,
-            censored=compared.censored if compared.censored.any() else None,
-        )
 
     @classmethod
     def read(

@@ -38,8 +38,7 @@ from celltrain.ensemble.plan.document import Place, as_text
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import current
+from celltrain.model.arguments import checked, current
 from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed
@@ -197,9 +196,8 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
         return [], []
     try:
         return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
-    except ValueError as error:
-        faults = ScenarioError.of_refusal(error).faults
-        return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
+    except ScenarioError as error:
+        return [replace(fault, key=f"series.{fault.key}") for fault in error.faults], []
 
 
 def _of_point(

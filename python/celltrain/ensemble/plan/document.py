@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError
-from celltrain.model import overrides, shipped, size_files
+from celltrain.model import overrides, shipped
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
@@ -139,14 +139,14 @@ class Document:
     def _use_text(self, file: str, text: str) -> None:
         """Reads the scenario from a file; raises `PlanError`."""
         root, lines = parse(text, file)
-        scenario, _ = size_files.with_rows(root, Path(file).parent, file, lines)
+        scenario, _ = shipped.with_rows(root, Path(file).parent, file, lines)
         self.scenario, self.scenario_file, self.scenario_text = dict(scenario), file, text
 
     def _find_scenario(self, given: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
         if isinstance(given, Mapping):
             try:
-                self.scenario = dict(size_files.with_rows(given, folder, self.file)[0])
+                self.scenario = dict(shipped.with_rows(given, folder, self.file)[0])
             except InputError as error:
                 for fault in error.faults:
                     own = fault.file == self.file
@@ -222,7 +222,7 @@ class Document:
             if not isinstance(path, str) or not isinstance(values, list | Mapping):
                 return given
             every = values.values() if isinstance(values, Mapping) else values
-            names_sizes = any(isinstance(value, str) and size_files.is_file(path, value) for value in every)
+            names_sizes = any(isinstance(value, str) and shipped.is_size_file(path, value) for value in every)
             if not names_sizes and not choices(path):
                 return given
             labelled = isinstance(values, Mapping)

@@ -307,10 +307,7 @@ class SeriesForm(Form):
         ports: Names of ports; the bottleneck when absent.
     """
 
-    needs = {
-        "record": f"lacks record = {_SERIES}",
-        "step": 'lacks step, the time between two samples, such as "1ms"',
-    }
+    needs = {"record": f"lacks record = {_SERIES}", "step": 'lacks step, the time between two samples, such as "1ms"'}
 
     record: _RECORD | None = None
     step: Time | None = None

@@ -25,7 +25,7 @@ from celltrain.ensemble.plan.document import Document, Place, RefusedError, as_t
 from celltrain.errors import PlanError, ScenarioError
 from celltrain.model import overrides
 from celltrain.model.arguments import checked
-from celltrain.model.expressions import MeasureError, check_syntax, needs_series
+from celltrain.model.measures import MeasureError, check_syntax, needs_series
 from celltrain.model.paths import Key, UnknownKeyError, exact, follow, seconds
 from celltrain.model.scenario import no_plan
 from celltrain.model.shipped import named_text

@@ -21,7 +21,6 @@ from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble.cases import bounds
 from celltrain.ensemble.reports.analysis import Baseline, Front, Layout, StoreComparison
 from celltrain.ensemble.reports.data import Data, Effect, ReportAxis
-from celltrain.ensemble.reports.findings import Findings
 from celltrain.running import statistics
 
 #: Maximum number of panels in a figure, and of axes for which a map of each pair is drawn.
@@ -30,23 +29,28 @@ MOST_PANELS, MOST_PAIRED = 12, 4
 LONGEST_TITLE, LONGEST_LINES_TITLE = {"column": 44, "page": 34}, 30
 
 
-def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
-    """Draws all figures, one at a time."""
-    if findings.comparison is not None:
+def drawings(
+    data: Data,
+    trade: Front | None,
+    compared: StoreComparison | None,
+    layouts: Sequence[tuple[Layout | None, Baseline | None]],
+    look: FigureStyle,
+) -> Iterator[Drawing]:
+    """Draws all figures, one at a time; `layouts` are the axes of lines, each with a baseline or none."""
+    if compared is not None:
         # Two stores may differ in TCP and seeds, so the subtitle of this figure mentions neither of them.
         with look.applied():
-            yield comparison(findings.comparison, look)
-    data = findings.data
+            yield comparison(compared, look)
     look = replace(look, tcp=data.tcp_line(short=True), seeds=data.seeds_line)
     every = range(len(data.measures))
     grouped = [
         partial(lines_over, data, i, layout, against)
-        for layout, against in ((findings.layout_against, findings.baseline), (findings.layout, None))
+        for layout, against in layouts
         if layout is not None
         for i in every
     ]
     makers: list[Callable[[FigureStyle], Drawing | None]] = [
-        partial(front, data, findings.trade_off),
+        partial(front, data, trade),
         partial(histogram, data),
         *grouped,
         *(partial(draw, data, i) for draw in (effects, heat_map, sample) for i in every),

@@ -50,8 +50,6 @@ _TABLES = {
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
     "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
-#: A table that stores of earlier builds do not have until a sweep resumes them.
-_ADDED = "series_checks"
 _VIEWS = {
     "rows": (
         "SELECT runs.point AS point{named}, seed, measures.name AS measure, CASE measures.measure{values} END AS value, "
@@ -118,7 +116,6 @@ class Database:
         """Opens an existing file; raises `StoreError`."""
         self.path, self._write = path, write
         #: False for a store of an earlier build, whose series have no checksums.
-        self.has_series_checks = True
         # The thread that prepares chunks also reads the store, possibly even while Ctrl-C closes the connection.
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -180,9 +177,7 @@ class Database:
         found = self.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')")
         made = {name: text for _, name, text in found}
         with self._explained():
-            self.has_series_checks = _ADDED in made
-            wanted = {name: text for name, text in statements(manifest).items() if name in made or name != _ADDED}
-            wrong = [name for name, text in wanted.items() if made.get(name) != text]
+            wrong = [name for name, text in statements(manifest).items() if made.get(name) != text]
         has_triggers = any(kind == "trigger" for kind, _, _ in found)
         if wrong or has_triggers:
             what = f"the table {wrong[0]} differs from the one that celltrain created" if wrong else "it has triggers"
@@ -281,30 +276,14 @@ class Database:
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
 
-    def add_series_checks(self) -> None:
-        """Adds the checksums of series to a store of an earlier build."""
-        if self.has_series_checks:
-            return
-        with self._transaction() as connection:
-            connection.execute(f"CREATE TABLE {_ADDED} {_TABLES[_ADDED]}")
-            for run, key, content in connection.execute(
-                "SELECT run, run_key, parquet FROM series JOIN runs USING (run)"
-            ):
-                values = (run, check_series(key.hex(), content))
-                connection.execute("INSERT INTO series_checks VALUES (?, ?)", values)
-        self.has_series_checks = True
-
     def wrong_series(self) -> list[str]:
         """Returns the keys of runs whose series differs from the one written, and the numbers of series without a run."""
         with self.snapshot() as query:
-            tables = ("series", "series_checks", "gaps") if self.has_series_checks else ("series", "gaps")
             lost = [
                 f"number {run}"
-                for table in tables
+                for table in ("series", "series_checks", "gaps")
                 for (run,) in query(f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
             ]
-            if not self.has_series_checks:
-                return lost
             text = (
                 "SELECT lower(hex(run_key)), parquet, series_checks.checked FROM runs LEFT JOIN series USING (run) "
                 "LEFT JOIN series_checks USING (run) WHERE parquet IS NOT NULL OR series_checks.checked IS NOT NULL"

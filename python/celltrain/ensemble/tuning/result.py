@@ -19,7 +19,7 @@ from celltrain.drawing import words
 from celltrain.drawing.figure import Drawing, FigureStyle, colour_of
 from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble.cases import bounds
-from celltrain.model.arguments import Answer, checked
+from celltrain.model.arguments import checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import Block, Card, CardMixin, Grid, Line
 from celltrain.running.tables import flat
@@ -162,8 +162,8 @@ class Searched:
         return words.of_bounds(difference, first=first, second=second) if first or second else difference
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
-class Tuned(CardMixin, Answer):
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Tuned(CardMixin):
     """The result of a search.
 
     Attributes:
@@ -172,20 +172,15 @@ class Tuned(CardMixin, Answer):
         keeper: The temporary folder of the search, which is deleted with this object.
     """
 
-    _call = "celltrain.tune"
     facts: dict[str, Any]
     searches: tuple[Searched, ...]
     keeper: object = None
 
     @classmethod
-    def _of(cls, facts: Mapping[str, Any], searches: Sequence[Searched]) -> Tuned:
-        return cls._made(facts=dict(facts), searches=tuple(searches))
-
-    @classmethod
     def _of_dict(cls, answer: Mapping[str, Any]) -> Tuned:
         """Returns the result from the output of `to_dict`."""
         facts = {key: value for key, value in answer.items() if key != "searches"}
-        return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(answer["searches"]))
+        return cls(facts=facts, searches=TypeAdapter(tuple[Searched, ...]).validate_python(answer["searches"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""

@@ -18,18 +18,17 @@ from typing_extensions import Unpack
 
 from celltrain.drawing.words import valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.ensemble.plan import Seeds, canonical, compact
+from celltrain.ensemble.cases import execute
+from celltrain.ensemble.plan import Seeds, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import DATABASE, Store
 from celltrain.ensemble.sweeps import Coordinator, Progress
-from celltrain.ensemble.tuning.plan import Numbers, TunePlan
+from celltrain.ensemble.tuning.plan import Folder, Numbers, Trial, TunePlan, ask, silent_optuna
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
-from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import PlanError, ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import check
-from celltrain.running import Rows, TuneOptions, Worker, statistics, worker_of
+from celltrain.model.arguments import check, checked
+from celltrain.model.scenario import Reading
+from celltrain.running import Case, Rows, Run, TuneOptions, Worker, statistics, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Number of confirmation seeds with which tail drop is also run.
 MOST_SEEDS = 3
+#: Number of readings that a search keeps between its stages.
+MOST_READINGS = 1000
 #: A setting that delivers less than this fraction of tail drop's bytes causes a warning.
 LEAST_SHARE = 0.5
 
@@ -84,6 +85,8 @@ class Runs:
     def __init__(self, plan: TunePlan) -> None:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
+        #: The first settings that were read.
+        self.readings: dict[Setting, Reading] = {}
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
@@ -98,7 +101,10 @@ class Runs:
         if setting not in self._texts:
             scenario = self._plan.scenario(*setting)
             try:
-                self._texts[setting] = canonical(scenario), None
+                reading = Reading.of_table(scenario, "scenario")
+                self._texts[setting] = reading.canonical, None
+                if len(self.readings) < MOST_READINGS:
+                    self.readings[setting] = reading
             except ScenarioError as error:
                 self._texts[setting] = compact(scenario), str(error).replace("\n", "; ")
         return self._texts[setting]
@@ -209,7 +215,7 @@ class Search:
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
         warnings = [*self._runs.open_requests(), *(one for i in everywhere for one in self._undefined(i))]
         warnings += [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
-        return Tuned._of({**self._facts(), "warnings": warnings}, searches)
+        return Tuned(facts={**self._facts(), "warnings": warnings}, searches=tuple(searches))
 
     def _generation(self, generation: int) -> None:
         plan, folder = self._plan, self._folder
@@ -233,6 +239,9 @@ class Search:
             return
         path = self._folder.stage(name)
         plan = self._plan.runs(name, list(wanted.values()), seeds)
+        for place, setting in enumerate(wanted.values()):
+            if (reading := self._runs.readings.get(setting)) is not None:
+                plan.keep(place, reading)
         resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
             before = store.database.totals().runs
@@ -289,7 +298,9 @@ class Search:
         for configuration, numbers in enumerate(settings):
             # A port may need its own policy, for example for a GFR service.
             with suppress(ScenarioError):
-                case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
+                case = Case.of_reading(
+                    configuration, Reading.of_table(_under_tail_drop(plan.scenario(configuration, numbers)), "scenario")
+                )
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
                 runs += [Run(case=case, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
         delivered: dict[int, dict[int, float]] = {}
@@ -525,7 +536,7 @@ def tune(
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=options.get("progress"))
     warn(answer.warnings)
-    return Tuned._made(**{**vars(answer), "keeper": keeper})
+    return replace(answer, keeper=keeper)
 
 
 def run_tune(

@@ -24,24 +24,21 @@ from celltrain import _core
 from celltrain.drawing.html import render_answer, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
-from celltrain.ensemble.comparing.compared import HALF, ends
-from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
+from celltrain.ensemble.comparing.data import FEWEST_SEEDS, HALF, ends, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import Standard, check_policy, fits_both, policy_of, standard_of
-from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
-from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel
+from celltrain.errors import CelltrainWarning, Fault, InputError, warn
+from celltrain.model.arguments import Cancel, checked
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.network import tcp_lines, tcp_summary
 from celltrain.model.policy_files import Policy as Named
+from celltrain.model.scenario import Reading, fingerprint
 from celltrain.running import statistics
-from celltrain.running.results import run
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:
-    from celltrain.model.python_memory import PythonMemoryPolicy
-    from celltrain.model.python_policy import PythonPolicy
+    from celltrain.model.python_classes import PythonMemoryPolicy, PythonPolicy
     from celltrain.model.types import MemoryPolicy, Policy
 
 __all__ = ["vet"]
@@ -228,26 +225,18 @@ def _verdict(check: str, wrong: Sequence[str], right: str) -> dict[str, Any]:
 
 
 def _checks_of_core(mine: Named, of: Standard, seed: int) -> list[dict[str, Any]]:
-    try:
-        return list(json.loads(of.conformance(json.dumps(mine.table), seed)))
-    except ValueError as error:
-        raise ScenarioError.of_refusal(error) from None
+    return list(json.loads(of.conformance(json.dumps(mine.table), seed)))
 
 
 def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -> dict[str, Any]:
     """Checks that both engines give the same fingerprint for the beginning of every scenario."""
-    from celltrain.model.types import Scenario
-
     different = []
     for name in named:
         changes: dict[str, Any] = {"duration": of.by_both}
         # The scenario may measure for longer than this, and wait until all requests are complete.
         changes |= {key: value for key, value in standard.AT_ONCE.items() if key in of.scenarios[name]}
-        scenario = Scenario.model_validate(of.scenario(name, mine.table, **changes))
-        with warnings.catch_warnings():
-            # The check with an empty buffer reports the same problem.
-            warnings.simplefilter("ignore", CelltrainWarning)
-            fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
+        handle = Reading.of_table(of.scenario(name, mine.table, **changes), name).accepted()
+        fast, reference = (fingerprint(handle, seed, engine) for engine in ("fast", "reference"))
         if fast != reference:
             different.append(f"{name}: {fast} and {reference}")
     return _verdict("both_engines_agree", different, f"the same fingerprints in {of.by_both} of {', '.join(named)}")

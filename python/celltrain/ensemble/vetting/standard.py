@@ -12,6 +12,7 @@ import re
 import warnings as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,14 @@ class Standard:
             wanted: Names, policies with settings such as `dynamic_threshold:alpha=2`, policy files and Python classes.
             named: The scenarios to run.
         """
-        known, faults = self.others(), list[Fault]()
+        faults = list[Fault]()
         found: dict[str, dict[str, Any] | None] = {}
         for text in self.classics if wanted is None else wanted:
-            if text in known:
+            if text in self.classics or text in self.others:
                 found[text] = None
                 continue
             if ":" not in text and not policy_files.is_file(text):
-                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), known)}"
+                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), self.others)}"
                 faults.append(Fault.of_option("against", text, problem))
                 continue
             try:
@@ -129,8 +130,9 @@ class Standard:
         numbers = [f"{key} = {value:g}" for key, value in own.items() if isinstance(value, int | float)]
         return f"{name} ({', '.join(numbers)})" if numbers else name
 
+    @cached_property
     def others(self) -> list[str]:
-        """Returns the policies whose settings all have defaults, and EPD."""
+        """The policies whose settings all have defaults, and EPD."""
         first = next(iter(self.scenarios))
         readings = {name: Reading.of_table(self.scenario(first, {name: {}}), name) for name in choices(self.path)}
         return [name for name, reading in readings.items() if name == "epd" or not reading.faults]
