@@ -547,7 +547,7 @@ class RecoveryOptions(Model):
         ge=1,
         description=(
             "Largest number of segments sent after an acknowledgement during `newreno`'s fast recovery, as in "
-            "ns-2. `max_burst` if absent."
+            "ns-2. `windows.max_burst` if absent."
         ),
     )
     end: RecoveryEnd | None = Field(
