@@ -35,8 +35,8 @@ def test_the_tcp_summary_names_the_clock_the_congestion_control_and_pacing(tmp_p
 
 def test_the_tcp_summary_distinguishes_clocks_with_random_phases_from_synchronous_clocks(tmp_path: Path) -> None:
     wanted = "vanilla (no fast retransmit, 100 ms ticks, random phases)"
-    assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
-    common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')
+    assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntimer.tick_phase = "random"\n')) == wanted
+    common = with_tcp(tmp_path, '[tcp.vanilla]\ntimer.tick_phase = "common"\n')
     assert tcp_summary(common) == "vanilla (no fast retransmit, 100 ms ticks)"
 
 
@@ -59,7 +59,7 @@ def test_the_summary_of_a_protocol_stack_names_settings_that_differ_from_the_def
 
 def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_path: Path) -> None:
     for variant in RECOVERY:
-        for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntick_phase = "random"\npacing_rate = "20Mbps"\n'):
+        for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntimer.tick_phase = "random"\npacing_rate = "20Mbps"\n'):
             table = f"[tcp.{variant}]\n{more}"
             by_default, of_papers = (
                 tcp_summary(with_tcp(tmp_path, f'{table}rules = "{rules}"\n')) for rules in ("rfc", "paper")

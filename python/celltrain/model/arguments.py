@@ -70,7 +70,8 @@ def checked(
         def guarded(*args: P.args, **options: P.kwargs) -> R:
             if sys._getframe(1).f_globals.get("__name__", "").startswith("celltrain."):
                 # mypy has checked the calls of this package, and importing pydantic takes a tenth of a second.
-                return function(*args, **options)
+                with supervised(options, _parameters(function)[1]):
+                    return function(*args, **options)
             if name := next((name for name in elsewhere or {} if name in options), None):
                 first = described(args[0]) if args and isinstance(args[0], str) else "scenario"
                 advice = (elsewhere or {})[name].format(first=first, value=described(options[name]))

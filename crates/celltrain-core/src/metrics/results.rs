@@ -82,7 +82,7 @@ pub struct FlowResult {
     /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput that the flow would have at its max-min fair share of the network, in megabits per second:
-    /// [`max_min::goodputs_mbps`].
+    /// [`goodputs_mbps`](crate::max_min::goodputs_mbps).
     pub max_min_mbps: f64,
     /// Payload of all segments that arrived complete, including repetitions, in megabits per second.
     pub throughput_mbps: f64,

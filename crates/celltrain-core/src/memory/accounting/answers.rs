@@ -43,7 +43,7 @@ pub enum Offer {
     /// There is no room for the cell.
     Refused(Refusal),
     /// A waiting cell must be removed first. The caller removes it from its port, reports the removal with
-    /// [`Memory::leave`], and offers the arriving cell again.
+    /// [`leave`](super::Memory::leave), and offers the arriving cell again.
     PushOut(Removal),
 }
 
