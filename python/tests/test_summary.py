@@ -59,7 +59,10 @@ def test_the_summary_of_a_protocol_stack_names_settings_that_differ_from_the_def
 
 def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_path: Path) -> None:
     for variant in RECOVERY:
-        for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntimer.tick_phase = "random"\npacing_rate = "20Mbps"\n'):
+        for more in (
+            "",
+            'mss = "1460B"\nreceive_window = "16MB"\ntimer.tick_phase = "random"\npacing_rate = "20Mbps"\n',
+        ):
             table = f"[tcp.{variant}]\n{more}"
             by_default, of_papers = (
                 tcp_summary(with_tcp(tmp_path, f'{table}rules = "{rules}"\n')) for rules in ("rfc", "paper")

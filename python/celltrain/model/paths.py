@@ -215,7 +215,9 @@ def _check_memory(scenario: Mapping[str, Any], path: str) -> None:
     switches = scenario.get("switch")
     known = _switches_with(switches, "memory") if isinstance(switches, Mapping) else []
     if not known:
-        problem = "is in a memory, but no ports share a memory in this scenario; choose another one, such as switch-dctcp"
+        problem = (
+            "is in a memory, but no ports share a memory in this scenario; choose another one, such as switch-dctcp"
+        )
         raise NoPlaceError(path, f"{problem}: celltrain list scenarios")
     if not any(name == steps[0] or fnmatchcase(name, steps[0]) for name in known):
         names = ", ".join(f"switch.{name}.memory" for name in known)
