@@ -23,11 +23,12 @@ from celltrain.model.grammar import OTHERWISE
 from celltrain.model.grids import Line
 from celltrain.model.measures import ROWS, RUN, result_schema
 from celltrain.model.scenario import to_toml
-from celltrain.papers.paper import PAPER, Description, describe, load
 from celltrain.text import among, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+
+    from celltrain.papers.paper import Description
 
 
 #: Column headings in the tables of `list`, by field.
@@ -388,6 +389,8 @@ def cite(output: shell.Answer, paper: str | None = None) -> None:
         celltrain cite af-96-1269
         celltrain cite --json
     """
+    from celltrain.papers.paper import PAPER, describe, load
+
     if paper is None:
         entries = [_own(), *(_of_paper(describe(one, PAPER)) for one in PAPER.ids())]
     else:
