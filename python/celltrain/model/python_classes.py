@@ -50,6 +50,7 @@ import json
 import os
 import sys
 import traceback
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
@@ -143,9 +144,9 @@ class Named:
         return ""
 
     @classmethod
+    @abstractmethod
     def _started(cls, settings: dict[str, Any], place: tuple[Any, ...]) -> Any:
-        """Returns what the core calls in a run; `place` describes the port, the pool or the end of a flow."""
-        raise NotImplementedError
+        """Returns the object that the core calls in a run; `place` is the port, the pool or the end of a flow."""
 
     def _lacks(self, method: str) -> NoReturn:
         raise ScenarioError.of_option(self._option, type(self).__name__, f"has no {self._needed[method]}")
@@ -523,7 +524,7 @@ def misspelt(cls: type) -> str:
     return ""
 
 
-#: What a value of `when_full` is, and the values.
+#: The meaning of `when_full`, and its values.
 _FULL = "an action for a full buffer", WHEN_FULL
 
 

@@ -1,6 +1,6 @@
 //! Profiles of rules, and the macro for the groups of rules to which they give values.
 //!
-//! A group is declared beside the code that follows it. A key of a group that a scenario leaves out has the value of the
+//! A group is declared in the file of the code that reads it. A key of a group that a scenario leaves out has the value of the
 //! profile named by `rules`.
 
 use schemars::{JsonSchema, Schema};

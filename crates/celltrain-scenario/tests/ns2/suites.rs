@@ -288,7 +288,7 @@ impl Test {
         text
     }
 
-    /// Returns the options of a TCP with a window of `window` segments: the profile of ns-2, and what differs from it.
+    /// Returns the options of a TCP with a window of `window` segments: the profile of ns-2, and all differences from it.
     fn options(&self, window: f64, rules: &[&Rule]) -> BTreeMap<&'static str, String> {
         let quoted = |text: &str| format!("\"{text}\"");
         let tick = self.number("tcpTick_");

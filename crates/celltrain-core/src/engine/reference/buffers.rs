@@ -31,7 +31,7 @@ pub(super) type Emit<'a> = dyn FnMut(BufferEvent<'_>) + 'a;
 /// The ports of a run, by link.
 pub(super) type Ports = TiSlice<LinkIndex, Port>;
 
-/// What the engine asks of a buffer.
+/// The interface between the engine and a buffer.
 pub(super) trait Buffering {
     /// Offers a cell that arrives at `now` to a port. `length` gives the number of cells in its packet.
     fn offer(

@@ -1,7 +1,7 @@
 //! Pauses of links, and deadlocks of paused links.
 //!
-//! Where packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets whole, so neither
-//! a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
+//! In networks whose packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets
+//! whole, so neither a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
 //! of the link, and takes effect a response time after it arrives.
 
 use std::cmp::Reverse;
@@ -54,7 +54,7 @@ pub(super) struct PauseState {
     stopped: TiVec<LinkIndex, u8>,
     /// Pause frames as on a wire, if the network has them.
     frames: Option<PauseFrames>,
-    /// Whether a change at this instant may complete a deadlock.
+    /// True if a change at this instant may complete a deadlock.
     changed: bool,
     /// The first deadlock found, if any.
     pub(super) deadlock: Option<(Time, Vec<PausedGroup>)>,

@@ -1,4 +1,4 @@
-//! What a memory answers: offers, refusals, removals, and its state at the end of a run.
+//! The answers of a memory: offers, refusals, removals, and its state at the end of a run.
 
 use typed_index_collections::TiVec;
 
