@@ -222,7 +222,7 @@ def test_the_explanation_of_a_scenario_names_the_rules_that_hold_and_the_profile
     assert rules["windows.growth"] == ['"capped"', "set"]
     assert rules["windows.unused_window"] == ['"grow"', "paper"]
     parameters = {one["name"]: one for one in celltrain("explain", "vanilla", "--json").json["parameters"]}
-    assert parameters["recovery.end"]["rules"] == {"rfc": "hold", "bsd": "grow", "ns2": "grow", "paper": "hold"}
+    assert parameters["recovery.end"]["rules"] == {"rfc": "hold", "bsd": "bsd", "ns2": "grow", "paper": "hold"}
     assert (
         sum("." not in name for name, one in parameters.items() if one["type"] != "a table with the keys below") <= 12
     )

@@ -18,7 +18,8 @@ use super::{Congestion, Rules, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
 
-/// Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN.
+/// Options of the two ends of a connection. Sizes and the tick default to those of ATM Forum 96-1269, LAN, and `rules`
+/// gives the defaults of the groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("x-moved" = moved()))]

@@ -16,8 +16,8 @@ pub enum Rules {
     /// the loss of a retransmission, and the timeout after a repeated SYN.
     #[default]
     Rfc,
-    /// Behaves as 4.3BSD-Reno does, from memory: windows in whole bytes, ssthresh in whole segments, and timers of
-    /// whole ticks.
+    /// Behaves as 4.3BSD-Reno does: windows in whole bytes, ssthresh in whole segments, and timers of whole ticks.
+    /// Source: its `tcp_input.c` 7.25 and `tcp_timer.c` 7.18 of June 1990.
     Bsd,
     /// Behaves as ns-2's one-way TCP agents do in the reference traces of most of its tests.
     Ns2,

@@ -61,7 +61,12 @@ impl TimerRules {
         };
         match rules {
             Rules::Rfc | Rules::Paper => usual,
-            Rules::Bsd => Self { estimate_forgotten: EstimateForgotten::AtFourthTimeout, ..usual },
+            Rules::Bsd => Self {
+                // tcp_newtcpcb: twice TCPTV_SRTTDFLT, 3 s.
+                initial_rto: Duration::from_milliseconds(6_000),
+                estimate_forgotten: EstimateForgotten::AtFourthTimeout,
+                ..usual
+            },
             Rules::Ns2 => Self { rtt_arithmetic: RttArithmetic::IntegersFromZero, ..usual },
         }
     }

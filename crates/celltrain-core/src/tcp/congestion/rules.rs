@@ -67,7 +67,8 @@ impl WindowRules {
             Rules::Bsd => Self {
                 ssthresh_rule: SsthreshRule::HalfOfWindow,
                 ssthresh_arithmetic: SsthreshArithmetic::WholeSegments,
-                growth: WindowGrowth::CappedByField,
+                // tcp_input, header prediction: an acknowledgement does not open cwnd if `snd_cwnd >= snd_wnd`.
+                growth: WindowGrowth::Capped,
                 arithmetic: WindowArithmetic::WholeBytesAndAnEighth,
                 ..of_papers
             },
@@ -120,7 +121,8 @@ pub enum WindowGrowth {
     Uncapped,
     /// cwnd stops at the receive window.
     Capped,
-    /// cwnd stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as in BSD.
+    /// cwnd stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as in
+    /// 4.3BSD-Tahoe.
     CappedByField,
 }
 

@@ -179,7 +179,7 @@ impl RecoveryEnd {
     fn progress(self) -> Progress {
         match self {
             Self::Hold => Progress::Hold,
-            Self::Grow => Progress::Grow,
+            Self::Grow | Self::Bsd => Progress::Grow,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Reno: the third duplicate acknowledgement resends one segment, and half of the window remains for new segments.
 //!
-//! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
-//! with the rules of the papers, min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD. There is no
+//! Source: 4.3BSD-Reno, `tcp_input.c` 7.25 (Jacobson 1990); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from
+//! the source: with the rules of the papers, min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD. There is no
 //! Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
@@ -52,8 +52,12 @@ impl Recovery for Reno {
         if !std::mem::take(&mut self.recovering) {
             return Progress::Grow;
         }
-        // RFC 5681 (3.2, step 6): "deflating" the window.
-        windows.cwnd = windows.in_recovery();
+        // 4.3BSD-Reno, tcp_input: `t_dupacks > tcprexmtthresh` is false after exactly three duplicates.
+        let keeps = self.end == RecoveryEnd::Bsd && windows.inflation <= f64::from(THRESHOLD);
+        if !keeps {
+            // RFC 5681 (3.2, step 6): "deflating" the window.
+            windows.cwnd = windows.in_recovery();
+        }
         windows.inflation = 0.0;
         self.end.progress()
     }

@@ -53,7 +53,7 @@ impl RecoveryRules {
         };
         match rules {
             Rules::Rfc | Rules::Paper => usual,
-            Rules::Bsd => Self { end: RecoveryEnd::Grow, ..usual },
+            Rules::Bsd => Self { end: RecoveryEnd::Bsd, ..usual },
             Rules::Ns2 => Self {
                 fast_retransmit: FastRetransmit::Careful,
                 limited_transmit: LimitedTransmit::Any,
@@ -163,8 +163,11 @@ pub enum RecoveryEnd {
     /// The acknowledgement itself does not increase cwnd (RFC 5681, 3.2, step 6).
     #[default]
     Hold,
-    /// The acknowledgement increases cwnd like any acknowledgement of new data, as in 4.3BSD-Reno and ns-2.
+    /// The acknowledgement increases cwnd like any acknowledgement of new data, as in ns-2.
     Grow,
+    /// Like `grow`. In `reno`, cwnd also keeps its inflation if only three duplicates have arrived, as in 4.3BSD-Reno and
+    /// 4.4BSD.
+    Bsd,
 }
 
 /// Rules by which `sack_pipe` estimates the data in flight.
