@@ -6,6 +6,12 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod graph;
+mod losses;
+mod memories;
+mod routing;
+mod times;
+
 use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
@@ -15,26 +21,26 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
-use crate::host::{HostOptions, ProcessingTimes};
-use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::host::HostOptions;
+use crate::index::{FlowIndex, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::link_loss::{DelayRule, LossRule};
 use crate::marking::{Marker, MarkingConfig};
-use crate::memory::{MemoryConfig, PauseResponse, Pauses};
-use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
-use crate::requests::{Arrivals, QueryTimes, Requests};
+use crate::memory::MemoryConfig;
+use crate::policy::{BufferPolicy, PolicyConfig};
+use crate::requests::Requests;
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::switching::{PacketAdmission, Switching};
-use crate::tcp::timers::DELAYED_ACK_TICK;
-use crate::tcp::{DelayedAcks, TcpConfig};
+use crate::tcp::TcpConfig;
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
-use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
+use crate::units::{BitRate, Bytes, Duration};
 use crate::until::Until;
 use crate::wire::Wire;
-
-/// Bits of a pause frame: 64 bytes (IEEE 802.3 annex 31A), one pause quantum.
-pub(crate) const PAUSE_FRAME_BITS: u64 = 512;
+pub use graph::Graph;
+pub use routing::{Next, Routing};
+pub use times::LinkTimes;
+pub(crate) use times::PAUSE_FRAME_BITS;
 
 /// The complete input of a run.
 #[derive(Clone, Debug)]
@@ -228,54 +234,6 @@ impl Flow {
     }
 }
 
-/// The next hop of a cell at the end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// The output port of this link.
-    Port {
-        /// The link.
-        link: LinkIndex,
-        /// The VC's label at that port.
-        label: Label,
-    },
-    /// The destination host of the VC.
-    Host {
-        /// The VC.
-        vc: VcIndex,
-    },
-}
-
-/// The labels of all VCs on all links.
-#[derive(Clone, Debug)]
-pub struct Routing {
-    /// Next hop of a cell, by link and label.
-    pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
-    /// The VC, by link and label. If VCs have merged, the first branch.
-    pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
-    /// By link and label, true if the port keeps frames of the VC until they are complete.
-    pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
-    /// Label of each VC on its first link.
-    pub first_label: TiVec<VcIndex, Label>,
-    /// Number of each link among the input links of the node it reaches.
-    pub input: TiVec<LinkIndex, u32>,
-    /// Input links of each node, in order.
-    pub inputs: TiVec<NodeIndex, Vec<LinkIndex>>,
-}
-
-impl Routing {
-    /// Returns the labels of a VC on the links of its path, in path order.
-    pub fn labels<'a>(&'a self, network: &'a Network, vc: VcIndex) -> impl Iterator<Item = Label> + 'a {
-        let mut next = self.first_label[vc];
-        network.vcs[vc].path.iter().map(move |&link| {
-            let label = next;
-            if let Next::Port { label: behind, .. } = self.next[link][label] {
-                next = behind;
-            }
-            label
-        })
-    }
-}
-
 impl Network {
     /// Creates a network without VCs and flows, with the default options and the first link as its bottleneck.
     pub fn new(Graph { nodes, links }: Graph, duration: Duration) -> Self {
@@ -369,12 +327,6 @@ impl Network {
         self.vcs.iter_enumerated().map(first).collect()
     }
 
-    /// Returns the time at which a flow starts, including its host's random delay.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
-    pub fn start_of(&self, flow: &Flow, clock: Clock) -> Time {
-        Time::default() + clock.span(flow.start) + self.host.start_delay(self.seed, &flow.name, clock)
-    }
-
     /// Returns the host at which a VC begins.
     pub fn source(&self, vc: VcIndex) -> NodeIndex {
         self.links[self.vcs[vc].path[0]].from
@@ -400,136 +352,6 @@ impl Network {
         let back = vc.partner.map_or(vc, |partner| &self.vcs[partner]);
         Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
-
-    /// Returns a clock on which every time of this network is a whole number of units, if such a clock exists. With
-    /// rate control the clock is a thousand times finer, because the intervals between cells are rounded to its unit.
-    pub fn clock(&self) -> Clock {
-        let over_tcp = || self.flows.iter().filter(|flow| flow.uses_tcp());
-        let starts = self.flows.iter().map(|flow| flow.start);
-        let tcps = || over_tcp().map(|flow| &flow.tcp).chain(self.requests.groups.iter().map(|group| &group.tcp));
-        let times = self.links.iter().map(|link| link.delay).chain(starts).chain(tcps().flat_map(|tcp| {
-            let options = tcp.options();
-            let delayed_ack_tick = match options.delayed_acks {
-                DelayedAcks::On => DELAYED_ACK_TICK,
-                DelayedAcks::Off | DelayedAcks::Timer => Duration::default(),
-            };
-            [options.resolution(), delayed_ack_tick]
-        }));
-        let times = times.chain(self.links.iter().flat_map(|link| &link.late).map(|rule| rule.by));
-        let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
-        let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);
-        let intervals = self.requests.groups.iter().filter_map(|group| match group.arrivals {
-            Arrivals::Incast { interval, times: QueryTimes::Fixed, .. } => Some(interval),
-            _ => None,
-        });
-        let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        let cell_bits = self.aal5.cell.bits();
-        let (frames, responses): (Vec<_>, Vec<_>) = self.pause_frames().unzip();
-        let times = times.chain(responses.into_iter().flatten());
-        let clock = Clock::covering_bits(
-            cell_bits,
-            rates.map(|rate| (cell_bits, rate)).chain(frames).chain(self.ethernet_bytes()),
-            times.chain(intervals).chain([self.duration]),
-        );
-        let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
-        if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
-    }
-
-    /// Returns whether pause frames travel as on a wire: they need packets that delimit themselves.
-    pub(crate) fn has_pause_frames(&self) -> bool {
-        self.aal5.framing == Framing::Packets && self.memories.iter().any(|memory| memory.pauses == Pauses::Links)
-    }
-
-    /// Returns whether any link carries Ethernet frames.
-    pub(crate) fn has_ethernet(&self) -> bool {
-        self.links.keys().any(|link| self.is_on_ethernet(link))
-    }
-
-    /// Returns whether a link carries Ethernet frames.
-    pub(crate) fn is_on_ethernet(&self, link: LinkIndex) -> bool {
-        self.links[link].wire == Wire::Ethernet
-    }
-
-    /// Returns the bits of a byte with the rate of each link that carries Ethernet frames, whose times are multiples of it.
-    fn ethernet_bytes(&self) -> impl Iterator<Item = (u64, BitRate)> {
-        let ethernet = self.links.iter().filter(|link| link.wire == Wire::Ethernet);
-        ethernet.map(|link| (link.wire.unit_bits(self.aal5.cell.bits()), link.rate))
-    }
-
-    /// Returns the length of pause frames in bits with the rate of each link that may carry them, and the response time of
-    /// its port, if it is not a number of bits.
-    fn pause_frames(&self) -> impl Iterator<Item = ((u64, BitRate), Option<Duration>)> {
-        let pausing = self.memories.iter().filter(|memory| self.has_pause_frames() && memory.pauses == Pauses::Links);
-        let of_memory = |memory: &MemoryConfig| {
-            let response = memory.pause_response;
-            self.links.iter().map(move |link| {
-                let time = match response.unwrap_or_else(|| PauseResponse::limit(link.rate)) {
-                    PauseResponse::Time(time) => Some(time),
-                    PauseResponse::Quanta(_) => None,
-                };
-                ((PAUSE_FRAME_BITS, link.rate), time)
-            })
-        };
-        pausing.flat_map(of_memory)
-    }
-
-    /// Assigns every VC a label on each of its links.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
-    pub fn routing(&self) -> Routing {
-        let mut routing = Routing {
-            next: ti_vec![TiVec::new(); self.links.len()],
-            vcs: ti_vec![TiVec::new(); self.links.len()],
-            merging: ti_vec![TiVec::new(); self.links.len()],
-            first_label: TiVec::with_capacity(self.vcs.len()),
-            input: TiVec::with_capacity(self.links.len()),
-            inputs: ti_vec![Vec::new(); self.nodes.len()],
-        };
-        for (number, link) in self.links.iter_enumerated() {
-            routing.input.push(u32::try_from(routing.inputs[link.to].len()).expect("links have 32-bit numbers"));
-            routing.inputs[link.to].push(number);
-        }
-        // Labels of the first branch of each merge. After the merge, all branches have this label.
-        let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
-        let mut labels: Vec<Label> = Vec::new();
-        for (number, vc) in self.vcs.iter_enumerated() {
-            let at = vc.merge.map(|merge| self.merges[merge].at);
-            let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);
-            let before_merge = vc.path.iter().position(|&link| Some(link) == at).map(|place| place + 1);
-            let own = before_merge.filter(|_| !of_first.is_empty()).unwrap_or(vc.path.len());
-            labels.clear();
-            for &link in &vc.path[..own] {
-                labels.push(routing.vcs[link].push_and_get_key(number));
-                routing.merging[link].push(Some(link) == at);
-            }
-            labels.extend(&of_first[(of_first.len() + own).saturating_sub(vc.path.len())..]);
-            for (i, &link) in vc.path[..own].iter().enumerate() {
-                let next = match vc.path.get(i + 1) {
-                    Some(&next) => Next::Port { link: next, label: labels[i + 1] },
-                    None => Next::Host { vc: number },
-                };
-                routing.next[link].push(next);
-            }
-            routing.first_label.push(labels[0]);
-            if let Some(merge) = vc.merge.filter(|&merge| shared[merge].is_empty()) {
-                shared[merge].clone_from(&labels);
-            }
-        }
-        routing
-    }
-
-    /// Returns the end of the run on `clock`.
-    #[expect(clippy::arithmetic_side_effects, reason = "the value is never negative")]
-    pub fn end(&self, clock: Clock) -> Time {
-        Time::default() + clock.span(self.duration)
-    }
-
-    /// Returns both ends of the measuring window on `clock`, if they lie within the run.
-    #[expect(clippy::arithmetic_side_effects, reason = "the value is never negative")]
-    pub fn window(&self, clock: Clock) -> [Option<Time>; 2] {
-        let within = |&bound: &Duration| bound > Duration::default() && bound < self.duration;
-        [self.measure.from, self.measure.to]
-            .map(|bound| bound.filter(within).map(|at| Time::default() + clock.span(at)))
-    }
 }
 
 /// Returns the part of a path that belongs to the ATM network, as a range of positions in the path. A shaped VC is
@@ -546,86 +368,6 @@ pub fn atm_part(
     let end = last - usize::from(last > start && at_edge(links[path[last]].from));
     start..end + 1
 }
-
-/// With rate control, the clock's unit is divided by this number. The shortest interval between two cells is then some
-/// hundred thousand units.
-const UNITS_FOR_RATES: u64 = 1000;
-
-/// Nodes and links of a topology under construction.
-#[derive(Clone, Debug, Default)]
-pub struct Graph {
-    /// Hosts and switches.
-    pub nodes: TiVec<NodeIndex, Node>,
-    /// One-way links. Their ports have unlimited buffers until a scenario sets a limit.
-    pub links: TiVec<LinkIndex, Link>,
-}
-
-impl Graph {
-    /// Adds a node and returns its index.
-    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeIndex {
-        self.nodes.push_and_get_key(Node { name: name.into(), kind })
-    }
-
-    /// Returns the other link of a pair of links that were added together.
-    pub fn way_back(link: LinkIndex) -> LinkIndex {
-        LinkIndex::new(link.number() ^ 1)
-    }
-
-    /// Adds identical links in both directions between two nodes. Returns the link that leaves `a`; [`Graph::way_back`]
-    /// returns the other.
-    pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, rate: BitRate, delay: Duration) -> LinkIndex {
-        self.connect_unlike(a, b, [(rate, delay); 2])
-    }
-
-    /// Adds links in both directions between two nodes, each with its own rate and delay, the link from `a` first.
-    /// Returns the link that leaves `a`; [`Graph::way_back`] returns the other.
-    pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
-        let first = self.links.next_key();
-        for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
-            let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
-            let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-            let scheduler = SchedulerConfig::default();
-            let (buffer, allocator, marking, edge) = (None, None, None, None);
-            self.links.push(Link {
-                name,
-                from,
-                to,
-                rate,
-                delay,
-                buffer,
-                policy,
-                scheduler,
-                allocator,
-                marking,
-                edge,
-                losses: Vec::new(),
-                late: Vec::new(),
-                wire: Wire::default(),
-            });
-        }
-        first
-    }
-}
-
-/// The transmission and propagation times of a link on a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkTimes {
-    /// Transmission time of one cell.
-    pub cell_time: Span,
-    /// Propagation delay.
-    pub delay: Span,
-}
-
-impl LinkTimes {
-    /// Returns the times of every link of a network.
-    pub fn of(network: &Network, clock: Clock) -> TiVec<LinkIndex, LinkTimes> {
-        let times = |link: &Link| LinkTimes { cell_time: clock.cell_time(link.rate), delay: clock.span(link.delay) };
-        network.links.iter().map(times).collect()
-    }
-}
-
-mod losses;
-mod memories;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -7,6 +7,8 @@
 //! A request closes when its receiver has all bytes and its sender knows it. Its stacks are then removed, and packets
 //! that are still on the way to them are ignored.
 
+mod idle;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use crate::ecn;
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Endpoint, Packet, Report, Side, Stack};
+use idle::Idle;
 
 /// A flow whose ends are real stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
 pub struct HostedFlow {
@@ -88,64 +91,49 @@ struct End {
     contract: Contract,
 }
 
-/// Counts idle polls, in which a stack does nothing.
-#[derive(Default)]
-struct Idle {
-    /// True if a packet has arrived since the last poll.
-    has_packet: bool,
+/// What a stack returned when it was polled.
+struct Polled<'a> {
+    now: Duration,
+    next: Option<Duration>,
+    out: &'a [Packet],
     report: Report,
-    /// Such polls within [`IDLE_TIME`].
-    polls: Polls,
-    /// Number of idle polls since the timeout was last in the future.
-    due: Polls,
 }
 
-/// A number of polls, and the time of the first one.
-#[derive(Clone, Copy, Default)]
-struct Polls {
-    count: u32,
-    from: Duration,
-}
-
-/// Maximum number of idle polls within [`IDLE_TIME`].
-const MOST_IDLE_POLLS: u32 = 100_000;
-const IDLE_TIME: Duration = Duration::from_millis(10);
-
-/// Maximum number of idle polls while every timeout is in the past, if this lasts longer than [`DUE_TIME`]. On a slow
-/// link or with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack with a coarse clock may return past times
-/// until its clock advances.
-const MOST_DUE_POLLS: u32 = 10;
-const DUE_TIME: Duration = Duration::from_millis(20);
-
-impl Polls {
-    fn since(from: Duration) -> Self {
-        Self { count: 0, from }
-    }
-}
-
-impl Idle {
-    /// Records a poll. Returns a description if the stack is polled too often without effect.
-    fn stuck(&mut self, now: Duration, next: Option<Duration>, has_sent: bool, report: Report) -> Option<String> {
-        let is_idle = !std::mem::take(&mut self.has_packet) && !has_sent && self.report == report;
-        self.report = report;
-        let is_due = next.is_some_and(|next| next <= now);
-        if !is_due {
-            self.due = Polls::since(now);
+impl End {
+    /// Returns the call of the stack that broke its contract, and the problem. `on_the_way` counts the packets in transit,
+    /// and `most` is the largest number of bytes that may have been received.
+    fn problem(
+        &mut self,
+        polled: &Polled<'_>,
+        (on_the_way, most): (usize, Option<u64>),
+        waiting: impl FnOnce() -> u32,
+    ) -> Option<(&'static str, String)> {
+        let Self { idle, contract, .. } = self;
+        let Polled { now, next, out, report } = *polled;
+        if out.len() > MOST_PACKETS {
+            let problem = format!("the stack sends {} packets at once; send at most {MOST_PACKETS}", out.len());
+            return Some(("poll", problem));
         }
-        if !is_idle {
-            return None;
+        if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
+            return Some(("poll", problem));
         }
-        if now.saturating_sub(self.polls.from) >= IDLE_TIME {
-            self.polls = Polls::since(now);
+        if let Some(problem) = contract.flood_problem(on_the_way, waiting) {
+            return Some(("poll", problem));
         }
-        self.polls.count += 1;
-        self.due.count += u32::from(is_due);
-        let lasted = now.saturating_sub(self.due.from);
-        if self.polls.count > MOST_IDLE_POLLS {
-            return Some(format!("{MOST_IDLE_POLLS} polls within 10 ms"));
+        if let Some(polls) = idle.stuck(now, next, !out.is_empty(), report) {
+            let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
+            let problem = format!(
+                "the stack returned {next} after {polls} without a packet or progress; \
+                 it must return a later time, or None if no timer runs"
+            );
+            return Some(("next_timeout", problem));
         }
-        (self.due.count > MOST_DUE_POLLS && lasted > DUE_TIME)
-            .then(|| format!("{} polls within {} ms", self.due.count, lasted.as_millis()))
+        contract.report_problem(report).or_else(|| {
+            let most = most.filter(|&most| report.received > most)?;
+            let received = report.received;
+            let problem = format!("received is {received}, but only {most} bytes of data have arrived in TCP segments");
+            Some(("received", problem))
+        })
     }
 }
 
@@ -343,8 +331,8 @@ impl Hosts {
         let Some(connection) = self.connections.get_mut(&(end / 2)) else { return Ok(()) };
         let Hosted { flow, request, ends, segments } = connection;
         let flow = *flow;
-        let End { host, vc, stack, clock, timeout, idle, contract } = &mut ends[end % 2];
-        let (host, vc) = (*host, *vc);
+        let End { vc, stack, clock, timeout, .. } = &mut ends[end % 2];
+        let vc = *vc;
         let told = clock.told(now);
         stack.poll(told, out);
         if let Some(earlier) = timeout.take() {
@@ -355,42 +343,18 @@ impl Hosts {
         self.timeouts.extend(timeout.map(|time| (time, end)));
         let report = stack.report();
         let network = simulation.network();
-        let wrong = |call: &str, problem: String| {
+        let port = network.vcs[vc].path[0];
+        let polled = Polled { now: told, next, out, report };
+        let on_the_way = self.on_the_way[vc].len() + out.len();
+        let most = if side == Side::Receiver { segments.most_received() } else { None };
+        if let Some((call, problem)) = ends[end % 2].problem(&polled, (on_the_way, most), || simulation.waiting(port)) {
             let side = match side {
                 Side::Sender => "sender",
                 Side::Receiver => "receiver",
             };
-            let (stack, name, now) = (stack.name(), name_of(network, flow, request.as_ref()), told.as_nanos());
-            HostsError::Wrong(format!("{stack}.{call} for the {side} of {name}, now {now} ns: {problem}"))
-        };
-        if out.len() > MOST_PACKETS {
-            let problem = format!("the stack sends {} packets at once; send at most {MOST_PACKETS}", out.len());
-            return Err(wrong("poll", problem));
-        }
-        if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
-            return Err(wrong("poll", problem));
-        }
-        let port = network.vcs[vc].path[0];
-        let on_the_way = self.on_the_way[vc].len() + out.len();
-        if let Some(problem) = contract.flood_problem(on_the_way, || simulation.waiting(port)) {
-            return Err(wrong("poll", problem));
-        }
-        if let Some(polls) = idle.stuck(told, next, !out.is_empty(), report) {
-            let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
-            let problem = format!(
-                "the stack returned {next} after {polls} without a packet or progress; \
-                 it must return a later time, or None if no timer runs"
-            );
-            return Err(wrong("next_timeout", problem));
-        }
-        if let Some((part, problem)) = contract.report_problem(report) {
-            return Err(wrong(part, problem));
-        }
-        let most = if side == Side::Receiver { segments.most_received() } else { None };
-        if let Some(most) = most.filter(|&most| report.received > most) {
-            let received = report.received;
-            let problem = format!("received is {received}, but only {most} bytes of data have arrived in TCP segments");
-            return Err(wrong("received", problem));
+            let name = name_of(network, flow, request.as_ref());
+            let (stack, now) = (ends[end % 2].stack.name(), told.as_nanos());
+            return Err(HostsError::Wrong(format!("{stack}.{call} for the {side} of {name}, now {now} ns: {problem}")));
         }
         let counters = simulation.counters(flow);
         if side == Side::Receiver {
@@ -405,6 +369,28 @@ impl Hosts {
                 counters.completed.get_or_insert(now);
             }
         }
+        self.send(end, out, simulation, observe)?;
+        let Hosted { request, ends, .. } = &self.connections[&(end / 2)];
+        let has_all = |received| request.as_ref().is_some_and(|(_, bytes)| received >= *bytes);
+        if has_all(simulation.counters(flow).delivered_bytes) && ends[0].idle.report.completed {
+            self.close(end / 2);
+            simulation.close_request(flow);
+        }
+        Ok(())
+    }
+
+    /// Passes the packets of a stack to its host's port.
+    fn send<P: Probe>(
+        &mut self,
+        end: usize,
+        out: &mut Vec<Packet>,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        observe: &mut OnPacket<'_, P>,
+    ) -> Result<(), HostsError> {
+        let (now, side) = (simulation.now(), side(end));
+        let connection = self.connections.get_mut(&(end / 2)).expect("the connection is open");
+        let Hosted { flow, ref ends, ref mut segments, .. } = *connection;
+        let End { host, vc, .. } = ends[end % 2];
         for bytes in out.drain(..) {
             let number = self.packets;
             self.packets += 1;
@@ -423,11 +409,6 @@ impl Hosts {
             } else {
                 simulation.inject(host, vc, length, number)?;
             }
-        }
-        let has_all = |received| request.as_ref().is_some_and(|(_, bytes)| received >= *bytes);
-        if has_all(simulation.counters(flow).delivered_bytes) && ends[0].idle.report.completed {
-            self.close(end / 2);
-            simulation.close_request(flow);
         }
         Ok(())
     }

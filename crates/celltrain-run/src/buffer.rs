@@ -18,155 +18,15 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{Clock, Duration, Time};
 
+mod history;
 mod memory;
 
 use crate::events::Wrong;
 use crate::events::places::Places;
+use history::NONE;
+pub use history::{Cells, Frames, History, Judgements, STEPS, Step, Steps};
 use memory::MemoryObserver;
 pub use memory::{Refusals, SharedMemory};
-
-/// Kind of event at a buffer, with its name in [`STEPS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A frame arrives, and all of its cells are refused.
-    Refused,
-    /// A frame loses a cell and can no longer be delivered.
-    Cut,
-    /// A cell enters the buffer.
-    Admitted,
-    /// An arriving cell is lost because the buffer is full.
-    Lost,
-    /// The policy discards an arriving cell, with its whole frame or as part of a damaged frame.
-    Discarded,
-    /// A waiting cell is pushed out to make room for another.
-    PushedOut,
-    /// A cell waiting at an edge device is dropped with its packet, because the rate fell.
-    Dropped,
-    /// A cell leaves the buffer when its transmission begins.
-    Departed,
-}
-
-/// The names of the kinds of steps, in the order of [`Step`].
-pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
-
-/// Value of a missing index in a column.
-const NONE: i32 = -1;
-
-/// Events at the buffer of a port in a window, in columns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct History {
-    /// The port.
-    pub port: String,
-    /// Capacity in cells; `None` if unlimited.
-    pub capacity: Option<u32>,
-    /// Names of the VCs at the port.
-    pub vcs: Vec<String>,
-    /// Number of cells that each VC has sent over the link before the window.
-    pub sent_before: Vec<f64>,
-    /// Cells that are waiting when the window begins, in order, followed by cells that arrive within the window.
-    pub cells: Cells,
-    /// Frames of these cells.
-    pub frames: Frames,
-    /// Decisions of the policy about frames.
-    pub judgements: Judgements,
-    /// Events, in order.
-    pub steps: Steps,
-    /// Names of the ports to which [`Frames::damaged_at`] refers.
-    pub ports: Vec<String>,
-    /// The memory to which the port belongs, if any.
-    pub memory: Option<SharedMemory>,
-    /// True if the history ends before the window does, because the maximum number of steps was reached.
-    pub cut_short: bool,
-}
-
-/// Cells of the history, one per row.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cells {
-    /// Index into [`History::vcs`].
-    pub vc: Vec<i32>,
-    /// Index into [`History::frames`]; -1 for an RM cell.
-    pub frame: Vec<i32>,
-    /// Index, from 0, among the cells of its frame that arrived at the port; -1 for an RM cell.
-    pub index: Vec<i32>,
-    /// 1 if the cell is the last cell of its frame.
-    pub last: Vec<i8>,
-    /// Number of steps completed when the cell starts to wait.
-    pub from: Vec<i32>,
-    /// Number of completed steps when the cell stops waiting; the largest `i32` if it still waits at the end.
-    pub until: Vec<i32>,
-}
-
-/// Frames of the history, one per row.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Frames {
-    /// Index into [`History::vcs`].
-    pub vc: Vec<i32>,
-    /// Number of the frame within the VC on which it was sent, as in the event tables.
-    pub number: Vec<i32>,
-    /// Time of the port's decision in seconds; NaN if it was made before the window.
-    pub arrived_s: Vec<f64>,
-    /// Time of the damage in seconds; NaN if the frame is intact.
-    pub damaged_s: Vec<f64>,
-    /// Port that damaged the frame, an index into [`History::ports`]; -1 if the frame is undamaged, or if the receiver
-    /// will join it to the previous frame because that frame's last cell was lost.
-    pub damaged_at: Vec<i32>,
-    /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
-    pub fate: Vec<&'static str>,
-    /// First byte of the segment in the frame; NaN for an ACK.
-    pub sequence: Vec<f64>,
-    /// Bytes of the segment; NaN for an ACK.
-    pub length: Vec<f64>,
-}
-
-/// Decisions of the policy about frames, one per row; NaN for numbers that the policy does not use.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgements {
-    /// Index into [`History::frames`].
-    pub frame: Vec<i32>,
-    /// Seconds.
-    pub time_s: Vec<f64>,
-    /// 1 if the frame may enter.
-    pub admitted: Vec<i8>,
-    /// Reason for refusing the frame: the policy's rule, or a full buffer; empty if admitted.
-    pub reason: Vec<&'static str>,
-    /// X.
-    pub occupancy: Vec<f64>,
-    /// `Y_i`.
-    pub vc_cells: Vec<f64>,
-    /// `N_a`.
-    pub active_vcs: Vec<f64>,
-    /// Threshold compared with X.
-    pub threshold_cells: Vec<f64>,
-    /// Maximum number of cells allowed for the VC.
-    pub share_cells: Vec<f64>,
-    /// Number of cells that is compared with the share, if this is not `Y_i`.
-    pub held_cells: Vec<f64>,
-    /// Probability with which the frame was refused, for random decisions.
-    pub drop_probability: Vec<f64>,
-    /// 1 if the frame is tagged.
-    pub tagged: Vec<i8>,
-}
-
-/// Events, one per row.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Steps {
-    /// Seconds.
-    pub time_s: Vec<f64>,
-    /// Index into [`STEPS`].
-    pub kind: Vec<i8>,
-    /// Row in [`History::cells`]; -1 if the step concerns a whole frame.
-    pub cell: Vec<i32>,
-    /// Index into [`History::vcs`].
-    pub vc: Vec<i32>,
-    /// Index into [`History::frames`]; -1 for an RM cell.
-    pub frame: Vec<i32>,
-    /// Cells waiting after the step.
-    pub occupancy: Vec<i32>,
-    /// Decision that caused the step, an index into [`History::judgements`]; -1 if none.
-    pub judgement: Vec<i32>,
-    /// Refusal by the shared memory that caused the step, an index into [`SharedMemory::refusals`]; -1 if none.
-    pub refusal: Vec<i32>,
-}
 
 type Frame = (VcIndex, FrameNumber);
 
@@ -580,5 +440,4 @@ fn whole(place: usize) -> i32 {
 }
 
 #[cfg(test)]
-#[path = "buffer/tests.rs"]
 mod tests;

@@ -1,6 +1,8 @@
 //! Runs one scenario, or many on several threads. Each scenario is read, built, run and measured within its limit.
 
-use std::io;
+mod batch;
+mod observers;
+
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,36 +10,32 @@ use std::time::Duration;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
-use celltrain_core::events::{self, Observer};
-use celltrain_core::index::LinkIndex;
 use celltrain_core::metrics::UnmetRule;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{NetworkView, Probe, Recorder};
-use celltrain_core::units::{self, Time};
+use celltrain_core::units;
 
 use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
-use crate::buffer::Buffer;
 pub use crate::captured::{Captured, Capturing};
 use crate::clock::Instant;
-use crate::events::{Block, Choice, Log};
+use crate::events::Log;
 use crate::expressions::{Figure, Measures, Source, Windows};
 use crate::hosting;
 use crate::limit::Limit;
 use crate::memory;
 use crate::outside;
-use crate::panics::caught;
 use crate::requests::alone::{self, Unloaded};
 use crate::requests::{self, Records, Tally};
 use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
-use crate::threads::{self, Event};
+use crate::threads;
 use celltrain_capture::About;
 use celltrain_capture::watch::{Destination, Ended};
-use celltrain_hosts::Seen;
-use celltrain_scenario::Scenario;
 use serde_json::Value;
+
+pub use batch::{CaseRun, first_duration, many, read_all, rows};
+pub use observers::{EventOutput, Observers, Watched};
 
 /// Options for runs.
 #[derive(Clone, Copy, Default)]
@@ -67,45 +65,6 @@ impl<'a> How<'a> {
     fn most_threads(&self) -> usize {
         self.threads.map_or(1, NonZeroUsize::get)
     }
-}
-
-/// Outputs created from the events of a run. Each sink returns whether to continue.
-#[derive(Default)]
-pub struct Watched<'a> {
-    /// Tables.
-    pub events: Option<EventOutput<'a>>,
-    /// Captures.
-    pub captures: Vec<Captured<'a>>,
-    /// Engine that reports the events, if it differs from the run's engine. If all windows end before the run does,
-    /// this engine stops there, and the run's engine computes the answer. Otherwise, this engine does the whole run.
-    pub event_engine: Option<Engine>,
-}
-
-impl Watched<'_> {
-    fn has_any(&self) -> bool {
-        self.events.is_some() || !self.captures.is_empty()
-    }
-
-    /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
-    fn until(&self, duration: units::Duration) -> Option<units::Duration> {
-        let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written together with its outcome, which may not be known until after the window.
-        let captures = self.captures.iter();
-        let captures = captures.map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
-        let last = events
-            .into_iter()
-            .chain(captures)
-            .try_fold(units::Duration::default(), |last, until| until.map(|until| last.max(until)))?;
-        (last < duration).then_some(last)
-    }
-}
-
-/// Events to record, and the sink that receives each full block.
-pub struct EventOutput<'a> {
-    /// Events to keep.
-    pub choice: &'a Choice,
-    /// Receiver of the blocks.
-    pub sink: &'a mut dyn FnMut(Block) -> bool,
 }
 
 /// Result of a run.
@@ -207,111 +166,6 @@ pub fn one_watched(
         (Unfinished::Interrupted, None, Some(most)) => Unfinished::TookTooLong(most),
         _ => unfinished,
     })
-}
-
-/// Runs many scenarios on `threads` threads. Each run is an index into `scenarios` and a seed. Calls `on` on this
-/// thread whenever a run ends. If a run panics, the panic is reported as its error.
-///
-/// # Errors
-/// Returns the first error of `on`.
-pub fn many<E: From<io::Error>>(
-    scenarios: &[&Handle],
-    (runs, threads): (&[(usize, u64)], usize),
-    how: How<'_>,
-    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
-) -> Result<(), E> {
-    let work = |index: usize, stopped: &AtomicBool| {
-        let run = || (scenarios[runs[index].0], runs[index].1, how);
-        one_of_many(run, stopped)
-    };
-    threads::over((runs.len(), threads), work, on)
-}
-
-/// Does a run of a batch. A panic is its error, even if its scenario does not exist.
-fn one_of_many<'a>(
-    run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
-    stopped: &AtomicBool,
-) -> Result<Finished, Unfinished> {
-    let done = caught(|| {
-        let (scenario, seed, how) = run();
-        one(scenario, Some(seed), how, stopped, &Progress::default())
-    });
-    done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
-}
-
-/// One run of a case.
-#[derive(Clone, Copy, Debug)]
-pub struct CaseRun {
-    /// Index of the case.
-    pub case: usize,
-    /// The run's seed.
-    pub seed: u64,
-    /// Index of its measures.
-    pub measures: usize,
-}
-
-/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer.
-///
-/// # Errors
-/// Returns the first error of `on`.
-pub fn rows<E: From<io::Error>>(
-    cases: &[&Handle],
-    measures: &[Measures],
-    (runs, threads): (&[CaseRun], usize),
-    how: How<'_>,
-    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
-) -> Result<(), E> {
-    let work = |index: usize, stopped: &AtomicBool| {
-        let CaseRun { case, seed, measures: set } = runs[index];
-        one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), stopped)
-    };
-    threads::over((runs.len(), threads), work, on)
-}
-
-/// Reads scenarios on several threads, while regularly calling `check` on this thread.
-///
-/// # Errors
-/// Returns the first error of `check`.
-pub fn read_all<E: From<io::Error>>(
-    scenarios: &[&Handle],
-    threads: usize,
-    mut check: impl FnMut() -> Result<(), E>,
-) -> Result<Result<(), Unfinished>, E> {
-    let work = |index: usize, stopped: &AtomicBool| {
-        let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
-        // Keeping all networks in memory would take more memory than the runs.
-        checked.forget_network();
-        Ok(())
-    };
-    let mut refused: Option<(usize, Unfinished)> = None;
-    let note = |event| {
-        if let Event::Done(index, Err(unfinished)) = event
-            && refused.as_ref().is_none_or(|(first, _)| index < *first)
-        {
-            refused = Some((index, unfinished));
-        }
-        check()
-    };
-    threads::over((scenarios.len(), threads), work, note)?;
-    Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
-}
-
-/// Returns the duration of the first scenario that is not refused; `None` if all are refused.
-///
-/// # Errors
-/// Returns an error if reading is interrupted.
-pub fn first_duration(
-    scenarios: &[&Handle],
-    token: &CancellationToken<'_>,
-) -> Result<Option<units::Duration>, Interrupted> {
-    for scenario in scenarios {
-        match scenario.checked(token) {
-            Ok(checked) => return Ok(Some(checked.scenario().duration)),
-            Err(Unfinished::Interrupted) => return Err(Interrupted),
-            Err(_) => {}
-        }
-    }
-    Ok(None)
 }
 
 struct Run<'a> {
@@ -498,101 +352,5 @@ fn about(scenario: &str, seed: u64, event_engine: Engine) -> About {
     About { application: format!("celltrain {}", crate::answer::Build::this().version), comment }
 }
 
-/// All observers of a run with events. They form one type, because engines are compiled once for each observer type.
-#[derive(Default)]
-pub struct Observers<'a> {
-    /// Recorder of series.
-    pub recorder: Option<&'a mut Recorder>,
-    /// Log of events.
-    pub log: Option<Log<'a>>,
-    /// Captures of the run.
-    pub captures: Vec<Box<dyn Capturing + 'a>>,
-    /// History of a port's buffer.
-    pub buffer: Option<Buffer<'a>>,
-    /// Observer of the arrival times of a connection that is alone on its path.
-    pub alone: Option<&'a mut alone::Recorder>,
-}
-
-impl hosting::Tap for Observers<'_> {
-    fn on_packet(&mut self, seen: &Seen<'_>) {
-        let &Seen { time, flow, vc, frame, segment, bytes, .. } = seen;
-        if let (Some(log), Some(step)) = (&mut self.log, segment) {
-            let ecn = celltrain_hosts::ecn::bits(bytes);
-            let event = events::SegmentEvent { flow, vc, frame, step, sender: None, ecn };
-            log.on_event(time, events::Event::Segment(event));
-        }
-        if let Some(packet) = seen.captured() {
-            self.captures.iter_mut().for_each(|capture| capture.on_packet(time, &packet));
-        }
-    }
-}
-
-impl Observers<'_> {
-    /// Runs the network of a scenario up to `until` for these observers only. The run has no result.
-    ///
-    /// # Errors
-    /// If `keep_going` returns false, as in [`Engine::run`], or the scenario has a stack that is not in this build.
-    pub fn observe(
-        &mut self,
-        engine: Engine,
-        scenario: &Scenario,
-        (network, until): (&Network, units::Duration),
-        keep_going: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<(), Unfinished> {
-        let hosts = hosting::hosts(scenario, network)?;
-        hosting::observe(engine, (network, until), self, hosts, keep_going)
-    }
-
-    /// Delivers the remaining output. Returns the contents of each capture.
-    fn finish(self) -> Result<Vec<Ended>, String> {
-        if let Some(mut log) = self.log {
-            log.finish();
-        }
-        self.captures.into_iter().map(Capturing::finish).collect()
-    }
-}
-
-impl Probe for Observers<'_> {
-    fn next_snapshot(&self) -> Option<Time> {
-        let recorder = self.recorder.as_ref().and_then(Probe::next_snapshot);
-        recorder.into_iter().chain(self.buffer.as_ref().and_then(Probe::next_snapshot)).min()
-    }
-
-    fn traced_ports(&self) -> &[LinkIndex] {
-        self.recorder.as_ref().map_or(&[], |recorder| recorder.traced_ports())
-    }
-
-    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
-        if let Some(recorder) = &mut self.recorder
-            && recorder.next_snapshot() == Some(now)
-        {
-            recorder.snapshot(now, view);
-        }
-        if let Some(buffer) = &mut self.buffer
-            && buffer.next_snapshot() == Some(now)
-        {
-            buffer.snapshot(now, view);
-        }
-    }
-}
-
-impl Observer for Observers<'_> {
-    const OBSERVES: bool = true;
-
-    fn on_event(&mut self, now: Time, event: events::Event) {
-        if let Some(log) = &mut self.log {
-            log.on_event(now, event);
-        }
-        self.captures.iter_mut().for_each(|capture| capture.on_event(now, event));
-        if let Some(buffer) = &mut self.buffer {
-            buffer.on_event(now, event);
-        }
-        if let Some(alone) = &mut self.alone {
-            alone.on_event(now, event);
-        }
-    }
-}
-
 #[cfg(test)]
-#[path = "runner/tests.rs"]
 mod tests;

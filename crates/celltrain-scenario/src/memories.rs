@@ -1,5 +1,8 @@
 //! Resolves the tables of memories shared by ports of a switch, for a given layout.
 
+mod pools;
+mod queues;
+
 use std::collections::BTreeSet;
 
 use celltrain_core::aal5::Framing;
@@ -14,11 +17,12 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::channels::Channels;
 use crate::document::join;
 use crate::hints::{closest, did_you_mean};
-use crate::memory_options::{MAX_PRIORITY, MemoryOptions, OwnSwitch, PoolOptions, QueueOptions};
+use crate::memory_options::{MemoryOptions, OwnSwitch};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::tables::{Tables, matches};
 use crate::topology::Layout;
+use queues::Rule;
 
 /// Finds the memories of a scenario, and reports faults.
 pub(crate) fn resolve(
@@ -199,153 +203,6 @@ impl<'a> Resolver<'a> {
         links.iter().copied().filter(|&link| patterns.iter().any(|pattern| matches(pattern, name(link)))).collect()
     }
 
-    /// Checks an entry of `queue` and resolves it, unless its pool is unknown.
-    fn rule(
-        &self,
-        options: &'a QueueOptions,
-        pools: &[&str],
-        outputs: &[LinkIndex],
-        inputs: &[LinkIndex],
-        scope: &mut Scope<'_>,
-    ) -> Option<Rule<'a>> {
-        for (number, &priority) in options.priorities.iter().flatten().enumerate() {
-            if priority > MAX_PRIORITY {
-                let mut list = scope.at("priorities");
-                list.item(number).refuse_value(priority, format!("is not a priority (0 to {MAX_PRIORITY})"));
-            }
-        }
-        let pool = match (&options.pool, pools) {
-            (Some(name), _) => {
-                let place = pools.iter().position(|pool| pool == name);
-                if place.is_none() {
-                    let hint = did_you_mean(closest(name, pools.iter().copied(), scope.token()));
-                    let problem = format!("is not a pool of the memory; {hint}its pools are {}", pools.join(", "));
-                    scope.at("pool").refuse_text(name, problem);
-                }
-                place?
-            }
-            (None, [_]) => 0,
-            (None, _) => {
-                scope.at("pool").refuse(format!("is missing; the memory has several pools: {}", pools.join(", ")));
-                return None;
-            }
-        };
-        let config = self.options.pool.values().nth(pool)?;
-        let (links, kind) = match config.side {
-            Side::Egress => (outputs, "an output port of the memory"),
-            Side::Ingress => (inputs, "an input port of the switch"),
-        };
-        let links = match &options.ports {
-            Some(patterns) => self.matching(links, patterns, kind, &mut scope.at("ports")),
-            None => links.to_vec(),
-        };
-        queue_settings(options, config, pools[pool], scope);
-        Some(Rule { pool, side: config.side, links, options })
-    }
-
-    /// Returns the links and priorities that have a queue on a side: those that VCs use, and those that entries name.
-    fn pairs(&self, side: Side, ports: &[LinkIndex], rules: &[Rule<'_>]) -> BTreeSet<(LinkIndex, u8)> {
-        let mut pairs = BTreeSet::new();
-        for (number, vc) in self.channels.vcs.iter_enumerated() {
-            let priority = self.tables.vc(number).map_or(0, |own| own.priority);
-            for hop in vc.path.windows(2).filter(|hop| ports.contains(&hop[1])) {
-                pairs.insert((if side == Side::Egress { hop[1] } else { hop[0] }, priority));
-            }
-        }
-        for rule in rules.iter().filter(|rule| rule.side == side) {
-            for &priority in rule.options.priorities.iter().flatten() {
-                pairs.extend(rule.links.iter().map(|&link| (link, priority)));
-            }
-        }
-        pairs
-    }
-
-    /// Assigns cells to every pool, and checks that they fit into the memory.
-    fn pools(&self, queues: &TiVec<QueueIndex, QueueConfig>, scope: &mut Scope<'_>) -> TiVec<PoolIndex, PoolConfig> {
-        let all = u64::from(self.options.cells);
-        for side in [Side::Egress, Side::Ingress] {
-            let Taken { reserves, headrooms, pools } = self.taken(side, queues);
-            let beyond_pools = reserves.saturating_add(headrooms);
-            if beyond_pools > all {
-                let problem = format!(
-                    "is less than the reserves and headrooms of the {} side, {reserves} and {headrooms} cells; make \
-                     the memory larger, or reduce these",
-                    side_name(side)
-                );
-                scope.at("cells").once(|scope| scope.refuse_value(all, problem));
-                continue;
-            }
-            let mut without: Vec<&str> = Vec::new();
-            for (name, pool) in self.options.pool.iter().filter(|(_, pool)| pool.side == side) {
-                let Some(cells) = pool.cells else {
-                    without.push(name);
-                    continue;
-                };
-                if u64::from(cells) > all {
-                    let problem = format!("is larger than the memory, which has {all} cells");
-                    scope.at("pool").at(name).at("cells").refuse_value(cells, problem);
-                } else if pools.saturating_add(beyond_pools) > all {
-                    let problem = format!(
-                        "is too large: the pools of the {} side have {pools} cells, reserves {reserves} and headrooms \
-                         {headrooms}, but the whole memory has only {all}; leave the key cells out to use the remaining \
-                         cells",
-                        side_name(side)
-                    );
-                    scope.at("pool").at(name).at("cells").refuse_value(cells, problem);
-                }
-            }
-            if let [first, second, ..] = without[..] {
-                let problem = format!("is missing; {first} and {second} cannot both use the remaining cells");
-                scope.at("pool").at(second).at("cells").refuse(problem);
-            } else if let [only] = without[..]
-                && pools.saturating_add(beyond_pools) == all
-            {
-                let problem = "is missing, but the other pools, reserves and headrooms leave no cells of the memory";
-                scope.at("pool").at(only).at("cells").refuse(problem);
-            }
-        }
-        let pool = |(number, (name, options)): (usize, (&String, &PoolOptions))| {
-            let PoolOptions { side, cells, headroom, ref policy } = *options;
-            let Taken { reserves, headrooms, pools } = self.taken(side, queues);
-            let rest = all.saturating_sub(reserves.saturating_add(headrooms).saturating_add(pools));
-            let cells = cells.unwrap_or(u32::try_from(rest).unwrap_or(u32::MAX));
-            let mut of_pools = scope.at("pool");
-            let mut scope = of_pools.at(name);
-            let is_lossy = queues.iter().all(|queue| usize::from(queue.pool) != number || queue.lossless.is_none());
-            if let Some(headroom) = headroom.filter(|_| is_lossy) {
-                let problem = "is for lossless groups, but the pool has none; write lossless = true and a headroom \
-                               into an entry of queue";
-                scope.at("headroom").refuse_value(headroom, problem);
-            }
-            let mut of_policy = scope.at("policy");
-            let mut scope = of_policy.at(policy.name());
-            if (policy.pushes_out() || policy.needs_predictions()) && side == Side::Ingress {
-                scope.refuse(
-                    "removes waiting cells, or follows a policy that does; this is possible only in a pool on \
-                              the egress side; choose another policy",
-                );
-            }
-            for fault in policy.check(cells) {
-                scope.refuse_setting(fault);
-            }
-            PoolConfig { name: name.clone(), side, cells, headroom, policy: policy.clone() }
-        };
-        self.options.pool.iter().enumerate().map(pool).collect()
-    }
-
-    /// Adds up the cells of the memory that one side uses.
-    fn taken(&self, side: Side, queues: &TiVec<QueueIndex, QueueConfig>) -> Taken {
-        let mut taken = Taken::default();
-        for (number, pool) in self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side) {
-            let own = || queues.iter().filter(|queue| usize::from(queue.pool) == number);
-            let headrooms = own().filter_map(|queue| Some(queue.lossless?.headroom));
-            taken.reserves = taken.reserves.saturating_add(sum(own().map(|queue| queue.reserve)));
-            taken.headrooms = taken.headrooms.saturating_add(pool.headroom.map_or_else(|| sum(headrooms), u64::from));
-            taken.pools = taken.pools.saturating_add(pool.cells.unwrap_or(0).into());
-        }
-        taken
-    }
-
     /// Checks that links can be paused.
     fn pausing(&self, queues: &TiVec<QueueIndex, QueueConfig>, scope: &mut Scope<'_>) {
         let mut scope = scope.at("pauses");
@@ -439,84 +296,6 @@ impl<'a> Resolver<'a> {
                 scope.at("policy").at(pool.policy.name()).once(|scope| scope.refuse(problem));
             }
         }
-    }
-}
-
-fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope: &mut Scope<'_>) {
-    let own = pool.policy.per_queue();
-    if let Some(alpha) = options.alpha {
-        if !own.alpha {
-            let problem =
-                format!("has no effect: {} of the pool {name} does not use alpha; leave it out", pool.policy.name());
-            scope.at("alpha").refuse_value(alpha, problem);
-        } else if !(alpha > 0.0 && alpha.is_finite()) {
-            scope.at("alpha").refuse_value(alpha, "admits no cell; it must be a number above 0, such as 1");
-        }
-    }
-    if let Some(threshold) = options.threshold.filter(|_| !own.threshold) {
-        let problem = format!(
-            "has no effect: {} of the pool {name} does not use the thresholds of queues; leave it out",
-            pool.policy.name()
-        );
-        scope.at("threshold").refuse_value(threshold, problem);
-    }
-    if options.lossless && pool.side == Side::Egress {
-        let problem = format!(
-            "is for priority groups, but the pool {name} is on the egress side; name a pool with side = \"ingress\""
-        );
-        scope.at("lossless").refuse_value(true, problem);
-    } else if options.lossless && options.headroom.unwrap_or(0) == 0 {
-        let problem = "pauses a link without headroom, so cells in flight are lost; add headroom, in cells";
-        match options.headroom {
-            Some(cells) => scope.at("headroom").refuse_value(cells, problem),
-            None => scope.at("lossless").refuse_value(true, problem),
-        }
-    }
-    if !options.lossless {
-        let only_lossless = [("headroom", options.headroom), ("xon", options.xon), ("xon_offset", options.xon_offset)];
-        for (key, cells) in only_lossless {
-            if let Some(cells) = cells {
-                let problem = "belongs to a lossy group, which has no pauses; write lossless = true, or leave it out";
-                scope.at(key).refuse_value(cells, problem);
-            }
-        }
-        if options.pause_at.is_some() {
-            scope.at("pause_at").refuse("belongs to a lossy group; write lossless = true, or leave it out");
-        }
-    }
-}
-
-/// Number of the memory's cells that one side uses.
-#[derive(Default)]
-struct Taken {
-    reserves: u64,
-    headrooms: u64,
-    /// Cells of the pools whose size is set.
-    pools: u64,
-}
-
-fn sum(cells: impl Iterator<Item = u32>) -> u64 {
-    cells.fold(0, |sum: u64, cells| sum.saturating_add(cells.into()))
-}
-
-/// A resolved entry of `queue`.
-struct Rule<'a> {
-    pool: usize,
-    side: Side,
-    links: Vec<LinkIndex>,
-    options: &'a QueueOptions,
-}
-
-impl Rule<'_> {
-    fn has(&self, priority: u8) -> bool {
-        self.options.priorities.as_ref().is_none_or(|priorities| priorities.contains(&priority))
-    }
-}
-
-fn side_name(side: Side) -> &'static str {
-    match side {
-        Side::Egress => "egress",
-        Side::Ingress => "ingress",
     }
 }
 

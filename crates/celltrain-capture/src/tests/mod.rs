@@ -1,8 +1,9 @@
 pub(crate) mod reader;
 mod watch;
 
-use std::io;
+use std::io::{self, Write};
 
+use celltrain_core::aal5::{Encapsulation, Framing};
 use celltrain_core::events::EcnBits;
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence};

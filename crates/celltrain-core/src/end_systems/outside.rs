@@ -1,7 +1,8 @@
 //! Frames of end systems outside the simulation. The caller injects such frames and retrieves those that arrive
 //! complete.
 
-use super::{Body, Departure, EndSystems, leave};
+use super::sending::leave;
+use super::{Body, Departure, EndSystems};
 use crate::aal5::Frame;
 use crate::cell::FrameNumber;
 use crate::events::Observer;

@@ -2,7 +2,7 @@ use super::*;
 use crate::index::FlowIndex;
 use crate::network::tests::simple_network;
 use crate::probe::Nothing;
-use crate::tcp::{DelayedAcks, Rules, TcpConfig, TcpOptions, TickPhase, TimerOptions};
+use crate::tcp::{Ack, DelayedAcks, Rules, TcpConfig, TcpOptions, TickPhase, TimerOptions};
 use crate::units::Duration;
 
 fn network(of_flows: &[TcpOptions]) -> Network {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::policy::tail_drop;
 use crate::tcp::TcpOptions;
 
 /// Flows of tests.

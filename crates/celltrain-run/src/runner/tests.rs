@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::reading::Estimated;
+use crate::threads::Event;
 
 fn text(sources: u32, duration: &str, buffer: u32) -> String {
     let toml = format!(

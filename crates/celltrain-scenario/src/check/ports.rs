@@ -1,8 +1,11 @@
 //! Checks of ports: their tables, VCs, buffers, policies and schedulers.
 
+mod by_vc;
+mod needed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
@@ -10,19 +13,20 @@ use celltrain_core::error::Fault;
 use celltrain_core::index::{FlowIndex, LinkIndex};
 use celltrain_core::marking::{Counted, MarkingConfig};
 use celltrain_core::network::NodeKind;
-use celltrain_core::policy::{Overflow, PerVc};
+use celltrain_core::policy::Overflow;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::units::BitRate;
 
 use super::any;
 use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
-use crate::hints::{closest, did_you_mean, hint};
+use crate::hints::{did_you_mean, hint};
 use crate::requests::longest_frames;
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
 use crate::tables::matches;
-use crate::topology::Congests;
+pub(super) use by_vc::{counts_vcs, has_settings_by_vc};
+use by_vc::{of_vcs, vcs};
+use needed::without_table;
 
 /// 2 GiB of cells, or twelve minutes at OC-3. A larger buffer is probably meant to be "infinite".
 const MAX_BUFFER: u32 = 1 << 28;
@@ -117,145 +121,6 @@ fn names<'a>(
         root.at("port").at(name).refuse(problem);
     }
     Ok(meant.into_values().flatten().collect())
-}
-
-/// Checks that per-VC settings name existing VCs.
-fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Scope<'_>) {
-    let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
-    let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
-    for (name, config) in &resolved.scenario.port {
-        for table in by_vc(config) {
-            for &(key, setting) in &table.settings {
-                for unknown in setting.unknown(&every_vc) {
-                    let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
-                    let problem = format!(
-                        "is not a VC; {hint}A VC has the name of its flow; the VC with the suffix -acks carries the \
-                         acknowledgements"
-                    );
-                    let mut root = root.at("port");
-                    let mut port = root.at(name);
-                    let mut kind = port.at(table.kind);
-                    table.in_table(&mut kind, |scope| scope.at(key).at(unknown).refuse(problem));
-                }
-            }
-        }
-    }
-}
-
-/// Checks that every port that needs a table has one. `meant` suggests names for misspelt tables.
-fn without_table(
-    resolved: &ResolvedScenario<'_>,
-    largest_frame: &TiSlice<LinkIndex, u32>,
-    meant: &BTreeSet<&str>,
-    root: &mut Scope<'_>,
-) {
-    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
-    let congests = congesting(resolved);
-    let can_fill = can_fill(resolved);
-    let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
-    // A port may be in the memory of a refused or misspelt switch.
-    if root.at("switch").is_faulty() {
-        return;
-    }
-    for (index, link) in layout.graph.links.iter_enumerated() {
-        let filled = can_fill.get(&index);
-        let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
-        let leaves_a_switch = layout.graph.nodes[link.from].kind == NodeKind::Switch;
-        let has_buffer = tables.ports[index].is_some() || resolved.memory_of(index).is_some();
-        if has_buffer || !leaves_a_switch || !is_needed {
-            continue;
-        }
-        let bottleneck = (index == layout.bottleneck).then_some("bottleneck");
-        let shown = bottleneck.filter(|_| !has_own_name).unwrap_or(&link.name);
-        let names = [Some(link.name.as_str()), bottleneck, Some("default")];
-        let mut of_all = root.at("port");
-        let mut scope = of_all.at(shown);
-        // If the table was refused or its name misspelt, do not also report the table as missing.
-        if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
-            continue;
-        }
-        scope.refuse(match filled.filter(|_| !congests[index]) {
-            Some((comes, vc)) => format!(
-                "has no table and no allocator, but carries the ABR VC {vc}: cells can arrive at up to {}, but leave \
-                 at {}; write a table for this port, or [port.default] for all other ports, with an allocator ({})",
-                BitRate::from_bits_per_second(*comes),
-                link.rate,
-                AllocatorConfig::NAMES.join(", ")
-            ),
-            None => {
-                "has no buffer and no policy; write a table for this port, or [port.default] for all other ports".into()
-            }
-        });
-    }
-}
-
-/// For each link, returns whether its port needs a table even without ABR VCs.
-#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a network has at most 10^7 flows")]
-fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
-    let ResolvedScenario { scenario, layout, channels, .. } = resolved;
-    let links = layout.graph.links.len();
-    let congests = scenario.topology.config().congests();
-    let mut is_one: TiVec<LinkIndex, bool> = ti_vec![congests == Congests::Everywhere; links];
-    is_one[layout.bottleneck] = true;
-    if congests == Congests::SharedLinks {
-        let mut crossing: TiVec<LinkIndex, u32> = ti_vec![0; links];
-        for flow in &layout.flows {
-            for &link in &flow.data {
-                crossing[link] += 1;
-                is_one[link] |= crossing[link] > 1;
-            }
-        }
-    }
-    // Requests of many connections share one VC.
-    for &vc in resolved.requests.pairs.iter().flat_map(|pair| &pair.vcs) {
-        for &link in &channels.vcs[vc].path {
-            is_one[link] = true;
-        }
-    }
-    is_one
-}
-
-/// Finds the switch ports that ABR VCs can fill. Returns for each such link the possible arrival rate in bits per
-/// second and the name of an ABR VC. Only ports that carry data and whose VCs can exceed the port's rate indefinitely
-/// are included. The rate of a VC is limited by its PCR and by the slowest link before the port. VCs that arrive over
-/// the same link cannot exceed that link's rate in total.
-fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
-    #[derive(Default)]
-    struct Port<'a> {
-        by_link: BTreeMap<LinkIndex, u64>,
-        has_data: bool,
-        abr: Option<&'a str>,
-    }
-
-    let ResolvedScenario { scenario, layout, channels, tables, .. } = resolved;
-    if scenario.vc.values().all(|own| own.abr.is_none()) {
-        return BTreeMap::new();
-    }
-    let links = &layout.graph.links;
-    let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
-    let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
-    // Count a VC shared by several flows once.
-    for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
-        let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
-        let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
-        for hop in channels.vcs[vc].path.windows(2) {
-            most = most.min(links[hop[0]].rate.bits_per_second);
-            if layout.graph.nodes[links[hop[1]].from].kind == NodeKind::Switch {
-                let port = ports.entry(hop[1]).or_default();
-                let sum = port.by_link.entry(hop[0]).or_insert(0);
-                *sum = sum.saturating_add(most);
-                port.has_data |= is_data;
-                port.abr = port.abr.or_else(|| abr.map(|_| channels.vcs[vc].name.as_str()));
-            }
-        }
-    }
-    let filled = |(link, port): (LinkIndex, Port<'a>)| {
-        let each = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second));
-        let comes = each.fold(0, u64::saturating_add);
-        let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
-        Some((link, (comes, vc)))
-    };
-    ports.into_iter().filter_map(filled).collect()
 }
 
 pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
@@ -359,75 +224,6 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Per-VC settings of a port's policy or scheduler.
-struct ByVc<'a> {
-    /// `policy` or `scheduler`.
-    kind: &'static str,
-    name: &'static str,
-    /// Name of the inner table that contains the settings; `None` if they are in the main table.
-    inside: Option<&'static str>,
-    settings: Vec<(&'a str, &'a PerVc)>,
-}
-
-impl ByVc<'_> {
-    /// Calls `act` in the table that contains the settings. `kind` is the scope of the enclosing table.
-    fn in_table<T>(&self, kind: &mut Scope<'_>, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
-        let mut own = kind.at(self.name);
-        match self.inside {
-            Some(table) => act(&mut own.at(table)),
-            None => act(&mut own),
-        }
-    }
-}
-
-fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
-    let PortConfig { policy, scheduler, .. } = port;
-    let constants = Some("constants");
-    [
-        ByVc { kind: "policy", name: policy.name(), inside: constants, settings: policy.constants_by_vc() },
-        ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.settings().per_vc },
-        ByVc {
-            kind: "scheduler",
-            name: scheduler.name(),
-            inside: constants,
-            settings: scheduler.config().constants_by_vc(),
-        },
-        ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.config().per_vc() },
-    ]
-}
-
-pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
-    by_vc(port).iter().any(|table| !table.settings.is_empty())
-}
-
-/// Returns whether a port's settings depend on the number of VCs that cross it.
-pub(super) fn counts_vcs(port: &PortConfig) -> bool {
-    port.policy.counts_vcs() || port.scheduler.config().counts_vcs()
-}
-
-/// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values are consistent.
-fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
-    let mut are_there = true;
-    for table in by_vc(config) {
-        let mut of_kind = port.at(table.kind);
-        // If the table was refused, do not report consequences.
-        are_there &= !of_kind.at(table.name).is_malformed()
-            && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
-        if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
-            continue;
-        }
-        let mut scope = of_kind.at(table.name);
-        let told = match table.kind {
-            "policy" => config.policy.check_vcs(capacity, vcs),
-            _ => config.scheduler.config().check_vcs(vcs),
-        };
-        // Report a fault once, as a table may apply to several ports.
-        for fault in told {
-            scope.refuse_setting_once(fault);
-        }
-    }
-}
-
 /// Checks the settings for marking packets at a port. `shared` is K of the port's memory, if it belongs to one.
 fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>, scope: &mut Scope<'_>) {
     for fault in marking.check(port.buffer.cells().or(shared)) {
@@ -443,26 +239,6 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
                        two";
         scope.refuse(problem);
     }
-}
-
-/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether all have.
-fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
-    let mut all = true;
-    for (key, setting) in settings {
-        let without: Vec<&str> = vcs.iter().copied().filter(|vc| setting.of(vc).is_none()).collect();
-        let Some(first) = without.first() else { continue };
-        all = false;
-        let others = match without.len() {
-            1 => String::new(),
-            n => format!(" and {} more", n.saturating_sub(1)),
-        };
-        let problem = format!(
-            "has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or add the key \
-                     default"
-        );
-        scope.at(key).once(|scope| scope.refuse(problem));
-    }
-    all
 }
 
 /// Checks the settings of a port's table without other tables. `shared` is the smallest K of its ports that belong to a

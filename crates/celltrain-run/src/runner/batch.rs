@@ -1,0 +1,119 @@
+//! Many runs on several threads.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::units;
+
+use super::{Finished, How, Progress, one};
+use crate::Unfinished;
+use crate::expressions::Measures;
+use crate::panics::caught;
+use crate::scenario::Handle;
+use crate::threads::{self, Event};
+
+/// Runs many scenarios on `threads` threads. Each run is an index into `scenarios` and a seed. Calls `on` on this
+/// thread whenever a run ends. If a run panics, the panic is reported as its error.
+///
+/// # Errors
+/// Returns the first error of `on`.
+pub fn many<E: From<io::Error>>(
+    scenarios: &[&Handle],
+    (runs, threads): (&[(usize, u64)], usize),
+    how: How<'_>,
+    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+) -> Result<(), E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let run = || (scenarios[runs[index].0], runs[index].1, how);
+        one_of_many(run, stopped)
+    };
+    threads::over((runs.len(), threads), work, on)
+}
+
+/// Does a run of a batch. A panic is its error, even if its scenario does not exist.
+fn one_of_many<'a>(
+    run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
+    stopped: &AtomicBool,
+) -> Result<Finished, Unfinished> {
+    let done = caught(|| {
+        let (scenario, seed, how) = run();
+        one(scenario, Some(seed), how, stopped, &Progress::default())
+    });
+    done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
+}
+
+/// One run of a case.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseRun {
+    /// Index of the case.
+    pub case: usize,
+    /// The run's seed.
+    pub seed: u64,
+    /// Index of its measures.
+    pub measures: usize,
+}
+
+/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer.
+///
+/// # Errors
+/// Returns the first error of `on`.
+pub fn rows<E: From<io::Error>>(
+    cases: &[&Handle],
+    measures: &[Measures],
+    (runs, threads): (&[CaseRun], usize),
+    how: How<'_>,
+    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+) -> Result<(), E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let CaseRun { case, seed, measures: set } = runs[index];
+        one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), stopped)
+    };
+    threads::over((runs.len(), threads), work, on)
+}
+
+/// Reads scenarios on several threads, while regularly calling `check` on this thread.
+///
+/// # Errors
+/// Returns the first error of `check`.
+pub fn read_all<E: From<io::Error>>(
+    scenarios: &[&Handle],
+    threads: usize,
+    mut check: impl FnMut() -> Result<(), E>,
+) -> Result<Result<(), Unfinished>, E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
+        // Keeping all networks in memory would take more memory than the runs.
+        checked.forget_network();
+        Ok(())
+    };
+    let mut refused: Option<(usize, Unfinished)> = None;
+    let note = |event| {
+        if let Event::Done(index, Err(unfinished)) = event
+            && refused.as_ref().is_none_or(|(first, _)| index < *first)
+        {
+            refused = Some((index, unfinished));
+        }
+        check()
+    };
+    threads::over((scenarios.len(), threads), work, note)?;
+    Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
+}
+
+/// Returns the duration of the first scenario that is not refused; `None` if all are refused.
+///
+/// # Errors
+/// Returns an error if reading is interrupted.
+pub fn first_duration(
+    scenarios: &[&Handle],
+    token: &CancellationToken<'_>,
+) -> Result<Option<units::Duration>, Interrupted> {
+    for scenario in scenarios {
+        match scenario.checked(token) {
+            Ok(checked) => return Ok(Some(checked.scenario().duration)),
+            Err(Unfinished::Interrupted) => return Err(Interrupted),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
