@@ -10,8 +10,9 @@ use std::time::Duration;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
-use celltrain_core::metrics::UnmetRule;
+use celltrain_core::metrics::{RunResult, UnmetRule};
 use celltrain_core::network::Network;
+use celltrain_core::probe::Recorder;
 use celltrain_core::units;
 
 use crate::Unfinished;
@@ -32,6 +33,7 @@ use crate::tables::EndedRun;
 use crate::threads;
 use celltrain_capture::About;
 use celltrain_capture::watch::{Destination, Ended};
+use celltrain_hosts::Hosts;
 use serde_json::Value;
 
 pub use batch::{CaseRun, first_duration, many, read_all, rows};
@@ -168,6 +170,20 @@ pub fn one_watched(
     })
 }
 
+/// The engines of a run, and their network.
+#[derive(Clone, Copy)]
+struct Plan<'a> {
+    network: &'a Network,
+    /// Name of the scenario.
+    name: &'a str,
+    seed: u64,
+    engine: Engine,
+    /// Engine that reports the events.
+    event_engine: Engine,
+    /// End of the event engine's run, if it only reports events.
+    until: Option<units::Duration>,
+}
+
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
@@ -208,39 +224,13 @@ impl Run<'_> {
         self.memory.begin(needed).map_err(Unfinished::TooLarge)?;
         let _limited = how.limit.and_then(threads::limited);
         let begun = Instant::now();
-        let keep_going = |done: f64| {
-            self.progress.set(done);
-            token.check().is_ok()
-        };
         let has_requests = !network.requests.groups.is_empty();
         let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
         let with_slowdowns = how.wanted().is_none_or(of_requests);
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
-        let mut captured = Vec::new();
-        let mut result = if watched.has_any() && until.is_none() {
-            let mut observers = self.observers((&network, &scenario.name, seed), event_engine, watched)?;
-            observers.recorder = recorder.as_mut();
-            let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
-            let ended = observers.finish()?;
-            let result = result?;
-            captured = packets(ended)?;
-            Ok(result)
-        } else {
-            if let Some(until) = until {
-                captured = self.watch_until(until, (&network, &scenario.name, seed), event_engine, watched)?;
-            }
-            match &mut recorder {
-                Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
-                None => match how.most_threads() {
-                    threads if threads > 1 && hosts.is_none() && !has_requests => {
-                        let options = ParallelOptions::up_to(threads);
-                        Ok(how.engine.run_parallel(options, &network, keep_going)?)
-                    }
-                    _ => hosting::run(how.engine, &network, &mut tally, hosts, keep_going),
-                },
-            }
-        }?;
+        let plan = Plan { network: &network, name: &scenario.name, seed, engine: how.engine, event_engine, until };
+        let (mut result, captured) = self.simulate(plan, hosts, watched, recorder.as_mut(), &mut tally)?;
         hosting::name_stacks(scenario, &network, &mut result);
         let unmet = result.unmet_rules(&network);
         let engine_seconds = begun.elapsed().as_secs_f64();
@@ -277,6 +267,43 @@ impl Run<'_> {
         Ok(Finished { answer, row, series, records, captured, unmet })
     }
 
+    /// Runs the engines. Returns the result, and the number of packets or cells in each capture.
+    fn simulate(
+        &self,
+        plan: Plan<'_>,
+        hosts: Option<Hosts>,
+        watched: Watched<'_>,
+        recorder: Option<&mut Recorder>,
+        tally: &mut Tally,
+    ) -> Result<(RunResult, Vec<u64>), Unfinished> {
+        let Plan { network, engine, until, .. } = plan;
+        let keep_going = |done: f64| {
+            self.progress.set(done);
+            self.token.check().is_ok()
+        };
+        if watched.has_any() && until.is_none() {
+            let mut observers = self.observers(plan, watched)?;
+            observers.recorder = recorder;
+            let result = hosting::run(engine, network, &mut observers, hosts, keep_going);
+            let ended = observers.finish()?;
+            return Ok((result?, packets(ended)?));
+        }
+        let captured = match until {
+            Some(until) => self.watch_until(until, plan, watched)?,
+            None => Vec::new(),
+        };
+        let result = match recorder {
+            Some(recorder) => hosting::run(engine, network, recorder, hosts, keep_going)?,
+            None => match self.how.most_threads() {
+                threads if threads > 1 && hosts.is_none() && network.requests.groups.is_empty() => {
+                    engine.run_parallel(ParallelOptions::up_to(threads), network, keep_going)?
+                }
+                _ => hosting::run(engine, network, tally, hosts, keep_going)?,
+            },
+        };
+        Ok((result, captured))
+    }
+
     /// Evaluates measures of a run.
     fn row(&self, measures: &Measures, answer: &Answer<'_>, series: Option<&Recorded>) -> Result<Row, Interrupted> {
         let mut value = answer.value()?;
@@ -296,13 +323,12 @@ impl Run<'_> {
     fn watch_until(
         &self,
         until: units::Duration,
-        of: (&Network, &str, u64),
-        event_engine: Engine,
+        plan: Plan<'_>,
         watched: Watched<'_>,
     ) -> Result<Vec<u64>, Unfinished> {
-        let (network, ..) = of;
+        let Plan { network, event_engine, .. } = plan;
         let observe = |watched: Watched<'_>, until| {
-            let mut observers = self.observers(of, event_engine, watched)?;
+            let mut observers = self.observers(plan, watched)?;
             // Finish the output even if the run was interrupted.
             let done = event_engine.observe(network, until, &mut observers, |_| self.token.check().is_ok());
             let ended = observers.finish()?;
@@ -323,8 +349,7 @@ impl Run<'_> {
     /// Creates the observers that write the events reported by `event_engine` in a run of this network.
     fn observers<'a, 'w: 'a>(
         &'a self,
-        (network, name, seed): (&Network, &str, u64),
-        event_engine: Engine,
+        Plan { network, name, seed, event_engine, .. }: Plan<'_>,
         Watched { events, captures, .. }: Watched<'w>,
     ) -> Result<Observers<'a>, Unfinished> {
         let log = events.map(|EventOutput { choice, sink }| Log::new(choice, network, sink)).transpose()?;

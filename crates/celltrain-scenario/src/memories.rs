@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use celltrain_core::aal5::Framing;
 use celltrain_core::index::{LinkIndex, MemoryIndex, NodeIndex};
 use celltrain_core::memory::{
-    Lossless, MemoryConfig, PauseResponse, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
+    MemoryConfig, PauseResponse, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
 };
 use celltrain_core::network::NodeKind;
 use celltrain_core::scheduler::SchedulerConfig;
@@ -125,7 +125,6 @@ impl<'a> Resolver<'a> {
             scope.at("pool").refuse("has no pool; write a table such as [switch.NAME.memory.pool.main]");
         }
         let names: Vec<&str> = self.options.pool.keys().map(String::as_str).collect();
-        let mut queues = TiVec::new();
         let rules: Vec<Rule<'_>> = (self.options.queue.iter().enumerate())
             .filter_map(|(number, options)| {
                 let mut list = scope.at("queue");
@@ -133,47 +132,7 @@ impl<'a> Resolver<'a> {
                 self.rule(options, &names, &ports, &inputs, &mut scope)
             })
             .collect();
-        for side in [Side::Egress, Side::Ingress] {
-            let of_side: Vec<usize> =
-                self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side).map(|(i, _)| i).collect();
-            if of_side.is_empty() {
-                continue;
-            }
-            let mut without: Option<(LinkIndex, u8)> = None;
-            for (link, priority) in self.pairs(side, &ports, &rules) {
-                let applies = |rule: &&Rule<'_>| rule.side == side && rule.links.contains(&link) && rule.has(priority);
-                let rule = rules.iter().find(applies);
-                let only = if let [only] = of_side[..] { Some(only) } else { None };
-                let Some(pool) = rule.map(|rule| rule.pool).or(only) else {
-                    without.get_or_insert((link, priority));
-                    continue;
-                };
-                let options = rule.map(|rule| rule.options);
-                queues.push(QueueConfig {
-                    link,
-                    priority,
-                    pool: PoolIndex::from(pool),
-                    reserve: options.map_or(0, |options| options.reserve),
-                    alpha: options.and_then(|options| options.alpha),
-                    threshold: options.and_then(|options| options.threshold),
-                    lossless: options.filter(|options| options.lossless).map(|options| Lossless {
-                        headroom: options.headroom.unwrap_or(0),
-                        xon: options.xon.unwrap_or(0),
-                        xon_offset: options.xon_offset,
-                        pause_at: options.pause_at.unwrap_or_default(),
-                    }),
-                });
-            }
-            if let Some((link, priority)) = without {
-                let problem = format!(
-                    "has no entry for priority {priority} of {}, but there are several pools on that side: {}; name \
-                     the pool of this queue",
-                    links[link].name,
-                    of_side.iter().map(|&pool| names[pool]).collect::<Vec<_>>().join(", ")
-                );
-                scope.at("queue").once(|scope| scope.refuse(problem));
-            }
-        }
+        let queues = self.queues(&ports, &rules, &names, scope);
         let pools = self.pools(&queues, scope);
         for &port in &ports {
             self.port(port, &pools, &queues, scope);

@@ -171,6 +171,15 @@ impl<'a> Log<'a> {
     fn keeps(&self, vc: VcIndex) -> bool {
         self.chosen.vcs[vc]
     }
+
+    /// Keeps the names of open requests.
+    fn on_request(&mut self, RequestEvent { flow, step }: RequestEvent) {
+        match step {
+            RequestStep::Opened { group, number, .. } => drop(self.requests.insert(flow, (group, number))),
+            RequestStep::Closed => drop(self.requests.remove(&flow)),
+            RequestStep::Completed => {}
+        }
+    }
 }
 
 impl Probe for Log<'_> {}
@@ -186,12 +195,8 @@ impl Observer for Log<'_> {
             }
             _ => None,
         };
-        if let Event::Request(RequestEvent { flow, step }) = event {
-            match step {
-                RequestStep::Opened { group, number, .. } => drop(self.requests.insert(flow, (group, number))),
-                RequestStep::Closed => drop(self.requests.remove(&flow)),
-                RequestStep::Completed => {}
-            }
+        if let Event::Request(request) = event {
+            self.on_request(request);
         }
         let [from, to] = self.chosen.window;
         if now < from || now >= to || self.has_failed {

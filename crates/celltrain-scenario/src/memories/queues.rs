@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use celltrain_core::index::LinkIndex;
-use celltrain_core::memory::Side;
+use celltrain_core::memory::{Lossless, PoolIndex, QueueConfig, QueueIndex, Side};
+use typed_index_collections::TiVec;
 
 use super::Resolver;
 use crate::hints::{closest, did_you_mean};
@@ -11,6 +12,60 @@ use crate::memory_options::{MAX_PRIORITY, PoolOptions, QueueOptions};
 use crate::scope::Scope;
 
 impl<'a> Resolver<'a> {
+    /// Returns the queues of a memory with these ports.
+    pub(super) fn queues(
+        &self,
+        ports: &[LinkIndex],
+        rules: &[Rule<'_>],
+        names: &[&str],
+        scope: &mut Scope<'_>,
+    ) -> TiVec<QueueIndex, QueueConfig> {
+        let links = &self.layout.graph.links;
+        let mut queues = TiVec::new();
+        for side in [Side::Egress, Side::Ingress] {
+            let of_side: Vec<usize> =
+                self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side).map(|(i, _)| i).collect();
+            if of_side.is_empty() {
+                continue;
+            }
+            let mut without: Option<(LinkIndex, u8)> = None;
+            for (link, priority) in self.pairs(side, ports, rules) {
+                let applies = |rule: &&Rule<'_>| rule.side == side && rule.links.contains(&link) && rule.has(priority);
+                let rule = rules.iter().find(applies);
+                let only = if let [only] = of_side[..] { Some(only) } else { None };
+                let Some(pool) = rule.map(|rule| rule.pool).or(only) else {
+                    without.get_or_insert((link, priority));
+                    continue;
+                };
+                let options = rule.map(|rule| rule.options);
+                queues.push(QueueConfig {
+                    link,
+                    priority,
+                    pool: PoolIndex::from(pool),
+                    reserve: options.map_or(0, |options| options.reserve),
+                    alpha: options.and_then(|options| options.alpha),
+                    threshold: options.and_then(|options| options.threshold),
+                    lossless: options.filter(|options| options.lossless).map(|options| Lossless {
+                        headroom: options.headroom.unwrap_or(0),
+                        xon: options.xon.unwrap_or(0),
+                        xon_offset: options.xon_offset,
+                        pause_at: options.pause_at.unwrap_or_default(),
+                    }),
+                });
+            }
+            if let Some((link, priority)) = without {
+                let problem = format!(
+                    "has no entry for priority {priority} of {}, but there are several pools on that side: {}; name \
+                     the pool of this queue",
+                    links[link].name,
+                    of_side.iter().map(|&pool| names[pool]).collect::<Vec<_>>().join(", ")
+                );
+                scope.at("queue").once(|scope| scope.refuse(problem));
+            }
+        }
+        queues
+    }
+
     /// Checks an entry of `queue` and resolves it, unless its pool is unknown.
     pub(super) fn rule(
         &self,
@@ -56,7 +111,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns the links and priorities that have a queue on a side: those that VCs use, and those that entries name.
-    pub(super) fn pairs(&self, side: Side, ports: &[LinkIndex], rules: &[Rule<'_>]) -> BTreeSet<(LinkIndex, u8)> {
+    fn pairs(&self, side: Side, ports: &[LinkIndex], rules: &[Rule<'_>]) -> BTreeSet<(LinkIndex, u8)> {
         let mut pairs = BTreeSet::new();
         for (number, vc) in self.channels.vcs.iter_enumerated() {
             let priority = self.tables.vc(number).map_or(0, |own| own.priority);
@@ -126,7 +181,7 @@ pub(super) struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    pub(super) fn has(&self, priority: u8) -> bool {
+    fn has(&self, priority: u8) -> bool {
         self.options.priorities.as_ref().is_none_or(|priorities| priorities.contains(&priority))
     }
 }
