@@ -508,7 +508,7 @@ class ReceiverOptions(Model):
     )
 
 
-RecoveryEnd: TypeAlias = Literal["hold", "grow"]
+RecoveryEnd: TypeAlias = Literal["hold", "grow", "bsd"]
 """Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
 
 FastRetransmit: TypeAlias = Literal[
@@ -748,7 +748,9 @@ class WindowOptions(Model):
 
 
 class TcpOptions(Model):
-    """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
+    """Options of the two ends of a connection. Sizes and the tick default to those of ATM Forum 96-1269, LAN, and
+    `rules` gives the defaults of the groups.
+    """
 
     congestion: Congestion = Field(
         default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
