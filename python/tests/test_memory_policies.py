@@ -312,7 +312,7 @@ def test_vetting_finds_dead_and_unrepeatable_memory_policies():
         ct.vet(Faulty(fault="arrival"), **quick)
 
 
-def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
+def test_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_tcp():
     for one, other in standard.MEMORIES.pairs:
         first, second = ({**standard.MEMORY_SCENARIOS[name], "tcp": None} for name in (one, other))
         without = [{**each, "port": {**each["port"]["default"], "marking": None}} for each in (first, second)]
@@ -336,7 +336,7 @@ def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
         ('admit = "q_i < 3"\npush_out_end = "head"', "", "policy.formula.push_out_end chooses the cell"),
     ],
 )
-def test_checking_a_policy_file_tries_both_languages_and_reports_faults_in_the_nearer_one(
+def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_in_the_one_that_fits_better(
     celltrain, tmp_path, formula, kind, words
 ):
     path = tmp_path / "mine.toml"
@@ -350,7 +350,7 @@ def test_checking_a_policy_file_tries_both_languages_and_reports_faults_in_the_n
         assert "switch" not in done.err.replace("switches", "")
 
 
-def test_a_fault_in_the_file_of_a_memory_policy_that_a_pattern_of_switches_uses_names_the_file(celltrain, tmp_path):
+def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(celltrain, tmp_path):
     """Regression: the key of such a fault has quotes, which its path has not."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
@@ -360,7 +360,7 @@ def test_a_fault_in_the_file_of_a_memory_policy_that_a_pattern_of_switches_uses_
         is_refused(done, ["mine.toml:2: policy.formula.admit"])
 
 
-def test_settings_replace_those_of_any_vetted_policy(celltrain, tmp_path):
+def test_settings_on_the_command_line_replace_the_settings_of_any_vetted_policy(celltrain, tmp_path):
     """Regression: settings of a class, or of a policy given by name, were ignored."""
     changed = standard.policy_of("fba:z=0.5", {"port.bottleneck.policy.fba.z": 0.7})
     assert changed.table == {"fba": {"z": 0.7}}
@@ -409,7 +409,7 @@ def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_mem
     assert small.memories["cells"].to_pylist() == [123]
 
 
-def test_a_setting_in_a_memory_that_a_scenario_does_not_have_is_refused_with_the_memories_that_it_has(celltrain):
+def test_a_setting_for_a_memory_that_the_scenario_lacks_is_refused_with_a_list_of_its_memories(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
     is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])
@@ -465,7 +465,7 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
     assert fingerprint(policy) == fingerprint(policy, "reference")
 
 
-def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_policy_in_series_events_and_pauses(
+def test_a_memory_formula_has_the_thresholds_of_the_native_policy_in_series_and_events_and_in_pauses(
     tmp_path,
 ):
     """Regression: they were empty, and groups ended their pauses only when they were empty."""
@@ -488,7 +488,7 @@ def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_poli
     assert runs[0].fingerprint == runs[1].fingerprint and sum(runs[0].queues["pauses"].to_pylist()) > 0
 
 
-def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
+def test_memory_policies_written_as_formulas_or_classes_can_read_the_cell_size():
     for size, cells in (("53B", 20), ("106B", 10)):
         own = {"cell.size": size, "framing": "aal5"}
         formula = ct.MemoryFormula(admit="(q_i + 1) * cell_size <= 1060 bytes")
@@ -497,7 +497,7 @@ def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
 
 
 @pytest.mark.parametrize("policy", ["dynamic_threshold", "abm", "abm_occamy", "occamy"])
-def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy, celltrain):
+def test_an_alpha_of_zero_is_refused_by_the_reader_and_by_the_schema(policy, celltrain):
     """Regression: the range was 0 or more, although zero admits nothing."""
     done = celltrain("run", "memory-formula", "--set", f"{POOL}={policy}:alpha=0")
     is_refused(done, ["alpha = 0", "above 0"])
@@ -508,7 +508,7 @@ def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say(celltrain, tmp_path):
+def test_a_policy_that_fits_both_ports_and_memories_is_vetted_in_the_place_that_the_scenarios_determine(celltrain, tmp_path):
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
@@ -529,7 +529,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_that_the_scenarios_name(tmp_path):
+def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(tmp_path):
     """Regression: the policy of the ports was vetted, whatever the memories had."""
     path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
     for scenarios, table, standard_set in (
@@ -549,7 +549,7 @@ def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_th
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_other(celltrain, tmp_path):
+def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_other_one(celltrain, tmp_path):
     path = both(tmp_path)
     done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
     words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
@@ -561,7 +561,7 @@ def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_ot
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
+def test_a_memory_policy_can_be_compared_in_vetting_with_policies_with_settings_and_policy_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]
@@ -628,7 +628,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_the_words_that_identify_one_of_the_two_languages_do_not_occur_in_the_other():
+def test_words_that_identify_port_formulas_never_occur_in_memory_formulas_and_vice_versa():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

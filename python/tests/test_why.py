@@ -417,7 +417,7 @@ def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> 
 
 
 @pytest.mark.parametrize("options", [[], ["--flow", "web"], ["--flow", "web", "--at", "1ms"]])
-def test_why_lists_the_requests_of_a_network_without_flows_and_the_commands_for_them(
+def test_the_why_command_lists_the_requests_of_a_network_without_flows_and_the_commands_that_explain_them(
     celltrain: Command, options: list[str]
 ) -> None:
     answer = celltrain("why", "leaf-spine-web-search", *options)

@@ -234,7 +234,7 @@ fn a_message_about_an_invalid_cell_size_names_valid_values() {
 }
 
 #[test]
-fn a_response_time_to_pause_frames_is_refused_where_no_pause_frame_travels_as_on_a_wire() {
+fn a_response_time_to_pause_frames_is_refused_if_links_do_not_carry_pause_frames() {
     let lossless = "[switch.sw.memory]\ncells = 100\nqueue = [{ lossless = true, headroom = 20 }]\n\
                     pool.p = { side = \"ingress\", policy.dynamic_threshold = {} }\n";
     let with =
