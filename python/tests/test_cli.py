@@ -435,7 +435,7 @@ def test_the_reproduce_command_writes_files_and_prints_tables(celltrain, tmp_pat
     answer = celltrain(
         "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
     )
-    assert answer.code in {0, 1}, "--strict may say no"
+    assert answer.code in {0, 1}, "the command may fail because of --strict"
     assert "Table 1" in answer.out
     assert (tmp_path / "out" / "reproduce.json").exists()
 

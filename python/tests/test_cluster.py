@@ -34,7 +34,7 @@ from small_sweep import thresholds
 distributed = import_or_skip("distributed")
 Client, Future, LocalCluster = distributed.Client, distributed.Future, distributed.LocalCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")]
 
 # A worker chosen to die does so in the middle of its work, and again after its nanny has restarted it. A run chosen to
 # panic ends like a real panic.
@@ -448,12 +448,12 @@ def test_chunks_of_runs_grow_until_a_chunk_takes_about_a_second(tmp_path, inside
     assert sorted(seconds for _, seconds in sizes)[len(sizes) // 2] < 0.5
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted there")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
 def test_a_cluster_task_uses_one_thread_and_does_not_block_the_python_interpreter():
     configuration = canonical(plan(1, "100000s").points[0].scenario)
     command = [sys.executable, "-c", ONE_TASK, configuration]
     threads, turns = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-    assert threads == 2, "the task's own and the core's"
+    assert threads == 2, "the process has the thread of the task and a thread of the core"
     assert turns > 50
 
 

@@ -65,7 +65,9 @@ def switch(profile: str, *, speed: int | None = 100_000, cable: str | None = "5m
         ),
     ],
 )
-def test_a_headroom_profile_whose_name_states_another_speed_or_cable_length_than_its_port_is_reported(profile, speed, cable, parts):
+def test_a_headroom_profile_whose_name_states_another_speed_or_cable_length_than_its_port_is_reported(
+    profile, speed, cable, parts
+):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         switch(profile, speed=speed, cable=cable)

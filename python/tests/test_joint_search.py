@@ -212,9 +212,7 @@ def test_the_likelihood_of_a_configuration_does_not_depend_on_lock_step_rows(wan
     runs.close()
 
 
-def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step_row_under_every_tie_order() -> (
-    None
-):
+def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step_row_under_every_tie_order() -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     with (ROOT / "docs" / "results" / space.paper_id / "lock-step-1.csv").open(encoding="utf-8", newline="") as handle:
         defaults, *rows = csv.DictReader(handle)
@@ -230,7 +228,9 @@ def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step
 
 
 @pytest.mark.nightly
-def test_window_growth_in_whole_bytes_loses_one_lock_step_row_and_ssthresh_in_whole_segments_loses_three(tmp_path: Path) -> None:
+def test_window_growth_in_whole_bytes_loses_one_lock_step_row_and_ssthresh_in_whole_segments_loses_three(
+    tmp_path: Path,
+) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     runs = Runs(space, tmp_path / "store.sqlite")
     found = {

@@ -232,9 +232,9 @@ class LateStack(ct.Stack):
 def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
     """Regression: nobody called such a method, and nothing said so."""
     for cls, words in {
-        Deaf: "has a method on_arival, which nobody calls; did you mean on_arrival?",
-        Full: "has a method pushout, which nobody calls; did you mean push_out?",
-        Never: "has a method admits, which nobody calls; did you mean admit?",
+        Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
+        Full: "has a method pushout, which celltrain never calls; did you mean push_out?",
+        Never: "has a method admits, which celltrain never calls; did you mean admit?",
     }.items():
         with pytest.raises(ct.ScenarioError, match=re.escape(words)):
             ct.load("memory-formula", settings={POOL: cls()})
@@ -350,7 +350,9 @@ def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_
         assert "switch" not in done.err.replace("switches", "")
 
 
-def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(celltrain, tmp_path):
+def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(
+    celltrain, tmp_path
+):
     """Regression: the key of such a fault has quotes, which its path has not."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
@@ -508,7 +510,9 @@ def test_an_alpha_of_zero_is_refused_by_the_reader_and_by_the_schema(policy, cel
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_a_policy_that_fits_both_ports_and_memories_is_vetted_in_the_place_that_the_scenarios_determine(celltrain, tmp_path):
+def test_a_policy_that_fits_both_ports_and_memories_is_vetted_in_the_place_that_the_scenarios_determine(
+    celltrain, tmp_path
+):
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
@@ -529,7 +533,9 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(tmp_path):
+def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(
+    tmp_path,
+):
     """Regression: the policy of the ports was vetted, whatever the memories had."""
     path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
     for scenarios, table, standard_set in (

@@ -113,7 +113,9 @@ def test_wred_profiles_mark_or_drop_early_as_the_configuration_says(
     assert ("k_min" in found.scenario) == ("wred" in load(folder).switch.to_toml())
 
 
-def test_a_switch_configuration_folder_becomes_a_scenario_with_a_host_at_each_port(tmp_path: Path, celltrain: Command) -> None:
+def test_a_switch_configuration_folder_becomes_a_scenario_with_a_host_at_each_port(
+    tmp_path: Path, celltrain: Command
+) -> None:
     path = tmp_path / "all.toml"
     told = celltrain("import", "sonic", configured(tmp_path), "--scenario", "--lossless", "--out", path)
     assert "8 ports, 7 senders to Ethernet0" in told.out
@@ -324,7 +326,9 @@ def test_the_incast_answer_as_csv_is_a_row_with_the_same_columns_for_each_outcom
     assert len({tuple(row) for row in found.values()}) == 1
 
 
-def test_an_answer_about_a_lossy_incast_states_the_initial_window_and_how_to_send_all_data_at_once(tmp_path: Path, celltrain: Command) -> None:
+def test_an_answer_about_a_lossy_incast_states_the_initial_window_and_how_to_send_all_data_at_once(
+    tmp_path: Path, celltrain: Command
+) -> None:
     folder = configured(tmp_path)
     text = celltrain("mmu", "incast", folder, "--senders", 7).out
     assert "initial window: 10 segments of 44; --window 44 sends all at once, as --lossless does" in text

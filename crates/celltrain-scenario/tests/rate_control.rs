@@ -345,7 +345,7 @@ fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
             assert_eq!((series, recorder.edge_ld_acr_mbps.len()), ([looks; 3], looks));
             (recorder.queue_cells, recorder.edge_packets)
         });
-        assert_eq!(fast, reference, "a look every {step} ps");
+        assert_eq!(fast, reference, "a snapshot every {step} ps");
         assert!(fast.1.iter().any(|&packets| packets > 0), "packets wait");
     }
 }

@@ -112,7 +112,7 @@ mod tests {
         for of in [Counted::Queue, Counted::Memory] {
             let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
             let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);
-            assert_eq!(policy.admits_up_to(), None, "the port must ask even if it is empty");
+            assert_eq!(policy.admits_up_to(), None, "the port must call the policy even if it is empty");
             for (at_port, counted, enters) in [(0, 21, false), (100, 20, true)] {
                 let per_vc = [at_port];
                 let view = View { capable: false, counted, ..view(100, &per_vc) };

@@ -37,15 +37,15 @@ fn aal5_rules_are_refused_with_packet_framing() {
         (
             "cell.size = \"250B\"\naal5.encapsulation = \"vc_mux\"\n",
             PORT,
-            "2: aal5.encapsulation has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \
+            "2: aal5.encapsulation has no effect with framing = \"packets\"; leave [aal5] out, or set framing = \
              \"aal5\"",
         ),
         (
             "framing = \"packets\"\naal5.max_sdu = \"9180B\"\n",
             PORT,
-            "2: aal5.max_sdu = \"9.18kB\" has no effect on packets",
+            "2: aal5.max_sdu = \"9.18kB\" has no effect with framing",
         ),
-        ("cell.size = \"250B\"\n", &ppd, "8: port.bottleneck.policy.ppd is a rule for AAL5: if packets delimit"),
+        ("cell.size = \"250B\"\n", &ppd, "8: port.bottleneck.policy.ppd is a rule for AAL5: with framing ="),
         ("cell.size = \"250B\"\n", &from_front, "8: port.bottleneck.policy.drop_from_front pushes out cells but keeps"),
         (
             "framing = \"packets\"\n",
@@ -64,8 +64,8 @@ fn settings_of_packet_switches_are_refused_if_they_have_no_effect() {
     let switch = |settings: &str| format!("[switch]\n{settings}\n");
     let virtual_queues = PORT.replace("tail_drop = {}", "virtual_queuing.threshold = 40");
     for (first, rest, expected) in [
-        ("", switch("cut_through = true"), "9: switch.cut_through = true is a setting for packets that delimit"),
-        ("", switch("admission = \"end\""), "9: switch.admission = \"end\" is a setting for packets that delimit"),
+        ("", switch("cut_through = true"), "9: switch.cut_through = true is a setting for framing ="),
+        ("", switch("admission = \"end\""), "9: switch.admission = \"end\" is a setting for framing ="),
         (
             "cell.size = \"250B\"\n",
             switch("cut_through = true\nadmission = \"fits\""),
@@ -252,7 +252,7 @@ fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
         assert!(faults.len() == 1 && faults[0].contains(problem), "{faults:?}");
     };
     let text = saturated(100, "250B", "[link.\"*\"]\nwire = \"ethernet\"\n");
-    ethernet(&text.replace("\"packets\"", "\"aal5\""), "wire = \"ethernet\" carries packets that delimit themselves");
+    ethernet(&text.replace("\"packets\"", "\"aal5\""), "wire = \"ethernet\" needs framing = \"packets\"");
     let late = "delay = [{ vc = \"tcp1\", packets = [1], by = \"1ms\" }]\n";
     let named = text.replace("[link.\"*\"]\n", &format!("[link.\"sw->b\"]\n{late}"));
     ethernet(&named, "wire = \"ethernet\" cannot be combined with delay");

@@ -71,7 +71,7 @@ fn random_test_networks_are_often_divided_among_threads() {
             }
         }
         let enough = divided.iter().zip(least).all(|(&apart, least)| 100 * apart >= least * networks);
-        assert!(enough, "{divided:?} of {networks} came apart");
+        assert!(enough, "only {divided:?} of {networks} networks were partitioned");
     }
 }
 
