@@ -165,7 +165,7 @@ def inside():
 
 
 def assert_warned_of_lock_step(err: str) -> None:
-    """Asserts that a sweep gave no warning but that of lock-step: its three connections start together, and all time
+    """Asserts that a sweep gave only the warning about lock-step: its three connections start together, and all time
     out."""
     [line] = err.splitlines()
     assert line.startswith("warning: 4 of 4 points may depend on lock-step: at point 0 (threshold 50.0)"), line

@@ -89,7 +89,7 @@ def test_the_headroom_needed_is_the_sum_of_its_terms_counted_in_the_cells_of_the
 @pytest.mark.parametrize("speed", [100, 1_000, 2_500, 10_000, 40_000, 100_000, 400_000, 800_000])
 @pytest.mark.parametrize("cell", [64, 80, 208, 254, 1500])
 def test_a_longer_cable_a_longer_packet_or_a_slower_response_never_needs_less_headroom(speed, cell):
-    """The worst length is found without trying each."""
+    """The worst packet length is found without trying every length."""
     need = generations.headroom_needed(speed, Fraction(100), cell, mtu=1500)
     for more in ({"metres": Fraction(101)}, {"mtu": 1564}, {"response": 100_000}):
         call = {"metres": Fraction(100), "mtu": 1500, **more}
@@ -137,7 +137,7 @@ def test_an_impossible_packet_length_or_response_time_is_refused(option, tmp_pat
 
 
 def test_a_stale_profile_in_the_files_of_a_switch_is_reported_with_its_file_and_line(tmp_path):
-    """The cable was replaced; the profile is still that of 5 m and of another speed."""
+    """The cable was replaced, but the profile is still for 5 m and another speed."""
     config = {
         "PORT": {"Ethernet0": {"speed": "40000"}},
         "CABLE_LENGTH": {"AZURE": {"Ethernet0": "300m"}},

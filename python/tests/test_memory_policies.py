@@ -13,7 +13,7 @@ from conftest import NIGHTLY, ROOT, is_refused
 import celltrain as ct
 from celltrain.ensemble.vetting import WORDS, standard
 
-#: The pool of the switch in `memory-formula`, and that of all switches.
+#: The pool of the switch in `memory-formula`, and the pools of all switches.
 POOL, ALL_POOLS = "switch.sw.memory.pool.main.policy", standard.MEMORY_PATH
 RANK = {
     "admit": "q_i + 1 <= alpha * rank * (B - Q) or now - since <= 20 us",
@@ -209,7 +209,7 @@ class Never(ct.PythonMemoryPolicy):
 
 
 class Helped(Dynamic):
-    """Has a method of its own with a name like that of a method that it overrides."""
+    """Has a method whose name resembles a method that it also overrides."""
 
     def admits(self, view, queue):
         return super().admit(view, queue)
@@ -230,7 +230,7 @@ class LateStack(ct.Stack):
 
 
 def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
-    """Regression: nobody called such a method, and nothing said so."""
+    """Regression: such a method was never called, and there was no message."""
     for cls, words in {
         Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
         Full: "has a method pushout, which celltrain never calls; did you mean push_out?",
@@ -353,7 +353,7 @@ def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_
 def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(
     celltrain, tmp_path
 ):
-    """Regression: the key of such a fault has quotes, which its path has not."""
+    """Regression: the key of such a fault has quotes, which its path lacks."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
     for command in (("run",), ("compare", "--seeds", "1")):
@@ -457,7 +457,7 @@ def test_results_of_memory_formulas_that_are_not_numbers_are_counted_in_runs_and
 
 
 def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that_change_them():
-    """Regression: the unit of high was inferred before that of average."""
+    """Regression: the unit of high was inferred before the unit of average."""
     policy = ct.MemoryFormula(
         admit="q_i + 1 <= (high - (high - low) * average / B) * (B - Q)",
         constants={"high": 2, "low": 0.5, "tau": "50 us"},
@@ -470,7 +470,7 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
 def test_a_memory_formula_has_the_thresholds_of_the_native_policy_in_series_and_events_and_in_pauses(
     tmp_path,
 ):
-    """Regression: they were empty, and groups ended their pauses only when they were empty."""
+    """Regression: the thresholds were missing, and groups ended their pauses only when they were empty."""
     dynamic, formula = ct.DynamicThreshold(alpha=2.0), ct.MemoryFormula(admit="q_i + 1 <= 2 * (B - Q)")
 
     def thresholds(policy) -> list[list[float | None]]:
@@ -536,7 +536,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
 def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(
     tmp_path,
 ):
-    """Regression: the policy of the ports was vetted, whatever the memories had."""
+    """Regression: the policy of the ports was vetted even if the scenarios named memories."""
     path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
     for scenarios, table, standard_set in (
         (None, {"epd": {"threshold": 60}}, standard.PORTS),
@@ -546,7 +546,7 @@ def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scen
         policy = standard.policy_of(path, scenarios=scenarios)
         assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
     assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
-    # Tail drop is what ports have that share a memory.
+    # Ports that share a memory have tail drop here.
     plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
     assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
     loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()
@@ -585,7 +585,7 @@ def test_a_memory_policy_can_be_compared_in_vetting_with_policies_with_settings_
 
 
 class Wrong(ct.PythonMemoryPolicy):
-    """Makes a mistake that only a call shows, chosen by a setting."""
+    """Makes a mistake, chosen by a setting, that appears only when a method is called."""
 
     mistake = "none"
 
@@ -615,7 +615,7 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
 
 @pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
 def test_a_run_names_a_memory_policy_class_that_admits_no_cell(scenario, switch):
-    """Regression: only the measures were empty."""
+    """Regression: there was no warning, and only the measures were empty."""
     quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
 
     def warned(policy) -> list[str]:

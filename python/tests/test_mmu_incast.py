@@ -37,7 +37,7 @@ def configured(tmp_path: Path, **changes: dict) -> Path:
 
 
 def marked(profile: dict) -> dict[str, dict]:
-    """Returns the tables of SONiC that give queue 0 of each port this profile of WRED."""
+    """Returns SONiC tables that assign this WRED profile to queue 0 of each port."""
     queues = {f"Ethernet{8 * port}|0-2": {"wred_profile": "AZURE", "scheduler": "scheduler.0"} for port in range(8)}
     return {"WRED_PROFILE": {"AZURE": profile}, "QUEUE": queues}
 

@@ -1,4 +1,4 @@
-//! Texts and numbers as Python writes and reads them, because keys of runs and messages began there.
+//! Texts and numbers as Python writes and reads them, because keys and messages were first written in Python.
 
 use std::fmt::Write;
 use std::io;

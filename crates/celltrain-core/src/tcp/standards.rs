@@ -380,7 +380,7 @@ proptest! {
     }
 }
 
-/// A planted fault: the law of growth must find it with every variant and every control.
+/// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
 fn the_check_of_window_growth_detects_a_cwnd_that_grows_while_the_application_limits_the_sender() {
     for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {

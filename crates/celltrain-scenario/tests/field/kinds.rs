@@ -260,7 +260,7 @@ fn one_reduction(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
         if ssthresh.is_some_and(|before| sender.ssthresh < before) {
             let before = ssthresh.unwrap_or_default();
             let is_new = matches!(seen.step, SegmentStep::Acknowledged { kind: AckKind::New, .. });
-            // DCTCP takes a share of the window off for a mark, so a loss still halves it.
+            // For a mark, DCTCP reduces the window only by a share, so a later loss still halves it.
             let is_loss_after_mark = is_dctcp && lowered_by_mark && !(is_new && seen.ecn.echo);
             let is_again = lowered_at.is_some_and(|end| una < end);
             if is_again && !is_lost_again && !is_loss_after_mark {
@@ -380,7 +380,7 @@ fn every_tcp_variant_and_congestion_control_obeys_the_tested_tcp_rules_in_flows_
     assert!(never.is_empty(), "laws that never applied: {never:?}");
 }
 
-/// A planted fault: the law of growth must find it with every variant and every control.
+/// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
 fn the_check_of_window_growth_detects_windows_that_grow_unused_with_every_tcp_variant_and_congestion_control() {
     for &variant in TcpConfig::NAMES {
