@@ -544,7 +544,7 @@ port.default = { buffer = 100, policy.tail_drop = {} }
         ("tail_drop", "ppd", 6, ["port.default.policy.ppd is a rule for AAL5", "use tail_drop"]),
         ("tail_drop", "drop_from_front", 6, ["port.default.policy.drop_from_front", "choose another policy"]),
         ('cell.size = "250B"', 'framing = "packet"', 2, ['framing = "packet"', 'did you mean "packets"?']),
-        ("[port]", "", 7, ['link."*".wire = "ethernet" needs framing = "packets"', 'set this framing']),
+        ("[port]", "", 7, ['link."*".wire = "ethernet" needs framing = "packets"', "set this framing"]),
         ("tcp.newreno", 'link."*".wire = "ether"\ntcp.newreno', 5, ['link."*".wire = "ether"', '"ethernet"']),
         ("tcp.newreno", "switch.cut_through = 1\ntcp.newreno", 5, ["switch.cut_through = 1", "true or false"]),
         ("tcp.newreno", 'switch.admission = "middle"\ntcp.newreno', 5, ['switch.admission = "middle"', '"end"']),

@@ -614,7 +614,7 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
 
 
 @pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
-def test_a_run_names_a_memory_policy_class_that_admits_no_cell(scenario, switch):
+def test_a_run_warns_of_a_memory_policy_class_that_admits_no_cell(scenario, switch):
     """Regression: there was no warning, and only the measures were empty."""
     quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
 

@@ -67,7 +67,7 @@ def test_every_sentence_of_an_explanation_refers_to_events_of_the_run(
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_the_timeout_the_retransmission_and_the_cost_in_an_explanation_match_the_event_tables(
+def test_in_an_explanation_the_timeout_and_the_retransmission_and_the_cost_match_the_event_tables(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]

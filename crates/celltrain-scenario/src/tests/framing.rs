@@ -97,7 +97,7 @@ fn merging_vcs_are_refused_with_packet_framing() {
 }
 
 #[test]
-fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_completely_full() {
+fn a_memory_that_admits_whole_packets_cuts_no_packet_before_it_is_completely_full() {
     let incast = r#"duration = "5ms"
 cell.size = "250B"
 [topology.star]

@@ -190,7 +190,7 @@ fn a_queue_that_computes_departures_later_sends_the_same_cells_at_the_same_times
 }
 
 #[test]
-fn admitting_a_frame_that_waits_until_it_is_complete_equals_admitting_its_cells() {
+fn a_frame_that_must_be_complete_before_it_leaves_is_admitted_as_its_single_cells_would_be() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_cases(|case| {
         let merging = || Merging::new(&merging, Departures::AtAdmission);
