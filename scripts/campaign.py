@@ -209,7 +209,7 @@ CAMPAIGNS = {
     ),
     # Campaigns for research on single papers.
     "choices": Campaign(
-        "how much the open choices of a paper matter: ARGS='af-96-1269 --table 2'",
+        "measures the effect of each open choice of a paper: ARGS='af-96-1269 --table 2'",
         "10 min",
         "python papers/search/paper_choices.py",
     ),
@@ -229,7 +229,7 @@ CAMPAIGNS = {
         "python papers/draft-jagan/search/internetwork_search.py",
     ),
     "joint-search": Campaign(
-        "all open choices of a paper together: ARGS='af-96-1269 --sample 150'",
+        "searches all open choices of a paper together: ARGS='af-96-1269 --sample 150'",
         "1 h",
         "python papers/search/joint_search.py --seed {seed}",
     ),

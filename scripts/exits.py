@@ -93,7 +93,7 @@ except KeyboardInterrupt:
 """
 CONTROLS = {
     "pyarrow with its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
-    "pyarrow, this thread, own memory": (
+    "pyarrow, one thread, its own memory pool": (
         "pq.ParquetFile(pa.BufferReader(pa.OSFile(path).read_buffer()), pre_buffer=False).read(use_threads=False)"
     ),
 }
@@ -145,7 +145,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Counts processes that use stores and end abnormally.")
     parser.add_argument("--count", type=int, default=2000, help="processes")
     parser.add_argument("--seed", type=int, default=1, help="seed for the order of the processes' actions")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes at a time")
     parser.add_argument("--only", default="", help="test only the exits whose name contains this text, such as run")
     parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")
     parser.add_argument("--control", action="store_true", help="pyarrow alone")

@@ -322,12 +322,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="number of kills at random times, half of them on threads and half on a cluster",
     )
     parser.add_argument("--forced", type=int, help="number of kills at system calls (default: a fifth of --kills)")
-    parser.add_argument("--each", type=int, default=8, help="kills of a sweep")
+    parser.add_argument("--each", type=int, default=8, help="number of kills of each sweep")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--seeds", type=int, default=320, help="seeds for each of the plan's four points; 40 runs are written together"
     )
-    parser.add_argument("--duration", default="30ms", help="of a run, simulated")
+    parser.add_argument("--duration", default="30ms", help="simulated time of each run")
     parser.add_argument("--only", choices=["threads", "cluster", "forced"], action="append")
     options = parser.parse_args(arguments)
     chosen = options.only or ["threads", "cluster", "forced"]

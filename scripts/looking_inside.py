@@ -67,7 +67,7 @@ def first_rows(cell: bytes) -> list[Row]:
         header(cell),
         Row("LLC/SNAP", (3, 3, 2), "LLC/SNAP: IPv4 follows"),
         Row("IPv4", (1, 1, 2, 2, 2), f"IPv4: {number(ip, 2, 2)} bytes, ID {number(ip, 4, 2)}"),
-        Row("IPv4", (1, 1, 2, 4), f"TCP follows; from {source}"),
+        Row("IPv4", (1, 1, 2, 4), f"protocol TCP, from {source}"),
         Row("IPv4", (4,), f"to {destination}"),
         Row("TCP", (2, 2), f"TCP: {ports}"),
         Row("TCP", (4, 4), f"sequence {number(tcp, 4, 4):,}, ACK {number(tcp, 8, 4)}"),
@@ -112,7 +112,7 @@ def draw_cells(first: bytes, last: bytes, cells: int, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(4.8, 5.1), layout="constrained")
     y = 0.0
     for place, cell, rows in ((1, first, first_rows(first)), (cells, last, last_rows(last, cells))):
-        assert sum(sum(row.fields) for row in rows) == len(cell) == CELL_BYTES, "the rows contain all of the cell"
+        assert sum(sum(row.fields) for row in rows) == len(cell) == CELL_BYTES, "the rows contain the whole cell"
         axes.text(0, y + 0.6, f"cell {place} of {cells}", fontsize=11, fontweight="bold", va="center")
         y, at = y + 1.2, 0
         for row in rows:

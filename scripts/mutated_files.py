@@ -194,7 +194,11 @@ class Bench:
             found = Store.open(self.case / "store").table()
         except StoreError:
             return ""
-        return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than the sweep wrote"
+        return (
+            ""
+            if found.equals(Store.open(self.whole / "store").table())
+            else "contains rows that differ from the rows of the sweep"
+        )
 
     def do(self, seed: int, number: int) -> tuple[Case, int, str]:
         """Runs a case. Returns the case, its exit code, and a description of the failure, if any."""
@@ -357,11 +361,11 @@ HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "bytes flipped": _flipped,
     "overwritten": _overwritten,
     "cut short": _cut,
-    "a piece left out": _without,
-    "a piece put in": _inserted,
+    "a part removed": _without,
+    "a part inserted": _inserted,
     "a key twice": _twice,
     "another value": _swapped,
-    "another value and flipped bytes": lambda content, chance: _flipped(_swapped(content, chance), chance),
+    "a changed value and flipped bytes": lambda content, chance: _flipped(_swapped(content, chance), chance),
     "nested": _nested,
     "emptied": _emptied,
     "nothing": lambda content, _: content,
@@ -440,7 +444,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Gives commands files that were changed.")
     parser.add_argument("--count", type=int, default=5000, help="cases")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes at a time")
     parser.add_argument("--case", type=int, help="run only this case, and print its message")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--numbers", help=argparse.SUPPRESS)

@@ -19,7 +19,7 @@ from types import FrameType
 import celltrain as ct
 
 PACKAGE = str(Path(ct.__file__).parent)
-#: The way of reading a scenario: every other one calls this function.
+#: The function that reads a scenario; all other ways of reading call it.
 READING = "of_core"
 SHORT = {"duration": "10ms"}
 EPD = ct.load("lan-epd", settings=SHORT)

@@ -287,7 +287,7 @@ class Search:
 def main() -> int:
     """Searches, confirms, compares or reports."""
     parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
-    parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
+    parser.add_argument("paper", nargs="?", default="af-96-1269", help="id of the paper (default: af-96-1269)")
     parser.add_argument(
         "--configurations", type=int, default=1500, help="number of configurations in the store (default: 1500)"
     )
@@ -299,8 +299,8 @@ def main() -> int:
         "--cross", action="append", default=[], metavar="QUESTION", help="first try all combinations of these choices"
     )
     parser.add_argument("--minutes", type=float, default=1e6, help="time after which the search ends")
-    parser.add_argument("--jobs", type=int, help="number of threads; by default one, or two while the machine is idle")
-    parser.add_argument("--seed", type=int, default=1, help="of the sampler (1)")
+    parser.add_argument("--jobs", type=int, help="number of threads (default: 1, or 2 while the machine is idle)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sampler (default: 1)")
     parser.add_argument("--confirm", action="store_true", help="run the best configurations again with other seeds")
     parser.add_argument(
         "--selected",

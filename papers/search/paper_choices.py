@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--table", action="append", required=True, help="a table to run; the option may be repeated")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds for each scenario (default: 10)")
     parser.add_argument("--common", action="append", default=[], help="an answer for every setting, as for --choice")
-    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    parser.add_argument("--jobs", type=int, help="number of threads (default: one for each core)")
     arguments = parser.parse_args()
     paper = load(arguments.paper, choices=arguments.common)
     common = paper.overrides

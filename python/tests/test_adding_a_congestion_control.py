@@ -20,7 +20,7 @@ def test_the_congestion_control_in_the_tutorial_compiles_and_passes_all_tests_of
     own = re.findall(r"^test tcp::congestion::scalable::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     page = added("congestion_control")["docs/models/scalable.md"]
     named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))
-    assert sorted(own) == sorted(named), "the page names the tests there are"
+    assert sorted(own) == sorted(named), "the page names all tests of the module"
     assert len(own) >= 3
     assert len(re.findall(r"^test tcp::congestion::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
 

@@ -18,7 +18,7 @@ def test_the_policy_in_the_tutorial_compiles_and_passes_all_tests_of_policies():
     own = re.findall(r"^test policy::per_vc_dynamic_threshold::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     page = added("policy")["docs/models/per_vc_dynamic_threshold.md"]
     named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))
-    assert sorted(own) == sorted(named), "the page names the tests there are"
+    assert sorted(own) == sorted(named), "the page names all tests of the module"
     assert len(own) >= 4
     assert len(re.findall(r"^test policy::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
     vetted = build().run("celltrain-run", "celltrain_run", "vetting::")

@@ -18,7 +18,7 @@ def test_the_topology_in_the_tutorial_compiles_and_passes_all_tests_of_topologie
     own = re.findall(r"^test topology::ring::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     page = added("topology")["docs/models/ring.md"]
     named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))
-    assert sorted(own) == sorted(named), "the page names the tests there are"
+    assert sorted(own) == sorted(named), "the page names all tests of the module"
     assert len(own) >= 3
     assert len(re.findall(r"^test topology::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
 

@@ -458,7 +458,7 @@ def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_pat
 
 def test_an_input_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
     if sys.platform != "linux":
-        pytest.skip("file names are text here")
+        pytest.skip("this system does not allow file names that are not Unicode")
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))
     answer = celltrain("check", path)
     assert answer.code == 2
@@ -544,7 +544,7 @@ port.default = { buffer = 100, policy.tail_drop = {} }
         ("tail_drop", "ppd", 6, ["port.default.policy.ppd is a rule for AAL5", "use tail_drop"]),
         ("tail_drop", "drop_from_front", 6, ["port.default.policy.drop_from_front", "choose another policy"]),
         ('cell.size = "250B"', 'framing = "packet"', 2, ['framing = "packet"', 'did you mean "packets"?']),
-        ("[port]", "", 7, ['link."*".wire = "ethernet" carries packets', 'set framing = "packets"']),
+        ("[port]", "", 7, ['link."*".wire = "ethernet" needs framing = "packets"', "set this framing"]),
         ("tcp.newreno", 'link."*".wire = "ether"\ntcp.newreno', 5, ['link."*".wire = "ether"', '"ethernet"']),
         ("tcp.newreno", "switch.cut_through = 1\ntcp.newreno", 5, ["switch.cut_through = 1", "true or false"]),
         ("tcp.newreno", 'switch.admission = "middle"\ntcp.newreno', 5, ['switch.admission = "middle"', '"end"']),

@@ -1,4 +1,4 @@
-"""Calls of Python functions that a question needs, because their number shows how far an answer is from its question."""
+"""Counts the calls of Python functions that an answer needs, as a measure of indirection in the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conftest import ROOT
 
 
 def test_a_question_takes_few_python_calls_and_reads_each_scenario_once() -> None:
-    # In a process of its own: in a long one, an interpreter with a profile function may never end.
+    # Runs in a separate process, because a profile function may keep a long-running interpreter from ending.
     command = [sys.executable, str(ROOT / "scripts" / "python_calls.py"), "--json"]
     rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout)
     assert rows["one more row of a sweep"] <= 10

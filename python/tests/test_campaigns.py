@@ -18,7 +18,7 @@ from celltrain.model.scenario import read
 
 pytestmark = pytest.mark.slow
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ def test_tshark_and_tcptrace_count_the_same_packets_in_a_capture_as_the_run(name
     result = ct.run(scenario, pcap=capture, events=events, engine="fast")
     over_tcp = [flow for flow in result.flows.to_pylist() if flow["segments_sent"] > 0]
     resent = {flow["name"]: flow["retransmitted_segments"] for flow in over_tcp}
-    assert sum(resent.values()) > 0, "nothing is lost: run more of it"
+    assert sum(resent.values()) > 0, "the run loses nothing; make the run longer"
     seen = tshark(capture)
     assert (seen.malformed, seen.bad_checksums, seen.not_followed) == (0, 0, 0)
     assert seen.packets > 1000
@@ -237,7 +237,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
 @pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
-def test_tshark_reads_packets_that_delimit_themselves_as_ethernet_frames(
+def test_with_packet_framing_tshark_reads_captured_packets_as_ethernet_frames(
     flows: list[str] | None, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "packets.toml"
@@ -673,7 +673,7 @@ def test_a_full_disk_leaves_no_incomplete_capture_file(small: Path, tmp_path: Pa
     assert list(tmp_path.iterdir()) == [small]
 
 
-def test_a_flow_cannot_be_captured_where_only_requests_send(celltrain: Command, tmp_path: Path) -> None:
+def test_capturing_a_flow_is_refused_in_a_network_with_requests_only(celltrain: Command, tmp_path: Path) -> None:
     out = tmp_path / "run.pcapng"
     for option in (["--pcap", out], ["--events", tmp_path / "events"]):
         answer = celltrain("run", "leaf-spine-web-search", *option, "--flow", "web")

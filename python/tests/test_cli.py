@@ -216,7 +216,7 @@ def test_the_explanation_of_a_tcp_variant_has_the_common_settings_and_a_link_to_
     assert "celltrain explain vanilla --page" in told
 
 
-def test_the_explanation_of_a_scenario_names_the_rules_that_hold_and_the_profile_from_which_they_are(celltrain):
+def test_the_explanation_of_a_scenario_names_the_rules_that_apply_and_the_profile_that_sets_them(celltrain):
     lines = celltrain("explain", "lan-epd", "--page", "--set", "tcp.vanilla.windows.growth=capped").out.splitlines()
     rules = {line.split()[1]: line.split()[3:] for line in lines if " = " in line and line.startswith("# ")}
     assert rules["windows.growth"] == ['"capped"', "set"]
@@ -228,7 +228,7 @@ def test_the_explanation_of_a_scenario_names_the_rules_that_hold_and_the_profile
     )
 
 
-def test_an_old_key_of_a_tcp_is_refused_with_its_new_place(celltrain, tmp_path):
+def test_a_tcp_key_that_has_moved_is_refused_with_its_new_place(celltrain, tmp_path):
     told = celltrain("run", "lan-epd", "--set", "tcp.vanilla.full_acks=flight")
     assert (told.code, told.err) == (
         2,
@@ -435,7 +435,7 @@ def test_the_reproduce_command_writes_files_and_prints_tables(celltrain, tmp_pat
     answer = celltrain(
         "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
     )
-    assert answer.code in {0, 1}, "--strict may say no"
+    assert answer.code in {0, 1}, "the command may fail because of --strict"
     assert "Table 1" in answer.out
     assert (tmp_path / "out" / "reproduce.json").exists()
 
@@ -559,7 +559,7 @@ def test_an_internal_error_gives_exit_code_3_and_asks_the_user_for_a_report(cell
 
 
 @pytest.mark.slow
-def test_python_m_celltrain_runs_a_command_and_prints_nothing_else_into_a_pipe(small):
+def test_running_celltrain_with_python_m_prints_only_the_answer_of_the_command_into_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""

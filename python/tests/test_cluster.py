@@ -34,7 +34,7 @@ from small_sweep import thresholds
 distributed = import_or_skip("distributed")
 Client, Future, LocalCluster = distributed.Client, distributed.Future, distributed.LocalCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")]
 
 # A worker chosen to die does so in the middle of its work, and again after its nanny has restarted it. A run chosen to
 # panic ends like a real panic.
@@ -165,7 +165,7 @@ def inside():
 
 
 def assert_warned_of_lock_step(err: str) -> None:
-    """Asserts that a sweep gave no warning but that of lock-step: its three connections start together, and all time
+    """Asserts that a sweep gave only the warning about lock-step: its three connections start together, and all time
     out."""
     [line] = err.splitlines()
     assert line.startswith("warning: 4 of 4 points may depend on lock-step: at point 0 (threshold 50.0)"), line
@@ -448,12 +448,12 @@ def test_chunks_of_runs_grow_until_a_chunk_takes_about_a_second(tmp_path, inside
     assert sorted(seconds for _, seconds in sizes)[len(sizes) // 2] < 0.5
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted there")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
 def test_a_cluster_task_uses_one_thread_and_does_not_block_the_python_interpreter():
     configuration = canonical(plan(1, "100000s").points[0].scenario)
     command = [sys.executable, "-c", ONE_TASK, configuration]
     threads, turns = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-    assert threads == 2, "the task's own and the core's"
+    assert threads == 2, "the process has the thread of the task and a thread of the core"
     assert turns > 50
 
 

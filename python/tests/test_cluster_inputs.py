@@ -17,7 +17,7 @@ from small_sweep import thresholds
 distributed = import_or_skip("distributed")
 Client, LocalCluster = distributed.Client, distributed.LocalCluster
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combi
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_the_policy_name_as_is_selects_the_unchanged_policy_of_the_scenario(celltrain, tmp_path):
+def test_a_comparison_can_include_the_unchanged_policy_of_the_scenario_by_the_name_as_is(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'

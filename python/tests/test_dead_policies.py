@@ -23,28 +23,28 @@ DEAD = {
         {"admit": "X < 0.8 * K and Y * N < 1.2 * X"},
         f'{EMPTY}: Y * N < 1.2 * X is 0 < 0; add "X <= ... or"',
     ),
-    "a fair share of nothing": ({"admit": "Y < X / max(N, 1)"}, f"{EMPTY}: Y < X / max(N, 1) is 0 < 0"),
+    "a fair share of zero cells": ({"admit": "Y < X / max(N, 1)"}, f"{EMPTY}: Y < X / max(N, 1) is 0 < 0"),
     "admits when the buffer is full": ({"admit": "X >= K"}, f"{EMPTY}: X >= K is 0 >= 1000"),
-    "the comparison is turned around": ({"admit": "X > 0.8 * K"}, f"{EMPTY}: X > 0.8 * K is 0 > 800"),
+    "the comparison has the wrong direction": ({"admit": "X > 0.8 * K"}, f"{EMPTY}: X > 0.8 * K is 0 > 800"),
     "a threshold of 0, strict": (
         {"admit": "X < R", "constants": {"R": "0 * K"}},
         f'{EMPTY}: X < R is 0 < 0; add "X <= ... or"',
     ),
     "a threshold of 0": ({"admit": "X <= 0"}, f"refuses every frame {ONE}: X <= 0 is 1 <= 0"),
     "a constant condition": ({"admit": "1 > 2"}, f"{EMPTY}: 1 > 2 is 1 > 2"),
-    "never a second VC": (
+    "no frame of a second VC": (
         {"admit": "N < 1 or Y > 0"},
         f"refuses every frame of a second VC {ONE}: N < 1 is 1 < 1, and Y > 0 is 0 > 0",
     ),
-    "never a second frame of a VC": (
+    "no second frame of a VC": (
         {"admit": "X <= 0 or Y * N < X"},
         "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
     ),
-    "a frame into a nearly empty buffer alone": (
+    "frames only into a nearly empty buffer": (
         {"admit": "X < 2"},
         "refuses every frame while one frame waits (12 cells): X < 2 is 12 < 2",
     ),
-    "one frame of each VC, ever": (
+    "only one frame of each VC in the whole run": (
         {"admit": "seen < 0.5", "vc_state": {"seen": 0}, "on_admission": {"seen": "1"}},
         f"{EMPTY}, after the first ",
     ),
@@ -52,17 +52,17 @@ DEAD = {
         {"admit": "tagged and X < 0.8 * K"},
         "admits only tagged frames (CLP = 1) while the buffer is empty: tagged is false",
     ),
-    "state that never opens": (
+    "a state that never opens": (
         {"admit": "open >= 1", "state": {"open": 0}, "on_admission": {"open": "1"}},
         f"{EMPTY}: open >= 1 is 0 >= 1",
     ),
-    "state that closes for good": (
+    "a state that closes permanently": (
         {"admit": "sent < 30", "state": {"sent": 0}, "on_admission": {"sent": "sent + 1"}},
         f"{EMPTY}, after the first ",
     ),
-    "a time that passes": ({"admit": "now < 100 ms"}, f"{EMPTY}, after the first "),
-    "a chance of nothing": ({"admit": "random() < 0"}, f"{EMPTY}: random() < 0 is 0.5 < 0"),
-    "a chance of next to nothing": ({"admit": "random() < 0.02"}, " frames while the buffer is empty: random() < 0.02"),
+    "only until a time": ({"admit": "now < 100 ms"}, f"{EMPTY}, after the first "),
+    "a probability of zero": ({"admit": "random() < 0"}, f"{EMPTY}: random() < 0 is 0.5 < 0"),
+    "a very small probability": ({"admit": "random() < 0.02"}, " frames while the buffer is empty: random() < 0.02"),
 }
 ALIVE = [
     "X <= 0.5 * K or X < 0.8 * K and Y * N <= 1.2 * X",

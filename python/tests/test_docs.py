@@ -257,7 +257,7 @@ def test_the_commands_on_every_page_run_without_error(page, checkout):
             assert code == 0, f"{page}:{line}: {command}\n{output}{told.read()}"
         if block := shown.pop(line, None):
             assert matches(block.text, output), f"{block} is not what is printed:\n{output}"
-    assert not shown, "an output stands below no command"
+    assert not shown, "an output block has no command above it"
     if left:
         names = " and ".join(sorted(set(left.values())))
         pytest.skip(

@@ -101,7 +101,7 @@ def unsuited() -> str:
     return ""
 
 
-LINUX = pytest.mark.skipif(bool(unsuited()), reason=f"no emulation here: {unsuited()}")
+LINUX = pytest.mark.skipif(bool(unsuited()), reason=f"this machine cannot run emulations: {unsuited()}")
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_in_an_emulation_a_connection_gets_the_rate_of_the_slow_link(line):
     flow = answer["flows"][0]
     assert flow["delivered_bytes"] == 1_000_000
     assert flow["segments_sent"] >= 1_000_000 / 1448
-    assert answer["duration_s"] < 4, "it ends with its programs"
+    assert answer["duration_s"] < 4, "the emulation ends when its programs end"
     assert [program["exit_code"] for program in answer["emulation"]["programs"]] == [0, 0]
 
 

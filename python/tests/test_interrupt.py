@@ -14,7 +14,7 @@ import pytest
 
 import celltrain as ct
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 
 # This is not a test of speed. The limit only shows that the signal ended the process.
 GENEROUS_SECONDS = 20

@@ -159,7 +159,7 @@ def test_a_sample_runs_the_first_stage_of_random_configurations_with_every_order
     runs.close()
 
 
-def test_a_configuration_goes_on_if_it_loses_at_most_one_lock_step_row_against_the_defaults_with_its_order_of_ties(
+def test_the_joint_search_continues_with_a_configuration_that_loses_at_most_one_lock_step_row_against_the_defaults(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.duration = None
@@ -212,9 +212,7 @@ def test_the_likelihood_of_a_configuration_does_not_depend_on_lock_step_rows(wan
     runs.close()
 
 
-def test_an_answer_is_left_out_of_the_joint_search_if_it_loses_more_than_one_lock_step_row_under_every_order_of_ties() -> (
-    None
-):
+def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step_row_under_every_tie_order() -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     with (ROOT / "docs" / "results" / space.paper_id / "lock-step-1.csv").open(encoding="utf-8", newline="") as handle:
         defaults, *rows = csv.DictReader(handle)
@@ -230,7 +228,9 @@ def test_an_answer_is_left_out_of_the_joint_search_if_it_loses_more_than_one_loc
 
 
 @pytest.mark.nightly
-def test_growth_in_whole_bytes_loses_a_lock_step_row_and_ssthresh_in_whole_segments_three(tmp_path: Path) -> None:
+def test_window_growth_in_whole_bytes_loses_one_lock_step_row_and_ssthresh_in_whole_segments_loses_three(
+    tmp_path: Path,
+) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     runs = Runs(space, tmp_path / "store.sqlite")
     found = {
@@ -243,7 +243,7 @@ def test_growth_in_whole_bytes_loses_a_lock_step_row_and_ssthresh_in_whole_segme
     runs.close()
 
 
-def test_the_best_control_of_efci_and_each_of_its_changes_alone_are_confirmed() -> None:
+def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_alone() -> None:
     default, *_ = found = efci_search.confirmed({"a": 1, "b": 1}, [{"a": 2, "b": 3}, {"a": 2, "b": 1}])
     assert found == [default, {"a": 2, "b": 3}, {"a": 2, "b": 1}, {"a": 1, "b": 3}]
     with efci_search.CONFIRMATION.open(encoding="utf-8", newline="") as handle:
@@ -261,7 +261,7 @@ def test_the_best_control_of_efci_and_each_of_its_changes_alone_are_confirmed() 
 
 
 @pytest.mark.nightly
-def test_all_lock_step_rows_are_exact_whatever_the_drift_of_the_ticks_only_with_another_timer(
+def test_only_other_timer_rules_make_all_lock_step_rows_exact_at_any_clock_drift(
     tmp_path: Path,
 ) -> None:
     space = Space("af-96-1269")
@@ -312,7 +312,7 @@ def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> Non
     is_on(ROOT / "docs" / "papers" / f"{paper}.md", "joint", joint_page.tables(space, rows))
 
 
-def test_the_joint_search_computes_outstanding_data_from_throughput_and_delay_by_the_law_of_little() -> None:
+def test_the_joint_search_computes_outstanding_data_from_throughput_and_delay_by_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
     # If 100,000 bytes take 80 ms at 10 Mb/s, only the file is outstanding.

@@ -47,7 +47,7 @@ def test_the_lab_command_opens_the_lab_page_in_a_browser(celltrain, tmp_path, mo
     copy = tmp_path / "copy.html"
     assert copy.as_uri() in celltrain("lab", "--out", copy).out
     assert copy.read_bytes() == page.read_bytes()
-    assert opened == [page.as_uri()], "only the command alone opens it"
+    assert opened == [page.as_uri()], "only the command without options opens a browser"
 
 
 def test_without_a_built_page_the_lab_command_explains_how_to_build_one(celltrain, tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def native(tmp_path_factory) -> str:
 @pytest.mark.nightly
 def test_the_lab_page_computes_the_native_fingerprint_of_every_shipped_scenario(page, native, tmp_path):
     left_out = {*shipped.names("scenario")} - {*json.loads(Path(native).read_text())}
-    assert left_out == {"lan-quic"}, "the page has no QUIC"
+    assert left_out == {"lan-quic"}, "the lab page does not include QUIC"
     # Checking the claims of the stories takes half a minute of simulation.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 

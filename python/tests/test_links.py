@@ -12,7 +12,7 @@ from test_text import network
 
 import celltrain as ct
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different links and pipes")
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
     assert in_step(read(table)) is not None
-    assert all(timeouts for _, timeouts in found.values()), "they lose, and go on"
+    assert all(timeouts for _, timeouts in found.values()), "every flow has timeouts and continues to send"
     assert lock_step_warning(read(table), found) is None
 
 

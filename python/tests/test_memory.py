@@ -61,7 +61,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of_the_run(
     command: str, tmp_path: Path
@@ -76,7 +76,7 @@ def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of
     )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 @pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
@@ -88,7 +88,7 @@ def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tm
     assert f"does not fit: {GROWING + 1} nodes and" in done.stderr and "need more than" in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[3, LARGE, 4]))
@@ -103,7 +103,7 @@ def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path)
         assert all("is too large" in row["error"] for row in failed)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 def test_a_plan_is_refused_if_none_of_its_points_fits_into_memory(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[LARGE]))

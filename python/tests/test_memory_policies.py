@@ -13,7 +13,7 @@ from conftest import NIGHTLY, ROOT, is_refused
 import celltrain as ct
 from celltrain.ensemble.vetting import WORDS, standard
 
-#: The pool of the switch in `memory-formula`, and that of all switches.
+#: The pool of the switch in `memory-formula`, and the pools of all switches.
 POOL, ALL_POOLS = "switch.sw.memory.pool.main.policy", standard.MEMORY_PATH
 RANK = {
     "admit": "q_i + 1 <= alpha * rank * (B - Q) or now - since <= 20 us",
@@ -209,7 +209,7 @@ class Never(ct.PythonMemoryPolicy):
 
 
 class Helped(Dynamic):
-    """Has a method of its own with a name like that of a method that it overrides."""
+    """Has a method whose name resembles a method that it also overrides."""
 
     def admits(self, view, queue):
         return super().admit(view, queue)
@@ -230,11 +230,11 @@ class LateStack(ct.Stack):
 
 
 def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
-    """Regression: nobody called such a method, and nothing said so."""
+    """Regression: such a method was never called, and there was no message."""
     for cls, words in {
-        Deaf: "has a method on_arival, which nobody calls; did you mean on_arrival?",
-        Full: "has a method pushout, which nobody calls; did you mean push_out?",
-        Never: "has a method admits, which nobody calls; did you mean admit?",
+        Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
+        Full: "has a method pushout, which celltrain never calls; did you mean push_out?",
+        Never: "has a method admits, which celltrain never calls; did you mean admit?",
     }.items():
         with pytest.raises(ct.ScenarioError, match=re.escape(words)):
             ct.load("memory-formula", settings={POOL: cls()})
@@ -312,7 +312,7 @@ def test_vetting_finds_dead_and_unrepeatable_memory_policies():
         ct.vet(Faulty(fault="arrival"), **quick)
 
 
-def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
+def test_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_tcp():
     for one, other in standard.MEMORIES.pairs:
         first, second = ({**standard.MEMORY_SCENARIOS[name], "tcp": None} for name in (one, other))
         without = [{**each, "port": {**each["port"]["default"], "marking": None}} for each in (first, second)]
@@ -336,7 +336,7 @@ def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
         ('admit = "q_i < 3"\npush_out_end = "head"', "", "policy.formula.push_out_end chooses the cell"),
     ],
 )
-def test_checking_a_policy_file_tries_both_languages_and_reports_faults_in_the_nearer_one(
+def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_in_the_one_that_fits_better(
     celltrain, tmp_path, formula, kind, words
 ):
     path = tmp_path / "mine.toml"
@@ -350,8 +350,10 @@ def test_checking_a_policy_file_tries_both_languages_and_reports_faults_in_the_n
         assert "switch" not in done.err.replace("switches", "")
 
 
-def test_a_fault_in_the_file_of_a_memory_policy_that_a_pattern_of_switches_uses_names_the_file(celltrain, tmp_path):
-    """Regression: the key of such a fault has quotes, which its path has not."""
+def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(
+    celltrain, tmp_path
+):
+    """Regression: the key of such a fault has quotes, which its path lacks."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
     for command in (("run",), ("compare", "--seeds", "1")):
@@ -360,7 +362,7 @@ def test_a_fault_in_the_file_of_a_memory_policy_that_a_pattern_of_switches_uses_
         is_refused(done, ["mine.toml:2: policy.formula.admit"])
 
 
-def test_settings_replace_those_of_any_vetted_policy(celltrain, tmp_path):
+def test_settings_on_the_command_line_replace_the_settings_of_any_vetted_policy(celltrain, tmp_path):
     """Regression: settings of a class, or of a policy given by name, were ignored."""
     changed = standard.policy_of("fba:z=0.5", {"port.bottleneck.policy.fba.z": 0.7})
     assert changed.table == {"fba": {"z": 0.7}}
@@ -409,7 +411,7 @@ def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_mem
     assert small.memories["cells"].to_pylist() == [123]
 
 
-def test_a_setting_in_a_memory_that_a_scenario_does_not_have_is_refused_with_the_memories_that_it_has(celltrain):
+def test_a_setting_for_a_memory_that_the_scenario_lacks_is_refused_with_a_list_of_its_memories(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
     is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])
@@ -455,7 +457,7 @@ def test_results_of_memory_formulas_that_are_not_numbers_are_counted_in_runs_and
 
 
 def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that_change_them():
-    """Regression: the unit of high was inferred before that of average."""
+    """Regression: the unit of high was inferred before the unit of average."""
     policy = ct.MemoryFormula(
         admit="q_i + 1 <= (high - (high - low) * average / B) * (B - Q)",
         constants={"high": 2, "low": 0.5, "tau": "50 us"},
@@ -465,10 +467,10 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
     assert fingerprint(policy) == fingerprint(policy, "reference")
 
 
-def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_policy_in_series_events_and_pauses(
+def test_a_memory_formula_has_the_thresholds_of_the_native_policy_in_series_and_events_and_in_pauses(
     tmp_path,
 ):
-    """Regression: they were empty, and groups ended their pauses only when they were empty."""
+    """Regression: the thresholds were missing, and groups ended their pauses only when they were empty."""
     dynamic, formula = ct.DynamicThreshold(alpha=2.0), ct.MemoryFormula(admit="q_i + 1 <= 2 * (B - Q)")
 
     def thresholds(policy) -> list[list[float | None]]:
@@ -488,7 +490,7 @@ def test_a_formula_that_compares_the_queue_has_the_thresholds_of_the_native_poli
     assert runs[0].fingerprint == runs[1].fingerprint and sum(runs[0].queues["pauses"].to_pylist()) > 0
 
 
-def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
+def test_memory_policies_written_as_formulas_or_classes_can_read_the_cell_size():
     for size, cells in (("53B", 20), ("106B", 10)):
         own = {"cell.size": size, "framing": "aal5"}
         formula = ct.MemoryFormula(admit="(q_i + 1) * cell_size <= 1060 bytes")
@@ -497,7 +499,7 @@ def test_formulas_and_classes_of_memories_know_the_size_of_a_cell():
 
 
 @pytest.mark.parametrize("policy", ["dynamic_threshold", "abm", "abm_occamy", "occamy"])
-def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy, celltrain):
+def test_an_alpha_of_zero_is_refused_by_the_reader_and_by_the_schema(policy, celltrain):
     """Regression: the range was 0 or more, although zero admits nothing."""
     done = celltrain("run", "memory-formula", "--set", f"{POOL}={policy}:alpha=0")
     is_refused(done, ["alpha = 0", "above 0"])
@@ -508,7 +510,9 @@ def test_an_alpha_of_zero_is_refused_and_outside_the_range_of_the_schema(policy,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_a_policy_that_fits_ports_and_memories_is_vetted_where_the_scenarios_say(celltrain, tmp_path):
+def test_a_policy_that_fits_both_ports_and_memories_is_vetted_in_the_place_that_the_scenarios_determine(
+    celltrain, tmp_path
+):
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
@@ -529,8 +533,10 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_that_the_scenarios_name(tmp_path):
-    """Regression: the policy of the ports was vetted, whatever the memories had."""
+def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(
+    tmp_path,
+):
+    """Regression: the policy of the ports was vetted even if the scenarios named memories."""
     path, memory = both(tmp_path), {"dynamic_threshold": {"alpha": 1.5}}
     for scenarios, table, standard_set in (
         (None, {"epd": {"threshold": 60}}, standard.PORTS),
@@ -540,7 +546,7 @@ def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_th
         policy = standard.policy_of(path, scenarios=scenarios)
         assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
     assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
-    # Tail drop is what ports have that share a memory.
+    # Ports that share a memory have tail drop here.
     plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
     assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
     loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()
@@ -549,7 +555,7 @@ def test_vetting_a_scenario_with_policies_of_ports_and_memories_takes_the_one_th
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_other(celltrain, tmp_path):
+def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_other_one(celltrain, tmp_path):
     path = both(tmp_path)
     done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
     words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
@@ -561,7 +567,7 @@ def test_vetting_says_which_policy_of_a_scenario_it_takes_and_how_to_take_the_ot
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes():
+def test_a_memory_policy_can_be_compared_in_vetting_with_policies_with_settings_and_policy_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]
@@ -579,7 +585,7 @@ def test_memory_policies_are_vetted_next_to_policies_with_settings_and_classes()
 
 
 class Wrong(ct.PythonMemoryPolicy):
-    """Makes a mistake that only a call shows, chosen by a setting."""
+    """Makes a mistake, chosen by a setting, that appears only when a method is called."""
 
     mistake = "none"
 
@@ -608,8 +614,8 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
 
 
 @pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
-def test_a_run_names_a_memory_policy_class_that_admits_no_cell(scenario, switch):
-    """Regression: only the measures were empty."""
+def test_a_run_warns_of_a_memory_policy_class_that_admits_no_cell(scenario, switch):
+    """Regression: there was no warning, and only the measures were empty."""
     quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
 
     def warned(policy) -> list[str]:
@@ -628,7 +634,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_the_words_that_identify_one_of_the_two_languages_do_not_occur_in_the_other():
+def test_words_that_identify_port_formulas_never_occur_in_memory_formulas_and_vice_versa():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

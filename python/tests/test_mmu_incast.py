@@ -37,12 +37,12 @@ def configured(tmp_path: Path, **changes: dict) -> Path:
 
 
 def marked(profile: dict) -> dict[str, dict]:
-    """Returns the tables of SONiC that give queue 0 of each port this profile of WRED."""
+    """Returns SONiC tables that assign this WRED profile to queue 0 of each port."""
     queues = {f"Ethernet{8 * port}|0-2": {"wred_profile": "AZURE", "scheduler": "scheduler.0"} for port in range(8)}
     return {"WRED_PROFILE": {"AZURE": profile}, "QUEUE": queues}
 
 
-def test_two_commands_lead_from_sonic_files_to_the_answer_and_a_scenario_with_the_same_run(
+def test_two_commands_turn_sonic_files_into_an_answer_about_an_incast_and_a_scenario_with_the_same_run(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, switch, kept = configured(tmp_path), tmp_path / "switch.toml", tmp_path / "incast.toml"
@@ -113,7 +113,9 @@ def test_wred_profiles_mark_or_drop_early_as_the_configuration_says(
     assert ("k_min" in found.scenario) == ("wred" in load(folder).switch.to_toml())
 
 
-def test_a_folder_becomes_a_scenario_with_a_host_at_each_port(tmp_path: Path, celltrain: Command) -> None:
+def test_a_switch_configuration_folder_becomes_a_scenario_with_a_host_at_each_port(
+    tmp_path: Path, celltrain: Command
+) -> None:
     path = tmp_path / "all.toml"
     told = celltrain("import", "sonic", configured(tmp_path), "--scenario", "--lossless", "--out", path)
     assert "8 ports, 7 senders to Ethernet0" in told.out
@@ -143,7 +145,7 @@ def test_a_question_about_an_incast_that_a_switch_cannot_answer_is_refused(
     is_refused(celltrain("mmu", "incast", configured(tmp_path), *options), words)
 
 
-def test_a_switch_without_lossless_groups_speeds_or_valid_wred_is_refused_with_the_place(
+def test_a_switch_without_lossless_groups_or_speeds_or_valid_wred_is_refused_with_the_place_of_the_fault(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)
@@ -207,7 +209,7 @@ def test_without_a_default_profile_the_import_and_the_answer_warn_that_a_queue_d
     assert "gives Ethernet0 no queue 0: in the run, the egress side refuses no lossy packet" in answer.err
 
 
-def test_all_data_at_once_is_not_limited_to_a_thousand_segments(tmp_path: Path) -> None:
+def test_an_initial_window_that_sends_all_data_at_once_may_exceed_a_thousand_segments(tmp_path: Path) -> None:
     folder = configured(tmp_path)
     size = 2_300_000
     found = incast(folder, senders=7, bytes=size, lossless=True)
@@ -217,7 +219,7 @@ def test_all_data_at_once_is_not_limited_to_a_thousand_segments(tmp_path: Path) 
     assert found.outcome == "paused"
 
 
-def test_the_kept_scenario_ends_with_its_last_file_and_names_the_command_of_its_verdict(
+def test_the_saved_incast_scenario_ends_when_the_last_file_has_arrived_and_names_the_command_that_judges_it(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, kept = configured(tmp_path), tmp_path / "incast.toml"
@@ -238,7 +240,7 @@ def test_the_kept_scenario_ends_with_its_last_file_and_names_the_command_of_its_
     is_refused(celltrain("mmu", "incast", kept), ["is a scenario", f"celltrain run {kept}"])
 
 
-def test_a_missing_file_of_a_folder_is_named(tmp_path: Path, celltrain: Command) -> None:
+def test_a_message_names_the_file_that_a_switch_configuration_folder_lacks(tmp_path: Path, celltrain: Command) -> None:
     folder = device(tmp_path)
     (folder / "pg_profile_lookup.ini").unlink()
     told = celltrain("mmu", "incast", folder, *OF_TYPE)
@@ -252,7 +254,7 @@ def test_a_missing_file_of_a_folder_is_named(tmp_path: Path, celltrain: Command)
         is_refused(celltrain(*command, folder, *OF_TYPE), ["has no ports: add port_config.ini"])
 
 
-def test_missing_options_are_reported_together_and_a_cable_needs_a_unit_and_a_row(
+def test_missing_options_are_reported_together_and_a_cable_length_needs_a_unit_and_a_row_of_the_headroom_table(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = device(tmp_path)
@@ -277,13 +279,13 @@ def test_missing_options_are_reported_together_and_a_cable_needs_a_unit_and_a_ro
         ("0.001GB", "write 1000000B"),
     ],
 )
-def test_a_size_in_another_form_is_refused_with_the_right_form(
+def test_a_size_in_the_wrong_form_is_refused_with_the_right_form(
     tmp_path: Path, celltrain: Command, size: str, words: str
 ) -> None:
     is_refused(celltrain("mmu", "incast", configured(tmp_path), "--bytes", size), [f"--bytes = {size}", words])
 
 
-def test_the_answer_counts_all_data_in_bytes_packets_and_cells_and_a_full_link_takes_as_long_as_the_packets(
+def test_the_incast_answer_counts_the_data_in_bytes_and_packets_and_cells_and_the_time_to_send_them_on_a_full_link(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)
@@ -305,7 +307,7 @@ def test_the_answer_counts_all_data_in_bytes_packets_and_cells_and_a_full_link_t
         assert words in text
 
 
-def test_an_answer_as_csv_is_a_flat_row_with_the_same_columns_for_each_outcome(
+def test_the_incast_answer_as_csv_is_a_row_with_the_same_columns_for_each_outcome(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, found = configured(tmp_path), {}
@@ -324,7 +326,9 @@ def test_an_answer_as_csv_is_a_flat_row_with_the_same_columns_for_each_outcome(
     assert len({tuple(row) for row in found.values()}) == 1
 
 
-def test_a_lossy_answer_says_how_its_window_differs_from_all_data_at_once(tmp_path: Path, celltrain: Command) -> None:
+def test_an_answer_about_a_lossy_incast_states_the_initial_window_and_how_to_send_all_data_at_once(
+    tmp_path: Path, celltrain: Command
+) -> None:
     folder = configured(tmp_path)
     text = celltrain("mmu", "incast", folder, "--senders", 7).out
     assert "initial window: 10 segments of 44; --window 44 sends all at once, as --lossless does" in text

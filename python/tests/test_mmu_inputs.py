@@ -134,7 +134,7 @@ def test_a_switch_configuration_folder_and_its_exported_file_give_the_same_thres
     assert len(toml.read_text().splitlines()) < 50
 
 
-def test_of_the_files_of_a_switch_type_only_the_cable_length_is_missing_for_the_import(device, celltrain):
+def test_the_files_of_a_switch_type_contain_everything_that_the_import_needs_except_the_cable_length(device, celltrain):
     is_refused(
         celltrain("mmu", "thresholds", device, "--generation", "th5"),
         ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],

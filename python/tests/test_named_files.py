@@ -74,7 +74,7 @@ def load(tmp_path, monkeypatch):
     return load
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different links")
 @pytest.mark.parametrize("case", CASES)
 def test_a_scenario_can_name_only_files_in_its_own_folder_or_below(load, tmp_path, case):
     assert load(case, "below/other") == ""

@@ -118,7 +118,7 @@ def test_logarithmic_axis_values_have_equal_ratios_and_whole_numbers_stay_whole(
     assert (second.unit, first.unit) == ("s", "cells")
 
 
-def test_the_columns_of_labels_of_a_plan_contain_words_and_units():
+def test_the_label_columns_of_a_plan_contain_words_and_units():
     found = plan(
         '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
         'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'

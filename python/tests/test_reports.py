@@ -426,7 +426,7 @@ def test_stores_with_the_same_seeds_are_compared_by_paired_differences(tmp_path)
     assert (tmp_path / "r" / "comparison.csv").exists()
 
 
-def test_an_equal_shift_between_stores_with_different_seeds_is_not_called_significant(tmp_path):
+def test_a_shift_smaller_than_the_spread_between_stores_with_different_seeds_is_not_called_significant(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
     second = made(tmp_path / "b", shifted(values, 0.02, 0.001), seeds=range(100, 108))

@@ -42,7 +42,7 @@ UBR = {"table": "2", "policy": "ubr"}
 
 def holds(test: dict[str, Any], rows: list[Point]) -> bool:
     verdict, evidence = claims.apply(test, rows)
-    assert evidence, "a verdict comes with its figures"
+    assert evidence, "every verdict has evidence"
     return verdict
 
 
@@ -117,7 +117,7 @@ def test_the_claim_test_trend_counts_groups_whose_values_have_the_stated_order()
         "sign": "positive",
     }
     assert holds({**test, "share": 0.5}, rows) is True
-    assert holds({**test, "share": 1}, rows) is False, "a group that does not vary shows no trend"
+    assert holds({**test, "share": 1}, rows) is False, "a group of equal values shows no trend"
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
@@ -330,7 +330,9 @@ def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
     ]
     assert len(judged) + len(left_out) == len(paper.claims)
     judged, _ = claims.judge(paper, scored[:-1])
-    assert "ubr-lan-efficiency-below-half" in {claim.id for claim in judged}, "the missing row is FBA's"
+    assert "ubr-lan-efficiency-below-half" in {claim.id for claim in judged}, (
+        "only claims about the missing FBA row are left out"
+    )
 
 
 def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
@@ -354,4 +356,4 @@ def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
     ]
     judged, _ = claims.judge(paper, apart)
     [claim] = [claim for claim in judged if claim.id == name]
-    assert (claim.seeds_share, claim.seeds) == (None, 0), "no seed has all its rows"
+    assert (claim.seeds_share, claim.seeds) == (None, 0), "no seed has results for all rows of the claim"

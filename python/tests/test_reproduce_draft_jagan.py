@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 # Marks tests that need edge devices; they run if these are available.
 needs_edge_devices = pytest.mark.skipif(
     any(f'"{word}"' not in _core.schema() for word in ("internetwork", "edge", "abr", "allocator", "measure")),
-    reason="scenarios know no edge devices yet",
+    reason="scenarios do not support edge devices yet",
 )
 
 
@@ -64,9 +64,7 @@ def test_rows_of_the_draft_that_need_the_same_scenario_share_one_run(paper: Pape
     tables = [t for t in paper.tables if not t.experiment]
     assert len({n.configuration for t in tables for n in t.numbers}) == 19
     losses = {n.configuration for t in paper.tables if t.number.startswith("losses-") for n in t.numbers}
-    assert losses == {n.configuration for t in tables for n in t.numbers}, (
-        "where cells are lost costs no runs of its own"
-    )
+    assert losses == {n.configuration for t in tables for n in t.numbers}, "the places of losses need no separate runs"
     # The terms are: the tables; the tables with data in both directions; the settings of f and LT except the two in
     # the tables; four services for 5 s and for 10 s; two scenarios without loss; two that last 60 s; and ERICA with
     # the nine settings of ER, for both networks.
@@ -168,7 +166,7 @@ def test_large_values_of_tbe_and_adtf_prevent_losses_in_switches_with_er_and_eri
         [_core.Scenario(json.dumps(scenario)) for scenario in (settled, as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result
     )
     assert lost[0]["switches"] == 0
-    assert lost[0]["edges"] > 0, "the congestion is there, elsewhere"
+    assert lost[0]["edges"] > 0, "cells are lost, but in the edge devices"
     assert (lost[1]["switches"] > 0) == loses_without
 
 

@@ -56,7 +56,7 @@ def test_a_printed_number_gets_a_verdict_only_if_enough_seeds_have_finished(part
 
 
 def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(partial: Reproduction) -> None:
-    assert partial.claims_left_out == [], "all rows were requested"
+    assert partial.claims_left_out == [], "no claim is left out, because all rows were requested"
     held, decided, still_open = partial.held
     assert decided + still_open == len(partial.claims) == 42
     assert 0 < still_open == sum(claim.open for claim in partial.claims)

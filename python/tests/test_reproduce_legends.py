@@ -113,8 +113,8 @@ def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style
         assert found is not None
         wide, tall = (float(points) / 72 for points in found.groups())
         assert wide == pytest.approx(inches, rel=1e-3)
-        assert (tall > wide) == (width == "column"), "panels of a narrow figure are below each other"
-        assert COLOURS[1].lower() not in text, "a style's colours replace ours"
+        assert (tall > wide) == (width == "column"), "a narrow figure has its panels one below the other"
+        assert COLOURS[1].lower() not in text, "the colours of a style replace the default colours"
     # In this style, colours are tuples.
     assert figures.write(few, runs, tmp_path, style="default")
 

@@ -97,7 +97,7 @@ def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the
         assert chosen.configurations == changed.configurations
         assert chosen.overrides == changed.overrides == {"switch.tie_order": setting}
     both = load(AF_96_1269, choices=["A-03=fixed"], overrides={"switch.tie_order": "rotating"})
-    assert both.overrides == {"switch.tie_order": "rotating"}, "--set counts for more"
+    assert both.overrides == {"switch.tie_order": "rotating"}, "--set overrides --choice"
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answ
     assert "has no choice 'A-03=event_lst'; did you mean A-03=event_list? Choose from A-03=rotating, " in wrong.err
 
 
-def test_the_note_on_a_lock_step_row_names_the_order_of_ties_that_ran() -> None:
+def test_the_note_on_a_lock_step_row_names_the_tie_order_of_the_runs() -> None:
     chosen: list[dict[str, Any]] = [{}, {"choices": ["A-03=fixed"]}, {"overrides": {"switch.tie_order": "rotating"}}]
     for order, changes in zip(("event_list_last_in", "fixed", "rotating"), chosen, strict=True):
         notes = {number.note for number in load(AF_96_1269, **changes).table("lock-step").numbers}
@@ -202,7 +202,9 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_under_any_tie_order_a_run_of_the_model_lies_inside_the_range_of_other_runs_equally_often(order: str) -> None:
+def test_under_any_tie_order_90_to_99_per_cent_of_the_values_of_a_run_lie_inside_the_range_of_other_runs(
+    order: str,
+) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
@@ -210,7 +212,7 @@ def test_under_any_tie_order_a_run_of_the_model_lies_inside_the_range_of_other_r
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_if_papers_are_drawn_from_the_model_90_to_99_per_cent_of_their_numbers_lie_inside_its_range(order: str) -> None:
+def test_of_the_numbers_in_simulated_papers_90_to_99_per_cent_lie_inside_the_range_of_the_model(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS, 25, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
@@ -228,7 +230,7 @@ def test_five_synthetic_papers_have_90_to_99_per_cent_of_their_numbers_inside_th
     numbers = [n for n in seeds_of(order, None, PAPERS + JUDGES, {"duration": "2s"}) if n.number.scored]
     drawn = [n for n in numbers if len({round(value, 2) for value in n.values}) > 1]
     assert len(numbers) == 80
-    assert len(drawn) >= 40, "a number that is equal in all runs is not a draw"
+    assert len(drawn) >= 40, "numbers that are equal in all runs do not count as draws"
     judges = range(PAPERS, PAPERS + JUDGES)
     shares = [sum(inside(n, paper, judges) for n in drawn) / len(drawn) for paper in range(PAPERS)]
     assert 0.90 <= sum(shares) / PAPERS <= 0.99, shares

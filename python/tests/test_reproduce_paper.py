@@ -40,7 +40,7 @@ def test_folders_of_papers_contain_no_code_except_for_searches() -> None:
 
 def test_every_number_printed_in_paper_96_1269_is_recorded(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables}
-    assert counts.pop("lock-step") == 28, "14 rows of Table 5 again"
+    assert counts.pop("lock-step") == 28, "these numbers repeat 14 rows of Table 5"
     assert counts == {"1": 12, "2": 48, "3": 48, "4": 88, "5": 108, "6": 108, "windows": 36, "timers": 36}
 
 
@@ -138,7 +138,7 @@ def test_every_table_of_paper_96_1269_has_the_same_defaults(paper: Paper) -> Non
             del scenario["tcp"]["vanilla"][varied]
         scenario.pop("switch", None)
         rest.add((configuration.network, json.dumps(scenario, sort_keys=True)))
-    assert len(rest) == 2, "beyond what a table varies, there is one LAN and one WAN"
+    assert len(rest) == 2, "apart from varied settings, there is one LAN and one WAN"
 
 
 def test_the_core_accepts_every_configuration_of_paper_96_1269_without_a_warning(paper: Paper) -> None:

@@ -140,7 +140,7 @@ def test_the_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     # The page uses the paper's notation.
     assert f"ran {SEEDS} seeds for LAN" in paper_page.counted(lan.to_dict(), lan.paper)
     assert "counts as inside" not in text, "all tables have the same rule"
-    assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
+    assert "| - 1) |" in text, "a number without score has a note instead of a verdict"
 
 
 def test_a_number_that_rounds_to_zero_has_no_sign_on_the_page_of_a_paper() -> None:

@@ -182,7 +182,7 @@ def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_of_them(celltra
     assert "\u2265" not in answer.out
 
 
-def test_a_comparison_marks_means_that_contain_lower_bounds_and_leaves_the_difference_of_two_unknown(
+def test_a_comparison_marks_means_that_contain_lower_bounds_and_gives_no_difference_between_two_such_means(
     celltrain, web, short, tmp_path
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")
@@ -216,7 +216,7 @@ def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(cellt
 
 
 @pytest.mark.slow
-def test_arrows_mark_lower_bounds_in_the_trade_off_of_a_report_and_where_it_compares_two_stores(tmp_path):
+def test_arrows_mark_lower_bounds_in_the_trade_off_figure_of_a_report_and_in_its_comparison_of_two_stores(tmp_path):
     goodput = "requests.web.goodput_mbps"
     plan = SWEEP.replace(f'"{P999}"', f'"{goodput}", "cells.lost"')
     for folder, text in (("one", plan), ("other", plan.replace('"1ms"', '"0.9ms"'))):

@@ -94,7 +94,7 @@ def test_a_file_of_request_sizes_without_rows_is_refused_with_the_line_of_the_sc
         Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
 
 
-def test_faults_keep_their_lines_even_if_the_file_of_request_sizes_is_missing(tmp_path):
+def test_messages_about_faults_keep_their_line_numbers_even_if_the_file_of_request_sizes_is_missing(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
     assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"

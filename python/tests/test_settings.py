@@ -350,7 +350,7 @@ def test_a_plan_with_settings_can_be_swept_and_tuned(celltrain: Command) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_every_command_calls_the_option_for_a_folder_of_runs_store(
+def test_in_every_command_the_option_for_the_folder_of_a_sweep_is_called_store(
     celltrain: Command,
 ) -> None:
     text = (

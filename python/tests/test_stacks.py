@@ -539,7 +539,7 @@ def test_a_message_about_a_missing_file_of_a_stack_or_policy_names_the_file_firs
         assert "CELLTRAIN_POLICIES" not in answer.err
 
 
-def test_explaining_a_name_of_several_models_shows_all_of_them_with_headings(celltrain):
+def test_explaining_a_name_that_several_models_share_shows_all_of_them_with_headings(celltrain):
     answer = celltrain("explain", "python")
     assert answer.code == 0
     for words in (
@@ -741,7 +741,7 @@ def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run()
         ct.run(lan)
 
 
-def test_requests_run_over_a_python_stack_on_both_engines_and_alone_they_have_a_slowdown_of_one():
+def test_requests_run_over_a_python_stack_on_both_engines_and_a_lone_request_has_a_slowdown_of_one():
     query = ct.Incast(senders=1, bytes="3kB", interval="10ms", receivers=["host1"], stack=Windowed())
     hosts = ct.LeafSpine(leaves=2, spines=1, hosts_per_leaf=1, host_rate="10Mbps", host_delay="10us")
     port = {"default": ct.Port(buffer=200, policy=ct.TailDrop())}

@@ -120,7 +120,7 @@ def test_a_cancellation_handle_ends_a_run_in_another_thread(engine):
     assert [type(error) for error in outcome] == [ct.CancelledError]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 def test_ctrl_c_ends_reading_and_checking_a_scenario(large):
     with interrupted(0.1):
         ct.check(large)
@@ -375,7 +375,7 @@ def test_a_cancellation_handle_ends_user_code_in_python_that_never_returns(kind)
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_ctrl_c_ends_user_code_in_python_that_never_returns(kind):
     with interrupted(0.2):

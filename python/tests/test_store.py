@@ -31,7 +31,7 @@ from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 from celltrain.running.statistics import half_width
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different limits and users")
 
 
 @pytest.fixture(scope="module")
@@ -212,10 +212,10 @@ CHANGES = {
     "no JSON": "UPDATE about SET value = '{' WHERE key = 'plan'",
     "another type": "UPDATE about SET value = '[]' WHERE key = 'plan'",
     "a deep nest": f"UPDATE about SET value = '{'[' * 1000}' WHERE key = 'columns'",
-    "no bytes of text": "UPDATE about SET value = CAST(x'fffe00' AS TEXT) WHERE key = 'plan'",
+    "bytes that are not text": "UPDATE about SET value = CAST(x'fffe00' AS TEXT) WHERE key = 'plan'",
     "a value": "UPDATE runs SET m1 = m1 + 1e-9 WHERE run = 7",
-    "a value by a text": "UPDATE runs SET m1 = 'much' WHERE run = 7",
-    "a value by none": "UPDATE runs SET m1 = NULL WHERE run = 7",
+    "a value replaced by text": "UPDATE runs SET m1 = 'much' WHERE run = 7",
+    "a value replaced by null": "UPDATE runs SET m1 = NULL WHERE run = 7",
     "a seed": "UPDATE runs SET seed = 99 WHERE run = 7",
     "a point": "UPDATE runs SET point = 0, seed = 50 WHERE run = 24",
     "a fingerprint": "UPDATE runs SET fingerprint = fingerprint + 1 WHERE run = 7",
@@ -252,7 +252,7 @@ def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, c
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"this is no database, but it is long enough to be looked at" * 200, b"SQLite format 3\0"]
+    "content", [b"", b"this is not a database, but it is long enough to be inspected" * 200, b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
 def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, content, command):

@@ -16,7 +16,7 @@ from celltrain.ensemble.store.folder import Lock, put
 from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different links and pipes")
 
 
 def put_other(path: Path, kind: str) -> None:

@@ -288,8 +288,10 @@ def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
     assert "ratios" not in short.to_dict()
     ratios = compared.to_dict()["ratios"]
     means = {json.dumps(one.number.row, sort_keys=True): one.mean for one in compared.numbers}
-    assert len(ratios) == len(means) * 3 // 4, "the rows of wfq themselves are left out"
-    assert compared.paper.tables[0].across == "backbone", "a column has no row for all columns"
+    assert len(ratios) == len(means) * 3 // 4, "the rows of the baseline wfq are left out"
+    assert compared.paper.tables[0].across == "backbone", (
+        "this table has columns, so it has no row for all columns together"
+    )
     for one in ratios:
         mean, base = (means[json.dumps(row, sort_keys=True)] for row in (one["row"], {**one["row"], "backbone": "wfq"}))
         assert one["mean"] == pytest.approx(mean / base)
@@ -313,7 +315,7 @@ def test_ratios_in_a_study_that_cover_all_columns_are_geometric_means(
     single = [
         one["mean"] for one in answer["ratios"] if {**one["row"], "mcr_sum": 0} == {**pooled["row"], "mcr_sum": 0}
     ]
-    assert len(single) == 5, "four and the pooled one"
+    assert len(single) == 5, "there are four rows and a row for all of them together"
     assert pooled["mean"] == pytest.approx(math.prod(single[:4]) ** 0.25)
     text = site(run, tmp_path, monkeypatch).split("seed by seed")[1]
     assert "| mcr sum 100 | all |" in text

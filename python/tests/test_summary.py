@@ -69,7 +69,7 @@ def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_pa
             )
             assert by_default == tcp_summary(with_tcp(tmp_path, table)), variant
             assert "rules of the papers" not in by_default
-            assert "rules of the papers" in of_papers[:80], "a figure cuts off the rest"
+            assert "rules of the papers" in of_papers[:80], "a figure shows only the first 80 characters"
 
 
 def test_the_tcp_summary_names_flows_with_a_different_tcp(tmp_path: Path) -> None:

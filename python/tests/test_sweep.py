@@ -364,7 +364,9 @@ def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_pat
     assert "6 points, 24 runs" in celltrain("sweep", path, "--dry-run").out
     told = celltrain("sweep", path, "--store", tmp_path / "s", "--jobs", 2)
     assert told.code == 0
-    assert told.err.startswith("warning: buffer changes nothing: "), "a threshold of 60 is out of no buffer's reach"
+    assert told.err.startswith("warning: buffer changes nothing: "), (
+        "every buffer is larger than the threshold of 60 cells"
+    )
     assert told.err.count("\n") == 2
     assert "24 runs done, 0 failed" in told.out
     again = celltrain("sweep", path, "--store", tmp_path / "s")
@@ -398,7 +400,7 @@ MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 # The small version of the campaign `kills` in test_campaigns.py also kills drivers at random.
 @pytest.mark.slow
 @pytest.mark.nightly
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 def test_a_sweep_whose_process_is_killed_repeatedly_loses_no_results(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(MANY)
@@ -410,14 +412,14 @@ def test_a_sweep_whose_process_is_killed_repeatedly_loses_no_results(tmp_path):
     with sweeps.driver(path, store) as process:
         out, err = process.communicate(timeout=300)
     assert (process.returncode, err.count("\n")) == (0, 1), out + err
-    assert err.startswith("warning: buffer changes nothing: "), "a threshold of 60 is out of no buffer's reach"
+    assert err.startswith("warning: buffer changes nothing: "), "every buffer is larger than the threshold of 60 cells"
     assert Store.open(store).verify() == []
     run_plan(plan(MANY), tmp_path / "one", Local(2))
     assert rows(tmp_path / "one") == rows(store)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 def test_ctrl_c_during_a_sweep_keeps_finished_runs_and_reports_their_number(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(MANY.replace("count = 400", "count = 100000"))

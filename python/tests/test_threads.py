@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_cells_in_batches_never_admits_single_cells_by_a_decision_of_the_policy(
+def test_the_decision_of_a_port_that_admits_cells_in_batches_is_the_same_on_two_threads(
     tmp_path: Path,
 ) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""

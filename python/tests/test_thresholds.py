@@ -65,7 +65,7 @@ def fingerprint(policy, buffer=BUFFER, seed=3):
     return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
-def test_settings_are_those_of_policies_with_thresholds():
+def test_every_policy_with_tested_settings_is_in_the_table_of_policies_with_thresholds():
     assert set(SETTINGS) <= set(POLICIES)
 
 

@@ -90,7 +90,7 @@ def test_the_picture_of_a_chain_has_its_switches_in_a_row_and_hosts_at_both_ends
     assert [x for x, _ in switches] == sorted(x for x, _ in switches)
     assert at["long-source1"][0] < at["sw1"][0] and at["long-destination1"][0] > at["sw5"][0]
     assert at["cross-source5"][1] * at["cross-destination1"][1] < 0
-    assert (at["cross-source5"] == at["cross-source8"]).all(), "hosts that share a name are drawn as one"
+    assert (at["cross-source5"] == at["cross-source8"]).all(), "hosts with a common name stem are drawn as one symbol"
 
 
 def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_path):

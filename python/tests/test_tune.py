@@ -148,7 +148,7 @@ def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 @pytest.mark.nightly
 def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, tmp_path):
     tuned, whole = undisturbed

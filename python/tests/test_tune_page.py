@@ -114,7 +114,7 @@ def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_the_page_of_the_tunin
     assert tune_page.difference(Estimate(mean=-0.0006, half=0.01)) == "-0.001 ± 0.010"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 def test_ctrl_c_during_a_search_keeps_finished_trials_and_reports_their_number(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("search = 2", "search = 20000"))

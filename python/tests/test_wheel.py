@@ -139,5 +139,5 @@ def test_every_optional_dependency_that_a_message_names_exists():
         for listed in re.findall(r"celltrain\[([a-z,]+)\]", path.read_text(encoding="utf-8"))
         for extra in listed.split(",")
     }
-    assert len({extra for extra, _ in named}) >= 5, "the hints of the program are among them"
+    assert len({extra for extra, _ in named}) >= 5, "the install hints of the program are included"
     assert not [(extra, path) for extra, path in named if extra not in extras]

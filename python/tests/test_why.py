@@ -67,7 +67,7 @@ def test_every_sentence_of_an_explanation_refers_to_events_of_the_run(
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_the_timeout_the_retransmission_and_the_cost_in_an_explanation_match_the_event_tables(
+def test_in_an_explanation_the_timeout_and_the_retransmission_and_the_cost_match_the_event_tables(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
@@ -417,7 +417,7 @@ def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> 
 
 
 @pytest.mark.parametrize("options", [[], ["--flow", "web"], ["--flow", "web", "--at", "1ms"]])
-def test_why_lists_the_requests_of_a_network_without_flows_and_the_commands_for_them(
+def test_the_why_command_lists_the_requests_of_a_network_without_flows_and_the_commands_that_explain_them(
     celltrain: Command, options: list[str]
 ) -> None:
     answer = celltrain("why", "leaf-spine-web-search", *options)

@@ -34,7 +34,7 @@ def no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
     def run(*_: Any, **__: Any) -> Any:
-        raise AssertionError("the command began to run")
+        raise AssertionError("the command started a run before it checked its output file")
 
     monkeypatch.setattr(shell, "waiting", run)
     monkeypatch.setattr(shell, "counting", run)

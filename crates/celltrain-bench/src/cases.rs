@@ -398,7 +398,7 @@ mod tests {
     fn every_benchmark_case_has_a_unique_name() {
         let mut names = BTreeSet::new();
         for case in all() {
-            assert!(names.insert(case.name.clone()), "{} names two cases", case.name);
+            assert!(names.insert(case.name.clone()), "two cases have the name {}", case.name);
         }
     }
 

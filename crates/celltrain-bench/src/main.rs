@@ -17,15 +17,15 @@ use serde_json::json;
 static ALLOCATOR: BySize<mimalloc::MiMalloc> = BySize(mimalloc::MiMalloc);
 
 const USAGE: &str = "\
-celltrain-bench: how fast the engines are. Build it with --release.
+celltrain-bench: measures the speed of the engines. Build it with --release.
 
-    celltrain-bench --list [--json]                                     the scenarios
-    celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs one once
-        [--duration 60ms]                                               for another time
-        [--port-mode planned|trains|streams]                            with the code of contended ports forced
-        [--threads 2]                                                   shared out among threads
-        [--delays all|ports|flows]                                      with the delays of packets
-    celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
+    celltrain-bench --list [--json]                                     lists the scenarios
+    celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs a scenario once
+        [--duration 60ms]                                               for another duration
+        [--port-mode planned|trains|streams]                            with this code for contended ports
+        [--threads 2]                                                   on two threads
+        [--delays all|ports|flows]                                      measures delays of packets
+    celltrain-bench --scaling                                           measures how cost grows, as CSV, in about two minutes
 ";
 
 fn main() -> ExitCode {

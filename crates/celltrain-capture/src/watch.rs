@@ -117,7 +117,8 @@ impl<'a> Watch<'a> {
         }
         if *kind != CaptureKind::Ip && network.aal5.framing == Framing::Packets {
             return Err(
-                "packets that delimit themselves have neither AAL5 frames nor cells of ATM; capture ip".to_owned()
+                "with framing = \"packets\", there are neither AAL5 frames nor ATM cells to capture; capture ip"
+                    .to_owned(),
             );
         }
         let routing = network.routing();

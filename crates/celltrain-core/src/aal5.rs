@@ -153,7 +153,7 @@ impl Aal5Options {
 
     /// Returns the number of cells in a frame with `sdu` bytes of payload.
     fn cells_of(&self, sdu: u64) -> u32 {
-        // An empty packet that delimits itself still takes a cell.
+        // With packet framing, an empty packet still takes a cell.
         self.cell.cells_of(sdu.saturating_add(self.trailer())).max(1)
     }
 

@@ -471,7 +471,7 @@ mod tests {
     proptest! {
         /// Each step adds a packet (and sometimes takes it back), or removes the first or second packet.
         #[test]
-        fn a_departing_packet_has_its_time_of_arrival_even_if_other_packets_were_lost_or_taken_back(
+        fn the_arrival_time_of_a_departing_packet_is_correct_even_if_other_packets_were_lost_or_taken_back(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
         ) {
             let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());

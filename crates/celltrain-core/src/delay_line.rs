@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_a_packet_of_a_vc_with_which_its_own_merges() {
+    fn a_delayed_packet_waits_for_the_end_of_a_packet_of_another_vc_that_merges_into_the_same_vc() {
         let cells = [(0, 0, false, Some(5)), (2, 0, true, Some(5)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through_merged(2, &cells), [(4, 1), (6, 1), (8, 0), (10, 0)]);
     }

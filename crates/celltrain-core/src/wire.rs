@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cells_of_a_packet_take_the_time_of_its_ethernet_frame() {
+    fn the_cells_of_a_packet_take_as_long_to_send_as_its_ethernet_frame() {
         let cell = 250 * 8;
         for (bytes, cells, on_the_wire) in [(40, 1, 84), (46, 1, 84), (47, 1, 85), (1500, 6, 1538), (9000, 36, 9038)] {
             let bits = u64::from(cells - 1) * cell + Wire::Ethernet.last_cell_bits(bytes, cells, cell);

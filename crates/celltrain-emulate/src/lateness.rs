@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_of_the_lateness_histogram_is_at_most_1_32nd_of_its_value_wide() {
+    fn the_width_of_a_bucket_in_the_lateness_histogram_is_at_most_a_thirty_second_of_its_value() {
         for ns in (0..5000).chain([1_000_000, 123_456_789, u64::from(u32::MAX), 1 << 40]) {
             let end = end(bucket(ns));
             assert!((ns..=ns + ns / 32).contains(&end), "{ns} {end}");

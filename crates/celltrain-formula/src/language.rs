@@ -57,7 +57,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         "largest of 2 to 16 values, all with the same unit",
         (2, 16),
     ),
-    word(Function::One(OfOne::Absolute), "abs", "abs(a)", "a without its sign", (1, 1)),
+    word(Function::One(OfOne::Absolute), "abs", "abs(a)", "absolute value of a", (1, 1)),
     word(
         Function::One(OfOne::Root),
         "sqrt",

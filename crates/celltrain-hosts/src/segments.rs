@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_over_udp_are_counted_and_none_is_counted_as_a_retransmission() {
+    fn packets_over_udp_are_counted_but_never_as_retransmissions() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

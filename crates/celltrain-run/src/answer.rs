@@ -361,7 +361,7 @@ mod tests {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(
                     measures[..place].iter().all(|other| other.name != measure.name),
-                    "{} is there twice",
+                    "{} occurs twice",
                     measure.name
                 );
                 assert!(!measure.meaning.is_empty(), "{} says nothing", measure.name);

@@ -1,4 +1,4 @@
-//! Texts and numbers as Python writes and reads them, because keys of runs and messages began there.
+//! Texts and numbers as Python writes and reads them, because keys and messages were first written in Python.
 
 use std::fmt::Write;
 use std::io;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_a_number_is_read_as_one() {
+    fn a_number_written_as_text_is_read_as_a_number() {
         let found = [" 1_000.5\n", "inf", "-.5e-3", "+7.", "1__0", "_1", "1_", "0x1", "", "5us"].map(number_in);
         assert_eq!(found[..4], [Some(1000.5), Some(f64::INFINITY), Some(-0.0005), Some(7.0)]);
         assert_eq!(found[4..], [None; 6]);

@@ -131,7 +131,7 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
     Ok(Some(Hosts::with_requests(network, flows, makers.into())))
 }
 
-/// Returns what creates the stacks of a group's requests; `None` if they use simulated TCP.
+/// Returns the factory for the stacks of a group's requests; `None` if they use simulated TCP.
 ///
 /// # Errors
 /// If this build lacks the stack.

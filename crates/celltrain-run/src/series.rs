@@ -184,7 +184,7 @@ pub const SERIES: &[Series] = &[
         name: "acr",
         meaning: "ACR of the data of each ABR connection",
         over: Over::RateFlows,
-        columns: columns! { Numbers acr_mbps, "Mb/s", "ACR, cells included"; },
+        columns: columns! { Numbers acr_mbps, "Mb/s", "ACR, in bits of whole cells"; },
         choose: |choice| choice.rates = true,
     },
     Series {

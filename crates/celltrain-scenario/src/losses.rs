@@ -106,7 +106,7 @@ fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
     let format = scenario.cell.format();
     let headers;
     let problem = if scenario.framing().framing == Framing::Aal5 {
-        "carries packets that delimit themselves, but AAL5 fills whole cells; set framing = \"packets\", or leave it out"
+        "needs framing = \"packets\", because AAL5 frames fill whole cells; set this framing, or leave it out"
     } else if !options.delay.is_empty() {
         "cannot be combined with delay, which delivers cells at equal distances; leave one of them out"
     } else if format.payload < format.size {

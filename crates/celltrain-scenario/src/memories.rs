@@ -194,7 +194,7 @@ impl<'a> Resolver<'a> {
         let problem = if self.options.pauses == Pauses::Counted {
             "has no effect, because pauses stop no port; set pauses = \"links\", or leave it out"
         } else if self.framing == Framing::Aal5 {
-            "needs packets that delimit themselves: with AAL5, a port stops between two cells as soon as a pause frame \
+            "needs framing = \"packets\": with AAL5, a port stops between two cells as soon as a pause frame \
              arrives; set framing = \"packets\", or leave it out"
         } else {
             return;

@@ -133,7 +133,7 @@ fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
 }
 
 #[test]
-fn a_key_at_the_top_of_a_tcp_that_is_now_in_a_group_is_refused_with_its_new_place() {
+fn a_tcp_key_that_has_moved_into_a_group_is_refused_with_its_new_place() {
     let found = messages(&GOOD.replace("[tcp.vanilla]\n", "[tcp.vanilla]\nfull_acks = \"flight\"\n"));
     let [message] = &found[..] else { panic!("{found:?}") };
     assert!(
@@ -148,7 +148,7 @@ fn a_key_at_the_top_of_a_tcp_that_is_now_in_a_group_is_refused_with_its_new_plac
 
 /// A malformed `ecn` was replaced by its default, which does not fit DCTCP either.
 #[test]
-fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_others() {
+fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_other_settings() {
     let tcp = "[tcp.vanilla]\ncongestion = \"dctcp\"\necn = \"on\"\nwindows.growth = \"capped\"\n\
                windows.dctcp_gain = 0.1\n";
     let good = GOOD.replace("[tcp.vanilla]\n", tcp);
@@ -605,7 +605,7 @@ const COUNTED_DEFAULTS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn no_default_is_a_number_of_cells_that_depends_on_their_size() {
+fn no_default_is_a_number_of_cells_that_depends_on_the_cell_size() {
     let schema = crate::scenario::schema();
     let mut found = Vec::new();
     let mut collect = |of: &str, schema: &serde_json::Value| {

@@ -113,7 +113,7 @@ fn distance(rates: [f64; 4], part: f64) -> f64 {
 }
 
 #[test]
-fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not() {
+fn in_a_parking_lot_topology_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not() {
     let erica = settled("allocator.erica = { delta = 0.0 }");
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
@@ -182,7 +182,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
 }
 
 #[test]
-fn marks_and_rate_control_never_lose_or_add_abr_cells_that_are_not_counted_on_either_engine() {
+fn on_both_engines_the_counts_of_sent_and_received_abr_cells_balance_under_marks_and_rate_control() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -345,7 +345,7 @@ fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
             assert_eq!((series, recorder.edge_ld_acr_mbps.len()), ([looks; 3], looks));
             (recorder.queue_cells, recorder.edge_packets)
         });
-        assert_eq!(fast, reference, "a look every {step} ps");
+        assert_eq!(fast, reference, "a snapshot every {step} ps");
         assert!(fast.1.iter().any(|&packets| packets > 0), "packets wait");
     }
 }

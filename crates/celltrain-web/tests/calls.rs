@@ -50,7 +50,7 @@ fn a_run_on_the_lab_page_equals_the_run_of_the_command_line_and_reports_progress
 }
 
 #[test]
-fn the_answer_for_the_lab_page_refers_to_the_columns_of_its_series() {
+fn the_answer_for_the_lab_page_refers_to_series_by_the_index_of_their_column() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});

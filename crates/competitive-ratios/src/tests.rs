@@ -133,7 +133,7 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_wor
 }
 
 #[test]
-fn on_its_worst_known_input_longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40() {
+fn on_its_worst_known_input_the_optimum_sends_over_1_4_times_as_much_as_longest_queue_drop() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));

@@ -510,7 +510,7 @@ def misspelt(cls: type) -> str:
     >>> class Late(PythonPolicy):
     ...     def strat(self, port): ...
     >>> misspelt(Late)
-    "has a method strat, which nobody calls; did you mean start? A helper's name begins with _"
+    "has a method strat, which celltrain never calls; did you mean start? A helper's name begins with _"
     """
     base = _base_of(cls)
     bases = [one for one in cls.__mro__ if issubclass(one, base) and one is not base]
@@ -520,7 +520,9 @@ def misspelt(cls: type) -> str:
     missing = [name for name, hook in vars(base).items() if callable(hook) and name[0] != "_" and name not in own]
     for name in own:
         if not hasattr(base, name) and (meant := nearest(name, missing, cutoff=0.8)):
-            return f"has a method {name}, which nobody calls; did you mean {meant}? A helper's name begins with _"
+            return (
+                f"has a method {name}, which celltrain never calls; did you mean {meant}? A helper's name begins with _"
+            )
     return ""
 
 

@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_a_cell_other_than_the_last_destroys_only_the_frame_of_this_cell(
+        fn losing_a_cell_other_than_the_last_one_destroys_only_its_own_frame(
             first in vec(any::<u8>(), 41..400),
             lost in any::<prop::sample::Index>(),
             second in any_payload(),

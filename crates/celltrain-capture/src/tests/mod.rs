@@ -122,7 +122,7 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
 }
 
 #[test]
-fn packets_that_delimit_themselves_are_captured_in_ethernet_frames() {
+fn with_packet_framing_packets_are_captured_in_ethernet_frames() {
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.framing.framing = Framing::Packets;
     let mut ethernet = Capture::new(Vec::new(), &About::default(), setting).expect("the settings are valid");
@@ -274,7 +274,7 @@ fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
 }
 
 #[test]
-fn sack_blocks_in_a_tcp_header_are_preceded_by_two_bytes_without_operation() {
+fn two_no_operation_bytes_precede_the_sack_blocks_in_a_tcp_header() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))

@@ -312,7 +312,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
 }
 
 #[test]
-fn packets_that_delimit_themselves_are_captured_only_as_ip_packets() {
+fn with_packet_framing_only_a_capture_of_ip_packets_is_accepted() {
     let network = network(&format!("framing = \"packets\"\n{}", lossy("tail_drop")));
     let names = ports(&network);
     for kind in ["aal5", "cells", "wireshark_cells"] {
@@ -500,7 +500,7 @@ fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
 }
 
 #[test]
-fn a_capture_whose_window_is_empty_is_an_error_that_states_when_the_run_has_packets_there() {
+fn capturing_a_time_window_without_packets_is_an_error_that_states_when_packets_were_sent() {
     let network = network(&lossy("ppd").replace("30ms\"\n", "6ms\"\n[flow.tcp1]\nstart = \"2ms\"\n"));
     let ended = |(kind, at): (&str, &str), window: &str, engine: Engine| {
         let flows = Some(vec!["tcp1".to_owned()]);

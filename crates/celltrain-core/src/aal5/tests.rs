@@ -10,7 +10,7 @@ const PACKETS: Aal5Options = Aal5Options {
 };
 
 #[test]
-fn the_size_of_a_packet_that_delimits_itself_is_the_size_of_its_headers_and_payload() {
+fn with_packet_framing_the_size_of_a_packet_is_the_size_of_its_headers_and_payload() {
     let cells = [0, 210, 211, 1460, 1461].map(|payload| PACKETS.segment_cells(payload));
     assert_eq!(cells, [1, 1, 2, 6, 7]);
     assert_eq!((PACKETS.packet_cells(222), PACKETS.packet_cells(223)), (1, 2));
@@ -20,7 +20,7 @@ fn the_size_of_a_packet_that_delimits_itself_is_the_size_of_its_headers_and_payl
 
 proptest! {
     #[test]
-    fn a_packet_that_delimits_itself_fails_if_and_only_if_one_of_its_own_cells_is_lost(
+    fn with_packet_framing_a_packet_fails_if_and_only_if_one_of_its_own_cells_is_lost(
         lengths in prop::collection::vec(1..5u32, 1..12), lost in prop::collection::vec(prop::bool::weighted(0.2), 60),
     ) {
         let mut receiver = Reassembler::default();

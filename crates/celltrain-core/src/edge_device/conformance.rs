@@ -509,7 +509,7 @@ fn a_discard_algorithm_that_does_not_support_the_kind_of_memory_is_refused() {
 }
 
 #[test]
-fn thresholds_of_discard_algorithms_may_not_exceed_the_number_of_packets_that_fit() {
+fn thresholds_of_discard_algorithms_may_not_exceed_the_number_of_packets_that_fit_into_the_buffer() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

@@ -195,7 +195,7 @@ mod tests {
     use crate::units::Clock;
 
     #[test]
-    fn abm_gives_a_single_congested_queue_the_threshold_of_dynamic_threshold() {
+    fn abm_gives_a_single_congested_queue_the_same_threshold_as_dynamic_threshold() {
         let config = Config { alpha: 1.0, congested: Length::Cells(10), ..Config::default() };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
         // With two congested queues, q = (99 - 2 q) / 2.

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_down() {
+    fn the_dynamic_threshold_policy_stops_a_single_queue_at_the_fixed_point_rounded_down() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn under_dynamic_threshold_two_queues_with_equal_alpha_hold_one_third_of_the_memory_each() {
+    fn the_dynamic_threshold_policy_gives_two_queues_of_equal_alpha_one_third_of_the_memory_each() {
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 300, 2), [100, 100]);
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 301, 2), [101, 100]);
     }

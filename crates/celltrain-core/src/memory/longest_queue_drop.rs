@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn under_longest_queue_drop_queues_that_are_always_full_end_up_equally_long() {
+    fn longest_queue_drop_keeps_queues_that_are_always_full_equally_long() {
         for variant in [Variant::TailLowest, Variant::HeadHighest] {
             let mut pool = Pool::new(&Config { variant }.into(), 12, 3);
             (0..30).for_each(|_| assert!(pool.offer(2) || variant == Variant::TailLowest));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occupancy_that_lasts_for_no_time_does_not_affect_percentiles() {
+    fn an_occupancy_of_zero_duration_does_not_affect_percentiles() {
         let found = times(&[(5, true), (5, true), (5, false)], 10);
         assert_eq!(found.at_least(), [10, 5, 0].map(Span));
         assert_eq!((found.percentile(500), found.percentile(1000)), (Some(0), Some(1)));

@@ -118,7 +118,7 @@ fn vcs_on_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_to_the_whole_path_without_edge_devices() {
+fn atm_rules_apply_between_the_edge_devices_of_a_path_or_to_the_whole_path_if_it_has_no_edge_devices() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

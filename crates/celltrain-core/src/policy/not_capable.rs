@@ -108,11 +108,11 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn a_port_drops_by_the_same_count_of_cells_by_which_it_marks() {
+    fn a_port_uses_the_same_count_of_cells_to_decide_about_dropping_and_about_marking() {
         for of in [Counted::Queue, Counted::Memory] {
             let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
             let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);
-            assert_eq!(policy.admits_up_to(), None, "the port must ask even if it is empty");
+            assert_eq!(policy.admits_up_to(), None, "the port must call the policy even if it is empty");
             for (at_port, counted, enters) in [(0, 21, false), (100, 20, true)] {
                 let per_vc = [at_port];
                 let view = View { capable: false, counted, ..view(100, &per_vc) };

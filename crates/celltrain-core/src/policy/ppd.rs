@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn with_keep_last_cell_off_ppd_refuses_the_whole_rest_of_a_damaged_frame() {
+    fn if_last_cells_are_not_kept_ppd_refuses_the_whole_rest_of_a_damaged_frame() {
         let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();

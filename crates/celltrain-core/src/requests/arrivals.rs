@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_interval_between_requests_of_all_host_pairs_together_is_the_configured_one() {
+    fn the_mean_interval_between_requests_of_all_host_pairs_together_is_the_configured_mean() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;

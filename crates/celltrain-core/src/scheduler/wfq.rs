@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_time_of_wfq_advances_in_integers_inversely_proportional_to_weights() {
+    fn the_virtual_time_of_wfq_advances_by_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
         assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn wfq_serves_a_backlogged_vc_of_weight_three_three_times_as_often_as_one_of_weight_one() {
+    fn wfq_serves_a_backlogged_vc_three_times_as_often_as_a_vc_with_a_third_of_its_weight() {
         let mut queues = queues(&[3.0, 1.0]);
         // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
         // served first.

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_formula_with_constant_results_serves_vcs_like_the_same_constant_weights() {
+    fn a_weight_formula_with_constant_results_gives_the_same_service_as_the_same_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_tcp_variant_are_at_most_eleven_and_five_groups_and_every_moved_key_has_its_new_place() {
+    fn a_tcp_variant_has_eleven_keys_and_five_groups_and_every_moved_key_is_in_its_new_group() {
         let schema = serde_json::to_value(schemars::schema_for!(TcpOptions)).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), 16);

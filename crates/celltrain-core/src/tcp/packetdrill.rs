@@ -112,7 +112,7 @@ fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_
     for entry in std::fs::read_dir(folder.join("tests/packetdrill")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         for script in scripts(&text) {
-            assert!(names.insert(script.name.to_string()), "{} is there twice", script.name);
+            assert!(names.insert(script.name.to_string()), "{} occurs twice", script.name);
             let source = script.name.split(" (").next().unwrap_or_default().to_string();
             let kind = kinds.entry(script.kind.to_string()).or_default();
             let project = source.split(' ').next().unwrap_or_default();

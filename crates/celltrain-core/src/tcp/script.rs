@@ -411,7 +411,7 @@ fn a_tcp_test_script_with_wrong_congestion_marks_fails() {
 fn a_tcp_test_script_with_wrong_times_fails() {
     let begin = "set pace 10\nstart\n> 0\nack 1\n";
     assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
-    assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
+    assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "the segment is sent too early");
     assert!(play(&format!("{begin}at 10")).is_err(), "an unexpected segment");
 }
 
@@ -423,7 +423,7 @@ fn a_test_script_with_contradictory_connection_settings_fails() {
     );
     assert!(play("set variant reno2000\nreceive 1\n< ack 0").is_err(), "an unknown variant");
     assert!(play("set speed 3\nreceive 1\n< ack 0").is_err(), "an unknown setting");
-    assert!(play("receive 1\n< ack 0\nset mss 600B").is_err(), "a setting too late");
+    assert!(play("receive 1\n< ack 0\nset mss 600B").is_err(), "the setting comes after an event");
     assert!(play("= snd_wnd 3").is_err(), "an unknown variable");
     assert!(play("lose 3").is_err(), "an unknown event");
     assert!(play("# nothing\nset mss 600B").is_err(), "the script has no events");

@@ -380,9 +380,9 @@ proptest! {
     }
 }
 
-/// A planted fault: the law of growth must find it with every variant and every control.
+/// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
-fn the_law_of_growth_finds_a_cwnd_that_grows_while_the_application_limits_the_sender() {
+fn the_check_of_window_growth_detects_a_cwnd_that_grows_while_the_application_limits_the_sender() {
     for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {
         for &name in TcpConfig::NAMES {
             let found = [UnusedWindow::Hold, UnusedWindow::Grow].map(|unused_window| {

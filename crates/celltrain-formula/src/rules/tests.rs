@@ -199,7 +199,7 @@ fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
 
 /// Regression: `mean / K` was in 1/cells while the unit of `mean` was unknown, and `high` got this unit.
 #[test]
-fn a_plain_number_takes_its_unit_from_operands_whose_units_are_known_before_others() {
+fn a_plain_number_takes_its_unit_from_an_operand_with_a_known_unit_rather_than_from_another_plain_number() {
     let mut table =
         Table::new("X <= (high - (high - low) * mean / K) * K", &[("high", number(2.0)), ("low", number(0.5))]);
     table.state = start(&[("mean", 0.0)]);
@@ -241,7 +241,7 @@ fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
 }
 
 #[test]
-fn formula_bytecode_reads_values_and_state_of_a_vc_at_the_right_registers() {
+fn formula_bytecode_reads_values_and_state_of_a_vc_from_the_right_registers() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));

@@ -76,7 +76,7 @@ fn every_kind_of_event_at_a_buffer_has_a_different_name() {
 }
 
 #[test]
-fn the_waiting_cells_of_a_time_window_are_its_arrivals_less_its_departures() {
+fn the_number_of_waiting_cells_changes_by_the_arrivals_and_departures_in_a_time_window() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();

@@ -380,8 +380,8 @@ pub const RATES: &[Column<RateEvent>] = &[
             Rule::ExplicitRate => "rule 9: ER",
         }),
     ),
-    column("before_mbps", "Mb/s", "ACR before, cells included", Rate(|row| Some(row.event.before))),
-    column("acr_mbps", "Mb/s", "ACR now, cells included", Rate(|row| Some(row.event.after))),
+    column("before_mbps", "Mb/s", "ACR before the change, in bits of whole cells", Rate(|row| Some(row.event.before))),
+    column("acr_mbps", "Mb/s", "ACR after the change, in bits of whole cells", Rate(|row| Some(row.event.after))),
 ];
 
 /// An event at a memory, with its pool.

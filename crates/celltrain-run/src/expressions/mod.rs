@@ -126,7 +126,7 @@ impl Expression {
         self.paths().any(|path| path.len() > 1 && path[0] == "series")
     }
 
-    /// Returns whether the measure is a lower bound if what it reads is one: a single path, to one value or to several.
+    /// Returns whether the measure is a lower bound if the values that it reads are. It must be a single path.
     pub fn is_monotone(&self) -> bool {
         let combines = |step: &String| step.starts_with("variation(") || step.starts_with("fairness(");
         matches!(self.steps.as_deref(), Ok([Step::Path(path)]) if !path.iter().any(combines))
@@ -183,7 +183,7 @@ impl Expression {
     /// Returns why no run with this outline has the measure; `None` if runs may have it.
     pub fn problem(&self, outline: &Value) -> Option<String> {
         match self.value(Source { answer: outline, windows: None }) {
-            // In the outline, every number is 1, so a divisor may be zero that is not zero in a run.
+            // In the outline, every number is 1, so a divisor may be zero although it is not zero in a run.
             Ok(_) | Err(Missing::Undefined(_)) => None,
             Err(Missing::TooFew(message) | Missing::Wrong(message)) => Some(message),
         }

@@ -44,7 +44,7 @@ impl Trace {
 struct Case(String, Option<String>, String, Value, Option<String>, Option<String>);
 
 #[test]
-fn values_notes_and_messages_equal_those_of_the_evaluator_in_python() {
+fn measure_expressions_give_the_recorded_values_and_messages() {
     let Pinned { answers, series, cases } = serde_json::from_str(PINNED).expect("the file is valid");
     let series: BTreeMap<String, Recorded> = series.into_iter().map(|(name, trace)| (name, trace.recorded())).collect();
     assert!(cases.len() > 1000);
@@ -84,7 +84,7 @@ fn values_notes_and_messages_equal_those_of_the_evaluator_in_python() {
 }
 
 #[test]
-fn only_the_columns_that_measures_read_are_wanted() {
+fn only_the_columns_that_measures_read_are_requested() {
     let wanted = |texts: &[&str]| json!(Measures::new(texts.iter().copied()).wanted());
     let bottleneck = "ports.bottleneck.max_queue_cells";
     assert_eq!(
@@ -98,7 +98,7 @@ fn only_the_columns_that_measures_read_are_wanted() {
 }
 
 #[test]
-fn a_measure_of_a_lower_bound_is_one_only_if_it_is_a_single_path_to_values_of_one_order() {
+fn a_measure_of_lower_bounds_is_a_lower_bound_only_if_it_is_a_single_value_or_a_mean() {
     let is_monotone = |text: &str| Expression::new(text).is_monotone();
     assert!(is_monotone("a.b_p99") && is_monotone("a.mean(*).b_p99"));
     for text in ["a.fairness(*).b_p99", "a.variation(x1-2).b_p99", "a.b_p99 - 1", "- a.b_p99", "a.b_p99 %"] {
@@ -107,7 +107,7 @@ fn a_measure_of_a_lower_bound_is_one_only_if_it_is_a_single_path_to_values_of_on
 }
 
 #[test]
-fn a_trace_is_needed_only_for_measures_of_series() {
+fn only_measures_of_series_need_a_trace() {
     assert!(Measures::new(["efficiency", "2 * series.climb.mean(*)"]).need_series());
     assert!(!Measures::new(["flows.mean(*).goodput_mbps", "series", "scenario.seed"]).need_series());
     assert!(Measures::new(["scenario.seed"]).need_scenario());

@@ -259,7 +259,7 @@ impl Observer for Recorder {
                 let SegmentStep::Arrived { segment, .. } = segment.step else { return };
                 let Some(mss) = self.mss else { return };
                 let number = usize::try_from(segment.seq / mss).expect("the number of segments fits 32 bits");
-                // Only few of the segments of a long request may arrive before the end.
+                // Only some segments of a long request may arrive before the end.
                 if self.arrived.len() <= number {
                     self.arrived.resize(number + 1, None);
                 }

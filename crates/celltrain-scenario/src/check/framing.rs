@@ -16,8 +16,8 @@ use crate::scope::Scope;
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
     if scenario.framing().framing == Framing::Aal5 {
-        let problem = "is a setting for packets that delimit themselves, but the framing is AAL5, whose cells always leave \
-                       as they come; leave it out, or set framing = \"packets\"";
+        let problem = "is a setting for framing = \"packets\", but the framing is AAL5, whose cells are \
+                       forwarded one by one; leave it out, or set framing = \"packets\"";
         if let Some(cut_through) = cut_through {
             root.at("switch").at("cut_through").refuse_value(cut_through, problem);
         }
@@ -33,7 +33,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
         root.at("switch").at("admission").refuse_text(name_of(admission), problem);
     }
     let (given, standard) = (&scenario.aal5, Aal5Options::default());
-    let no_effect = "has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \"aal5\"";
+    let no_effect = "has no effect with framing = \"packets\"; leave [aal5] out, or set framing = \"aal5\"";
     if given.encapsulation != standard.encapsulation {
         root.at("aal5").at("encapsulation").refuse(no_effect);
     }
@@ -64,7 +64,7 @@ fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Sco
     let name = port.policy.name();
     let reason = match port.policy {
         PolicyConfig::Ppd(_) => {
-            "is a rule for AAL5: if packets delimit themselves, every port refuses the rest of a packet that loses a \
+            "is a rule for AAL5: with framing = \"packets\", every port refuses the rest of a packet that loses a \
              cell; use tail_drop, or set framing = \"aal5\""
         }
         _ if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront => {
@@ -72,7 +72,7 @@ fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Sco
              \"aal5\""
         }
         _ if admission == Some(PacketAdmission::Fits) && port.policy.build(Some(1), &[]).follower().is_some() => {
-            "follows single cells in virtual queues, and cannot be asked about a packet with its length; set \
+            "follows single cells in virtual queues, and cannot decide about a packet with its length; set \
              switch.admission = \"start\" or \"end\""
         }
         _ => return,

@@ -20,7 +20,7 @@ fn framing(first: &str) -> Framing {
 }
 
 #[test]
-fn cells_of_atm_carry_aal5_frames_and_other_cells_packets_unless_the_scenario_says_otherwise() {
+fn by_default_atm_cells_carry_aal5_frames_and_cells_of_other_sizes_carry_packets() {
     assert_eq!(framing(""), Framing::Aal5);
     assert_eq!(framing("cell.size = \"53B\"\ncell.payload = \"50B\"\n"), Framing::Aal5);
     assert_eq!(framing("cell.size = \"250B\"\n"), Framing::Packets);
@@ -29,7 +29,7 @@ fn cells_of_atm_carry_aal5_frames_and_other_cells_packets_unless_the_scenario_sa
 }
 
 #[test]
-fn rules_of_aal5_are_refused_if_packets_delimit_themselves() {
+fn aal5_rules_are_refused_with_packet_framing() {
     let ppd = PORT.replace("tail_drop", "ppd");
     let from_front = PORT.replace("tail_drop", "drop_from_front");
     let contract = format!("{PORT}[vc.tcp1.gfr]\nmcr = \"1Mbps\"\nmfs = 12\n");
@@ -37,15 +37,15 @@ fn rules_of_aal5_are_refused_if_packets_delimit_themselves() {
         (
             "cell.size = \"250B\"\naal5.encapsulation = \"vc_mux\"\n",
             PORT,
-            "2: aal5.encapsulation has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \
+            "2: aal5.encapsulation has no effect with framing = \"packets\"; leave [aal5] out, or set framing = \
              \"aal5\"",
         ),
         (
             "framing = \"packets\"\naal5.max_sdu = \"9180B\"\n",
             PORT,
-            "2: aal5.max_sdu = \"9.18kB\" has no effect on packets",
+            "2: aal5.max_sdu = \"9.18kB\" has no effect with framing",
         ),
-        ("cell.size = \"250B\"\n", &ppd, "8: port.bottleneck.policy.ppd is a rule for AAL5: if packets delimit"),
+        ("cell.size = \"250B\"\n", &ppd, "8: port.bottleneck.policy.ppd is a rule for AAL5: with framing ="),
         ("cell.size = \"250B\"\n", &from_front, "8: port.bottleneck.policy.drop_from_front pushes out cells but keeps"),
         (
             "framing = \"packets\"\n",
@@ -60,12 +60,12 @@ fn rules_of_aal5_are_refused_if_packets_delimit_themselves() {
 }
 
 #[test]
-fn settings_of_packet_switches_are_refused_where_they_have_no_meaning() {
+fn settings_of_packet_switches_are_refused_if_they_have_no_effect() {
     let switch = |settings: &str| format!("[switch]\n{settings}\n");
     let virtual_queues = PORT.replace("tail_drop = {}", "virtual_queuing.threshold = 40");
     for (first, rest, expected) in [
-        ("", switch("cut_through = true"), "9: switch.cut_through = true is a setting for packets that delimit"),
-        ("", switch("admission = \"end\""), "9: switch.admission = \"end\" is a setting for packets that delimit"),
+        ("", switch("cut_through = true"), "9: switch.cut_through = true is a setting for framing ="),
+        ("", switch("admission = \"end\""), "9: switch.admission = \"end\" is a setting for framing ="),
         (
             "cell.size = \"250B\"\n",
             switch("cut_through = true\nadmission = \"fits\""),
@@ -84,7 +84,7 @@ fn settings_of_packet_switches_are_refused_where_they_have_no_meaning() {
 }
 
 #[test]
-fn merging_vcs_are_refused_if_packets_delimit_themselves() {
+fn merging_vcs_are_refused_with_packet_framing() {
     let merging = "duration = \"20ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n[port.default]\nbuffer = 600\n\
                    policy.epd.threshold = 300\n";
     for (first, expected) in [
@@ -97,7 +97,7 @@ fn merging_vcs_are_refused_if_packets_delimit_themselves() {
 }
 
 #[test]
-fn a_memory_admits_whole_packets_so_that_no_packet_is_cut_before_the_memory_is_completely_full() {
+fn a_memory_that_admits_whole_packets_cuts_no_packet_before_it_is_completely_full() {
     let incast = r#"duration = "5ms"
 cell.size = "250B"
 [topology.star]
@@ -226,7 +226,7 @@ from = "1ms"
 }
 
 #[test]
-fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_their_times_allow() {
+fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_the_frame_times_allow() {
     // The payload follows 28 bytes of UDP and IP; 18 more are Ethernet's, and 20 are between the frames.
     for (payload, cell) in [(1, "250B"), (18, "250B"), (19, "250B"), (474, "250B"), (1472, "208B"), (8972, "1024B")] {
         let reading = read(&saturated(payload, cell, "[link.\"*\"]\nwire = \"ethernet\"\n"));
@@ -252,7 +252,7 @@ fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
         assert!(faults.len() == 1 && faults[0].contains(problem), "{faults:?}");
     };
     let text = saturated(100, "250B", "[link.\"*\"]\nwire = \"ethernet\"\n");
-    ethernet(&text.replace("\"packets\"", "\"aal5\""), "wire = \"ethernet\" carries packets that delimit themselves");
+    ethernet(&text.replace("\"packets\"", "\"aal5\""), "wire = \"ethernet\" needs framing = \"packets\"");
     let late = "delay = [{ vc = \"tcp1\", packets = [1], by = \"1ms\" }]\n";
     let named = text.replace("[link.\"*\"]\n", &format!("[link.\"sw->b\"]\n{late}"));
     ethernet(&named, "wire = \"ethernet\" cannot be combined with delay");
@@ -269,7 +269,7 @@ fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
 }
 
 #[test]
-fn cells_longer_than_every_packet_on_links_of_cells_give_a_warning() {
+fn a_cell_size_above_the_size_of_every_packet_gives_a_warning_on_links_without_ethernet_frames() {
     let incast = |cell: &str, rest: &str| {
         let text = format!(
             "duration = \"5ms\"\ncell.size = \"{cell}\"\ntopology.star = {{ hosts = 5, link_rate = \"10Gbps\", link_delay = \"2us\" }}\n\

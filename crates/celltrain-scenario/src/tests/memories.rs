@@ -234,7 +234,7 @@ fn a_message_about_an_invalid_cell_size_names_valid_values() {
 }
 
 #[test]
-fn a_response_time_to_pause_frames_is_refused_where_no_pause_frame_travels_as_on_a_wire() {
+fn a_response_time_to_pause_frames_is_refused_if_links_do_not_carry_pause_frames() {
     let lossless = "[switch.sw.memory]\ncells = 100\nqueue = [{ lossless = true, headroom = 20 }]\n\
                     pool.p = { side = \"ingress\", policy.dynamic_threshold = {} }\n";
     let with =
@@ -244,7 +244,7 @@ fn a_response_time_to_pause_frames_is_refused_where_no_pause_frame_travels_as_on
     let found = network(&with(own, links));
     assert_eq!(memory(&found).pause_response, Some(PauseResponse::Quanta(394)));
     assert!(found.clock().exact);
-    refused(&with(atm, links), &["pause_response = \"394 quanta\" needs packets that delimit themselves", "framing ="]);
+    refused(&with(atm, links), &["pause_response = \"394 quanta\" needs framing = \"packets\"", "framing ="]);
     refused(&with(own, "pause_response = \"2us\""), &["pause_response = \"2us\" has no effect", "pauses = \"links\""]);
     for text in ["\"2\"", "\"half a quantum\"", "2"] {
         refused(&with(own, &format!("pauses = \"links\"\npause_response = {text}")), &["pause_response", "is not a"]);

@@ -127,7 +127,7 @@ fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_a_
 }
 
 #[test]
-fn a_run_that_ends_when_all_have_finished_needs_an_end_of_the_measured_time_and_something_to_wait_for() {
+fn a_run_that_ends_when_all_requests_have_finished_needs_requests_and_an_end_of_the_measured_time() {
     let star = "topology.star = { hosts = 3, link_delay = '5us' }";
     let web = "requests.web = { load = 0.3, sizes = '10kB' }";
     for (tables, says) in [

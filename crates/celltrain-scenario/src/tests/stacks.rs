@@ -191,7 +191,7 @@ fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn a_port_that_only_drops_packets_of_a_stack_without_ecn_causes_a_warning_and_quic_causes_none() {
+fn a_marking_port_gives_a_warning_if_it_drops_packets_of_a_stack_without_ecn_and_none_for_quic() {
     let marks = "[port.default.marking]\nk_min = 100\n";
     let warnings = |text: &str| -> Vec<String> {
         let text = format!(

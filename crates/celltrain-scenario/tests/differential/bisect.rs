@@ -1,9 +1,9 @@
 //! Finds the first event at which the engines differ, and shows the events around it in both engines.
 //!
 //! Both engines can stop at any instant. So the search halves the time between an instant at which their states are equal
-//! and one at which they differ. Each state comes from a new run, because to look at the fast engine settles its ports,
-//! which may hide a fault. The events of end systems, which both engines emit, need no stops: a hash of all events so
-//! far, every 2^k events, leads to the block with the first difference.
+//! and one at which they differ. Each state comes from a new run, because reading the state of the fast engine settles
+//! its ports, which may hide a fault. The events of end systems, which both engines emit, need no stops: a hash of all
+//! events so far, every 2^k events, leads to the block with the first difference.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -20,7 +20,7 @@ const OTHERS: &[&str] = &[
     "a contract without tagging", "a tagged VC", "a merge", "VCs with contracts that merge into one",
     "a merge with a scheduler", "packets with a scheduler", "a controlled rate", "an ABR VC behind an edge device",
     "out-of-rate RM cells", "an edge device", "hosts with processing time", "hosts with random processing times",
-    "clocks with an offset or a skew", "starts at random", "packets that delimit themselves",
+    "clocks with an offset or a skew", "starts at random", "packet framing",
 ];
 
 /// Returns all features.
@@ -71,7 +71,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     others.push((host.process() && is_random, "hosts with random processing times"));
     others.push((host.clock_offset > Duration::default() && host.clock_skew > 0.0, "clocks with an offset or a skew"));
     others.push((host.start_spread > Duration::default(), "starts at random"));
-    others.push((network.aal5.framing == Framing::Packets, "packets that delimit themselves"));
+    others.push((network.aal5.framing == Framing::Packets, "packet framing"));
     for flow in scenario.flow.values() {
         others.push((flow.tcp.is_some(), "a flow with its own TCP"));
         others.push((flow.start.is_some(), "a flow with its own start time"));

@@ -71,7 +71,7 @@ fn random_test_networks_are_often_divided_among_threads() {
             }
         }
         let enough = divided.iter().zip(least).all(|(&apart, least)| 100 * apart >= least * networks);
-        assert!(enough, "{divided:?} of {networks} came apart");
+        assert!(enough, "only {divided:?} of {networks} networks were partitioned");
     }
 }
 
@@ -107,21 +107,21 @@ port.bottleneck = {{ buffer = {buffer}, policy.epd.threshold = {threshold}, sche
 }
 
 #[test]
-fn random_shared_memories_include_all_kinds_and_fill_up() {
+fn random_test_networks_include_all_kinds_of_shared_memory_and_fill_the_memory() {
     are_drawn(memories::KINDS, &["both_engines_agree_where_ports_share_memories"], |network| {
         memories::kinds(network, &Engine::Fast.run_to_end(network))
     });
 }
 
 #[test]
-fn random_ports_include_all_kinds_of_congestion_marking() {
+fn random_test_networks_include_all_kinds_of_congestion_marking() {
     are_drawn(marks::KINDS, &["both_engines_agree_where_ports_of_memories_mark_packets"], |network| {
         marks::kinds(network).into_iter().map(|kind| (kind, 1)).collect()
     });
 }
 
 #[test]
-fn random_networks_include_all_kinds_of_requests() {
+fn random_test_networks_include_all_kinds_of_requests() {
     are_drawn(requests::KINDS, &["both_engines_agree_where_connections_open_and_close"], |network| {
         let kinds: BTreeSet<_> = requests::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().collect();
         kinds.into_iter().map(|kind| (kind, 1)).collect()
@@ -129,7 +129,7 @@ fn random_networks_include_all_kinds_of_requests() {
 }
 
 #[test]
-fn random_networks_include_all_kinds_of_link_losses() {
+fn random_test_networks_include_all_kinds_of_link_losses() {
     let trials =
         ["both_engines_agree_where_links_lose_cells", "both_engines_agree_where_links_behind_crowded_ports_lose_cells"];
     are_drawn(losses::KINDS, &trials, |network| {
@@ -138,7 +138,7 @@ fn random_networks_include_all_kinds_of_link_losses() {
 }
 
 #[test]
-fn random_networks_include_all_kinds_of_packet_delays() {
+fn random_test_networks_include_all_kinds_of_packet_delays() {
     let trials = [
         "both_engines_agree_where_links_delay_packets",
         "both_engines_agree_where_links_behind_crowded_ports_delay_packets",
@@ -147,7 +147,7 @@ fn random_networks_include_all_kinds_of_packet_delays() {
 }
 
 #[test]
-fn random_networks_include_all_kinds_of_framing() {
+fn random_test_networks_include_all_kinds_of_framing() {
     let trials = [
         "both_engines_agree_where_packets_delimit_themselves",
         "a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell_in_a_memory",

@@ -38,7 +38,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         }
         let of_other =
             if is_edge { events.refused_frames + events.with_frame + events.by_memory } else { events.dropped_frames };
-        same(&format!("{}: events of the other kind of device", port.name), &of_other, &0)?;
+        same(&format!("{}: events that this kind of device cannot have", port.name), &of_other, &0)?;
         if is_edge {
             same(
                 &format!("{}: lost packets and their first cells", port.name),
@@ -333,7 +333,7 @@ impl ReportedEvents {
             RequestStep::Completed => self.completed.insert(flow),
             RequestStep::Closed => {
                 let runs = self.running.iter().any(|&(of, _)| of == flow);
-                self.must(!runs, || format!("a timer of {flow:?} runs on"));
+                self.must(!runs, || format!("a timer of {flow:?} is still running"));
                 self.completed.contains(&flow) && self.closed.insert(flow)
             }
         };
@@ -507,7 +507,9 @@ impl Probe for ReportedEvents {
             // The fast engine emits no cell events.
             if self.ports[link].arrived > 0 {
                 let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting());
-                self.must(u64::from(waiting) == told, || format!("{link:?} at {now:?}: {waiting} wait, {told} told"));
+                self.must(u64::from(waiting) == told, || {
+                    format!("{link:?} at {now:?}: {waiting} cells wait, but {told} were reported")
+                });
             }
         }
     }

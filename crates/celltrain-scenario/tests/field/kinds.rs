@@ -260,7 +260,7 @@ fn one_reduction(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
         if ssthresh.is_some_and(|before| sender.ssthresh < before) {
             let before = ssthresh.unwrap_or_default();
             let is_new = matches!(seen.step, SegmentStep::Acknowledged { kind: AckKind::New, .. });
-            // DCTCP takes a share of the window off for a mark, so a loss still halves it.
+            // For a mark, DCTCP reduces the window only by a share, so a later loss still halves it.
             let is_loss_after_mark = is_dctcp && lowered_by_mark && !(is_new && seen.ecn.echo);
             let is_again = lowered_at.is_some_and(|end| una < end);
             if is_again && !is_lost_again && !is_loss_after_mark {
@@ -360,7 +360,7 @@ fn check(seed: u64, drawn: &impl Strategy<Value = Drawn>, test: impl Fn(Drawn) -
 }
 
 #[test]
-fn every_variant_control_and_formula_obeys_the_laws_of_each_kind_in_flows_and_requests_on_both_engines() {
+fn every_tcp_variant_and_congestion_control_obeys_the_tested_tcp_rules_in_flows_and_requests_on_both_engines() {
     let applied: Vec<Cell<u32>> = vec![Cell::default(); LAWS.len()];
     check(54, &drawn(), |drawn| {
         let text = drawn.text();
@@ -380,9 +380,9 @@ fn every_variant_control_and_formula_obeys_the_laws_of_each_kind_in_flows_and_re
     assert!(never.is_empty(), "laws that never applied: {never:?}");
 }
 
-/// A planted fault: the law of growth must find it with every variant and every control.
+/// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
-fn the_law_of_growth_finds_windows_that_grow_unused_with_every_variant_control_and_formula() {
+fn the_check_of_window_growth_detects_windows_that_grow_unused_with_every_tcp_variant_and_congestion_control() {
     for &variant in TcpConfig::NAMES {
         for (control, &(name, ..)) in CONTROLS.iter().enumerate() {
             let drawn = Drawn {
@@ -433,7 +433,7 @@ fn the_loss_of_the_first_segment_of_a_flow_or_a_request_is_repaired_by_fast_retr
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn a_port_that_marks_drops_the_packets_of_senders_without_ecn_as_a_buffer_of_k_packets_does() {
+fn a_marking_port_drops_packets_of_senders_without_ecn_in_the_same_way_as_a_buffer_of_k_packets() {
     let without = drawn().prop_map(|drawn| Drawn {
         control: if CONTROLS[drawn.control].0 == "dctcp" { 0 } else { drawn.control },
         ecn: false,

@@ -75,7 +75,7 @@ fn with_the_rules_of_its_paper_the_rates_of_dctcp_match_those_measured_at_two_bo
 }
 
 #[test]
-fn if_dctcp_keeps_at_least_one_segment_flows_through_two_bottlenecks_get_less() {
+fn if_dctcp_windows_never_fall_below_one_segment_flows_through_two_bottlenecks_get_less_than_in_the_paper() {
     let rates @ [s1, s2, s3] = rates(&network(""));
     // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");

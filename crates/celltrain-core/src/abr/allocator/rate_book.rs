@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_reported_late_count_in_the_interval_of_their_arrival_unless_it_is_no_longer_kept() {
+    fn a_cell_reported_late_counts_in_the_interval_of_its_arrival_if_that_interval_is_still_kept() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

@@ -425,7 +425,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn under_the_rules_of_the_papers_all_dctcp_packets_are_ecn_capable_and_otherwise_only_new_data_and_syns() {
+fn all_dctcp_packets_are_ecn_capable_under_the_rules_of_the_papers_but_only_new_data_and_syns_under_rfc_rules() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),

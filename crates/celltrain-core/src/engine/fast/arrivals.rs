@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         /// Each step adds a packet, loses a packet before it arrives, or removes the first or third waiting packet.
         #[test]
-        fn a_waiting_packet_keeps_its_arrival_time_although_others_are_lost_and_numbers_wrap(
+        fn a_waiting_packet_keeps_its_arrival_time_if_others_are_lost_or_packet_numbers_wrap(
             steps in prop::collection::vec(0..6_u8, 0..400),
             bits in prop::sample::select(vec![24, 32]),
             before_wrap in 0..40_u32,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_lost_before_an_empty_port_take_no_memory() {
+    fn packets_lost_on_the_way_to_an_empty_port_take_no_memory() {
         let mut arrivals = Arrivals::new(u32::MAX);
         for number in (0..100_000_000).step_by(1_000_000) {
             let frame = FrameNumber::new(number);

@@ -100,7 +100,7 @@ impl Fifo {
     /// Makes packets wait until they are whole, if `stores` is given. Policies must decide when they start to arrive.
     #[must_use]
     pub(super) fn storing(mut self, stores: Option<PacketAdmission>) -> Self {
-        assert!(matches!(stores, None | Some(PacketAdmission::Start)), "a FIFO knows no lengths of packets");
+        assert!(matches!(stores, None | Some(PacketAdmission::Start)), "a FIFO does not know the lengths of packets");
         if stores.is_some() {
             self.packets = ti_vec![Vec::new(); self.counts.per_vc.len()];
         }

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn every_small_train_is_split_and_joined_as_its_cells_are() {
+    fn splitting_or_joining_a_train_of_cells_equals_splitting_or_joining_its_list_of_arrivals() {
         all_trains(|train, all| {
             assert_eq!(arrivals(&train), all);
             assert_eq!(train.last().0, *all.last().unwrap());
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_gives_back_its_last_cells() {
+    fn the_last_cells_of_a_train_can_be_taken_back() {
         all_trains(|train, all| {
             for cells in 1..8 {
                 let mut rest = train;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_absorbs_only_its_own_continuation() {
+    fn a_train_of_cells_is_extended_only_by_cells_that_continue_it_at_the_same_interval() {
         all_trains(|train, _| {
             let behind = Train { next: train.last() + train.period, ..train };
             let others = [

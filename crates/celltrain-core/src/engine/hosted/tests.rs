@@ -61,7 +61,7 @@ fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunRe
 }
 
 #[test]
-fn packets_injected_as_answers_to_deliveries_give_the_same_run_as_packets_injected_at_the_same_known_times() {
+fn packets_injected_in_reply_to_deliveries_give_the_same_run_as_packets_injected_at_the_same_times_in_advance() {
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
@@ -81,7 +81,7 @@ fn packets_injected_as_answers_to_deliveries_give_the_same_run_as_packets_inject
 }
 
 #[test]
-fn recording_queues_of_a_hosted_run_gives_the_same_on_both_engines_and_changes_nothing() {
+fn recording_queues_of_a_hosted_run_gives_the_same_samples_on_both_engines_and_does_not_change_the_run() {
     let network = lan();
     let plain = answered(Engine::Fast, &network, &mut Nothing);
     let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };

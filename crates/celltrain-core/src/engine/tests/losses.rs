@@ -173,7 +173,7 @@ fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
 }
 
 #[test]
-fn a_lost_acknowledgement_is_made_up_for_by_a_later_one_and_lost_data_is_retransmitted() {
+fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -218,7 +218,7 @@ fn a_random_loss_rule_loses_the_configured_share_of_packets_and_has_its_own_rand
 }
 
 #[test]
-fn a_link_with_two_states_has_the_loss_ratios_and_burst_lengths_of_its_markov_chain() {
+fn a_link_with_a_two_state_loss_model_has_the_loss_ratios_and_burst_lengths_of_its_markov_chain() {
     let (p, r) = (0.02, 0.25);
     let mut network = packets("4s");
     let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
@@ -253,7 +253,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn losses_of_a_link_with_two_states_have_the_loss_ratio_and_correlation_of_a_markov_chain() {
+fn a_link_with_a_two_state_loss_model_has_the_loss_ratio_and_correlation_of_its_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]

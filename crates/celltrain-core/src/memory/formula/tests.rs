@@ -70,7 +70,7 @@ fn a_memory_formula_that_compares_the_queue_with_an_expression_has_the_threshold
 }
 
 #[test]
-fn the_threshold_of_a_memory_formula_follows_the_state_of_the_queue_and_other_conditions_have_none() {
+fn the_threshold_of_a_memory_formula_follows_the_queue_state_and_a_condition_without_comparison_has_no_threshold() {
     let config = Config {
         queue_state: table(&[("seen", Start::Number(0.0))]),
         on_arrival: table(&[("seen", "seen + 1".to_string())]),
@@ -108,7 +108,7 @@ fn the_page_about_memory_formulas_lists_every_name_with_its_unit() {
 }
 
 #[test]
-fn the_size_of_a_cell_turns_bytes_into_cells() {
+fn memory_formulas_convert_bytes_to_cells_with_the_cell_size() {
     // 53 bytes.
     let mut pool = Pool::new(&formula("(q_i + 1) * cell_size <= 530 bytes", &[]).into(), 97, 2);
     assert_eq!(fill(&mut pool, &[0, 1]), [10, 10]);
@@ -156,7 +156,7 @@ fn results_of_a_memory_formula_that_are_not_numbers_are_replaced_and_counted() {
 }
 
 #[test]
-fn a_full_pool_loses_a_cell_of_the_queue_with_the_largest_positive_number_of_push_out() {
+fn a_full_pool_loses_a_cell_of_the_queue_whose_push_out_formula_gives_the_largest_positive_number() {
     let pushing = |push_out: &str, end| {
         let config = Config { push_out: Some(push_out.into()), push_out_end: end, ..formula("q_i < 9", &[]) };
         let mut pool = Pool::new(&config.into(), 12, 3);

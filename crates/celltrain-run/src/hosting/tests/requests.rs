@@ -73,7 +73,7 @@ fn requests_and_queries_over_real_stacks_complete_and_give_the_same_answer_on_bo
 }
 
 #[test]
-fn a_request_over_a_real_stack_that_meets_no_others_has_a_slowdown_of_one() {
+fn a_request_over_a_real_stack_has_a_slowdown_of_one_if_no_other_traffic_delays_it() {
     for stack in STACKS {
         let scenario = hosts(&format!("[incast.query]\nsenders = 1\nbytes = '50kB'\ninterval = '20ms'\n{stack}"));
         let (answer, records) = run(&scenario, Engine::Fast);
@@ -82,7 +82,7 @@ fn a_request_over_a_real_stack_that_meets_no_others_has_a_slowdown_of_one() {
 }
 
 #[test]
-fn the_stacks_of_closed_requests_are_gone_and_a_run_keeps_no_records_of_them_by_default() {
+fn the_protocol_stacks_of_closed_requests_are_freed_and_by_default_a_run_keeps_no_record_of_them() {
     let scenario = hosts(&format!("[requests.web]\nload = 0.3\nsizes = '2kB'\n{}", STACKS[0]));
     let (with, _) = run(&scenario, Engine::Fast);
     let without = one(&scenario, None, How::default(), &AtomicBool::new(false), &Progress::default()).unwrap();
@@ -106,7 +106,7 @@ fn a_capture_has_the_packets_of_requests_over_a_real_stack() {
 }
 
 #[test]
-fn a_run_until_all_measured_requests_have_finished_is_a_shorter_run_without_open_requests() {
+fn a_run_that_lasts_until_all_measured_requests_have_finished_leaves_no_request_open() {
     for transport in [STACKS[0], STACKS[1], "tcp.newreno = { mss = '1460B', timer_granularity = '1ms' }"] {
         let tables = |until: &str| {
             format!(
@@ -137,7 +137,7 @@ fn a_run_until_all_measured_requests_have_finished_is_a_shorter_run_without_open
 }
 
 #[test]
-fn a_run_until_all_files_have_arrived_ends_with_the_last_one() {
+fn a_run_that_lasts_until_all_files_have_arrived_ends_when_the_last_file_arrives() {
     let text = |until: &str, stack: &str| {
         format!(
             "duration = '20s'\n{until}\n{stack}\ntopology.n_source = {{ sources = 3, link_delay = '5us' }}\n\

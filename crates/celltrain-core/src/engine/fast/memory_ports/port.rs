@@ -262,7 +262,7 @@ impl MemoryPort {
     }
 }
 
-const STORED_WHOLE: &str = "a port that stores packets has its own way for cells that come and go";
+const STORED_WHOLE: &str = "a port that stores packets handles arriving and departing cells separately";
 
 /// The counts must be up to date.
 impl PortQueue for MemoryPort {

@@ -109,7 +109,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn a_port_on_ethernet_counts_the_cells_that_have_not_started_and_the_time_of_those_that_have() {
+    fn an_ethernet_port_returns_the_correct_number_of_waiting_cells_and_the_correct_times_of_cells_already_started() {
         let mut rng = Stream::new(1, "nic");
         let cell_time = Span(5);
         let mut nic = Nic::new(cell_time, 1).on_ethernet(1);

@@ -270,7 +270,7 @@ impl Observer for Notes {
 impl Probe for Notes {}
 
 #[test]
-fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
+fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_that_the_formula_gives() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
@@ -474,7 +474,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
 }
 
 #[test]
-fn a_pause_frame_leaves_a_port_that_is_itself_paused() {
+fn a_paused_port_still_sends_pause_frames() {
     let run_for = |duration: &str| {
         let mut network = ring(duration, 6);
         network.aal5.framing = Framing::Packets;

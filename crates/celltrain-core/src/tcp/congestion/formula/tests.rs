@@ -71,7 +71,7 @@ fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
 
 /// Regression: the cwnd that `on_loss` had computed at the mark raised cwnd at a loss of the same window.
 #[test]
-fn a_mark_sets_both_windows_to_the_ssthresh_of_on_loss_and_a_loss_in_the_same_window_changes_neither() {
+fn a_mark_sets_cwnd_and_ssthresh_by_the_on_loss_formula_and_a_loss_in_the_same_window_changes_neither() {
     let mut w = windows(table([&[], &[("ssthresh", "cwnd / 2"), ("cwnd", "cwnd / 2 + 3")], &[]], &[]));
     w.cwnd = 20.0;
     w.on_mark(20.0);

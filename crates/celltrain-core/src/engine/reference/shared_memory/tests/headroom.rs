@@ -103,7 +103,7 @@ const LINKS: [Link; 7] = [
 ];
 
 #[test]
-fn the_headroom_that_a_run_needs_is_that_of_the_formula() {
+fn a_run_needs_exactly_the_headroom_that_the_formula_gives() {
     for link in LINKS {
         let needs = link.phases().map(|(threshold, offset)| link.run(threshold, 100_000, offset).0);
         let (most, formula) = (needs.max().unwrap(), link.formula());
@@ -127,7 +127,7 @@ fn a_headroom_for_a_cable_of_5_metres_loses_cells_on_a_cable_of_300_metres() {
 }
 
 #[test]
-fn a_paused_port_finishes_its_packet_and_a_pause_frame_does_not_interrupt_one() {
+fn a_paused_port_finishes_its_current_packet_and_a_pause_frame_never_interrupts_a_packet() {
     let link = &LINKS[2];
     for (threshold, offset) in link.phases().step_by(7) {
         let (cells, _) = link.run(threshold, 100_000, offset);
