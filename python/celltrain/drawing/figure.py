@@ -498,6 +498,18 @@ def by_rows(entries: Sequence[Any], columns: int) -> list[Any]:
     return [entry for column in range(columns) for entry in entries[column::columns]]
 
 
+def legend_of(axes: Axes, columns: int = 1, *, once: bool = False, **layout: Any) -> None:
+    """Adds a legend to axes, read row by row; with `once`, each label appears once."""
+    entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
+    if once:
+        known = {label: place for place, (_, label) in reversed(list(enumerate(entries)))}
+        entries = [entries[place] for place in sorted(known.values())]
+    handles, labels = zip(*by_rows(entries, columns), strict=True) if entries else ((), ())
+    for text in axes.legend(handles, labels, ncols=columns, **layout).get_texts():
+        # A dollar sign in a name does not start a formula.
+        text.set_parse_math(False)
+
+
 def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:
     """Adds one legend for all panels below them, read row by row. It has a title only if it has several entries."""
     handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}

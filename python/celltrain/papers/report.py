@@ -115,7 +115,7 @@ class Reproduction(CardMixin):
         return self.finished_of(max(self.seeds, key=lambda network: self.seeds[network]))
 
     def finished_of(self, network: str) -> str:
-        """Counts of the numbers that agree with the paper, in total and by table, network and quantity."""
+        """Returns the finished seeds of a network in words; see `finished`."""
         requested = self.seeds[network]
         done = [len(s.seeds) for s in self.scored if (s.number.network or "", s.requested) == (network, requested)]
         done += [0 for number in self.unfinished if (number.network or "") == network]
@@ -221,23 +221,24 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
         parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
     held, decided, still_open = reproduction.held
     build = _core.build()
-    facts = [
-        (f"{len(reproduction.scored):,}", "numbers"),
-        (reproduction.finished, "seeds"),
-        *(
-            [(f"{summary['inside']} of {summary['scored']}", f"published values {rule(reproduction.scored)}")]
-            if summary["scored"]
-            else []
+    undecided = summary["undecided"]
+    facts = (
+        (True, f"{len(reproduction.scored):,}", "numbers"),
+        (True, reproduction.finished, "seeds"),
+        (
+            summary["scored"],
+            f"{summary['inside']} of {summary['scored']}",
+            f"published values {rule(reproduction.scored)}",
         ),
-        *([(f"{undecided}", "published values without enough runs")] if (undecided := summary["undecided"]) else []),
-        *([(f"{held} of {decided}", "claims hold")] if decided else []),
-        *([(f"{still_open}", "claims open: not enough runs")] if still_open else []),
-    ]
+        (undecided, f"{undecided}", "published values without enough runs"),
+        (decided, f"{held} of {decided}", "claims hold"),
+        (still_open, f"{still_open}", "claims open: not enough runs"),
+    )
     today = date.today().isoformat()
     subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}, written on {today}"
     if reproduction.command:
         parts[0].parts.insert(0, Line(text=f"Command: {reproduction.command}"))
-    return render_answer(paper.title, subtitle, facts, [], parts)
+    return render_answer(paper.title, subtitle, [(number, what) for shown, number, what in facts if shown], [], parts)
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
