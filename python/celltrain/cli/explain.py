@@ -47,6 +47,8 @@ EXPLAINED = (
 )
 
 
+#: Advice after a measure.
+ALL_MEASURES = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
 #: Prefixes of pages and Python classes that are also named after the kind: memory_formula is the formula of a memory.
 PAGE_NAMES = {"memory_policies": "memory_", "discards": "edge_"}
 
@@ -147,12 +149,8 @@ def explain(
         if wanted in (entry.name, f"{entry.kind}/{entry.name}", f"{PAGE_NAMES.get(entry.kind, '/')}{entry.name}")
     ]
     if not named and (about := measured(wanted)).meaning != wanted:
-        unit = "" if about.unit in ("", "1") else f", in {about.unit}"
-        output.tell(
-            {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning},
-            f"{wanted} is a measure{unit}: {prose(about.meaning)}",
-            "To list all measures: celltrain list measures; docs/concepts.md has their formulas",
-        )
+        answer = {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning}
+        output.tell(answer, _measure(wanted, about.unit, about.meaning), ALL_MEASURES)
         return
     exact = [] if named else _measures(wanted, exact=True)
     found = None if named or exact else _term(wanted)
@@ -160,14 +158,12 @@ def explain(
         term, meaning = found
         model = re.sub(r"[ -]", "_", term.lower())
         known = any(entry.name == model for entry in everything())
-        output.tell(
-            {"kind": "terms", "name": term, "meaning": meaning},
-            f"{term}: {meaning}",
-            f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
-        )
+        more = f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md"
+        output.tell({"kind": "terms", "name": term, "meaning": meaning}, f"{term}: {meaning}", more)
         return
     if measures := exact or ([] if named else _measures(wanted)):
-        _tell_measures(output, wanted, measures)
+        lines = [_measure(row["name"], row["unit"], row["summary"]) for row in measures]
+        output.tell({"kind": "measures", "name": wanted, "measures": measures}, *lines, ALL_MEASURES)
         return
     if not named:
         raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
@@ -216,14 +212,8 @@ def _stem(name: str) -> str:
     return re.sub(r"_(ms|s|mbps|cells|bytes)(_\w+)?$", "", name)
 
 
-def _tell_measures(output: shell.Answer, wanted: str, measures: list[dict[str, str]]) -> None:
-    """Prints measures that have the same name in different tables, or differ in their statistic."""
-    lines = [
-        f"{row['name']} is a measure{'' if row['unit'] in ('', '1') else ', in ' + row['unit']}: {prose(row['summary'])}"
-        for row in measures
-    ]
-    hint = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
-    output.tell({"kind": "measures", "name": wanted, "measures": measures}, *lines, hint)
+def _measure(name: str, unit: str, meaning: str) -> str:
+    return f"{name} is a measure{'' if unit in ('', '1') else f', in {unit}'}: {prose(meaning)}"
 
 
 def _term(wanted: str) -> tuple[str, str] | None:

@@ -89,9 +89,8 @@ def thresholds(
     )
     if simulate:
         return _simulate(found, output)
-    turns = found.in_turn_grid()
     head = Line(text=f"{found.switch or configuration.name}: {in_words(chip)}")
-    grids = [found.grid(), *([found.bytes_grid()] if in_bytes else []), *([] if turns is None else [turns])]
+    grids = [found.grid(), *([found.bytes_grid()] if in_bytes else []), *found.in_turn_grids()]
     output.show(found.to_dict(), [head, *grids], lambda: [row.to_dict() for row in found.rows])
     if output.form == "text":
         shell.say("\n".join(["", *found.words()]))
