@@ -98,8 +98,9 @@ def draw(scaling: list[Row]) -> None:
     """Draws one panel per axis: the cost of a cell-hop against the quantity that varies."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.style import context
 
-    with rc_context({**STYLE, "svg.hashsalt": "celltrain"}):
+    with context(STYLE), rc_context({"svg.hashsalt": "celltrain"}):
         figure = Figure(figsize=(8.5, 11), layout="constrained")
         panels = figure.subplots(4, 2, sharey=True)
         for axes in panels.flat[len(SERIES) :]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 #: Column headings in the tables of `list`, by field.
 HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
+#: Rows in the paths of listed measures, by table.
+EXAMPLES = {"flows": "tcp1", "ports": "bottleneck", "links": "LINK", "memories": "SWITCH", "queues": "QUEUE"}
+EXAMPLES |= {"contracts": "VC", "abr": "VC", "requests": "GROUP"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
 #: The TCP parameters that users change most often.
@@ -44,6 +47,8 @@ EXPLAINED = (
 )
 
 
+#: Advice after a measure.
+ALL_MEASURES = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
 #: Prefixes of pages and Python classes that are also named after the kind: memory_formula is the formula of a memory.
 PAGE_NAMES = {"memory_policies": "memory_", "discards": "edge_"}
 
@@ -62,9 +67,9 @@ def list_(output: shell.Table, kind: Annotated[str | None, _KIND] = None) -> Non
     """
     if kind is None:
         rows = [{"kind": kind, "count": len(_listed(kind))} for kind in LISTED]
-        grid = shell.grid("kind", "how many", left=("kind",))
-        for row in rows:
-            grid.add_row(str(row["kind"]), f"{row['count']:,}")
+        grid = shell.grid(
+            "kind", "how many", left=("kind",), rows=[(kind, f"{len(_listed(kind)):,}") for kind in LISTED]
+        )
         hint = Line(text="To list one kind: celltrain list policies")
         output.show(rows, [grid, hint], lambda: rows)
         return
@@ -82,9 +87,8 @@ def list_(output: shell.Table, kind: Annotated[str | None, _KIND] = None) -> Non
 def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") -> None:
     """Prints all names of a kind, one per line. `hint` is part of the answer; `note` is printed after it."""
     rows = _listed(kind)
-    grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=tuple(HEADS.values()))
-    for row in rows:
-        grid.add_row(*("" if (name, text) == ("unit", "1") else text for name, text in row.items()))
+    cells = [["" if (name, text) == ("unit", "1") else text for name, text in row.items()] for row in rows]
+    grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=HEADS.values(), rows=cells)
     output.show(rows, [grid, *([Line(text=hint)] if hint else [])], lambda: rows)
     if note:
         output.note(note)
@@ -95,18 +99,8 @@ def _listed(kind: str) -> list[dict[str, str]]:
     if kind != "measures":
         return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
 
-    members = {
-        "flows": "tcp1",
-        "ports": "bottleneck",
-        "links": "LINK",
-        "contracts": "VC",
-        "abr": "VC",
-        "memories": "SWITCH",
-        "queues": "QUEUE",
-        "requests": "GROUP",
-    }
     measures = [("", one) for one in RUN]
-    measures += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
+    measures += [(f"{rows}.{EXAMPLES[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
     return [
         {"name": f"{path}{one.name}", "unit": one.unit, "summary": one.meaning}
         for path, one in measures
@@ -144,9 +138,8 @@ def explain(
 
     if name is None:
         names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}
-        grid = shell.grid("kind", "names", left=("kind", "names"))
-        for kind, those in names.items():
-            grid.add_row(kind, ", ".join(those))
+        rows = [(kind, ", ".join(those)) for kind, those in names.items()]
+        grid = shell.grid("kind", "names", left=("kind", "names"), rows=rows)
         output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
@@ -156,12 +149,8 @@ def explain(
         if wanted in (entry.name, f"{entry.kind}/{entry.name}", f"{PAGE_NAMES.get(entry.kind, '/')}{entry.name}")
     ]
     if not named and (about := measured(wanted)).meaning != wanted:
-        unit = "" if about.unit in ("", "1") else f", in {about.unit}"
-        output.tell(
-            {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning},
-            f"{wanted} is a measure{unit}: {prose(about.meaning)}",
-            "To list all measures: celltrain list measures; docs/concepts.md has their formulas",
-        )
+        answer = {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning}
+        output.tell(answer, _measure(wanted, about.unit, about.meaning), ALL_MEASURES)
         return
     exact = [] if named else _measures(wanted, exact=True)
     found = None if named or exact else _term(wanted)
@@ -169,14 +158,12 @@ def explain(
         term, meaning = found
         model = re.sub(r"[ -]", "_", term.lower())
         known = any(entry.name == model for entry in everything())
-        output.tell(
-            {"kind": "terms", "name": term, "meaning": meaning},
-            f"{term}: {meaning}",
-            f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
-        )
+        more = f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md"
+        output.tell({"kind": "terms", "name": term, "meaning": meaning}, f"{term}: {meaning}", more)
         return
     if measures := exact or ([] if named else _measures(wanted)):
-        _tell_measures(output, wanted, measures)
+        lines = [_measure(row["name"], row["unit"], row["summary"]) for row in measures]
+        output.tell({"kind": "measures", "name": wanted, "measures": measures}, *lines, ALL_MEASURES)
         return
     if not named:
         raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
@@ -225,14 +212,8 @@ def _stem(name: str) -> str:
     return re.sub(r"_(ms|s|mbps|cells|bytes)(_\w+)?$", "", name)
 
 
-def _tell_measures(output: shell.Answer, wanted: str, measures: list[dict[str, str]]) -> None:
-    """Prints measures that have the same name in different tables, or differ in their statistic."""
-    lines = [
-        f"{row['name']} is a measure{'' if row['unit'] in ('', '1') else ', in ' + row['unit']}: {prose(row['summary'])}"
-        for row in measures
-    ]
-    hint = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
-    output.tell({"kind": "measures", "name": wanted, "measures": measures}, *lines, hint)
+def _measure(name: str, unit: str, meaning: str) -> str:
+    return f"{name} is a measure{'' if unit in ('', '1') else f', in {unit}'}: {prose(meaning)}"
 
 
 def _term(wanted: str) -> tuple[str, str] | None:
@@ -304,19 +285,15 @@ def _show(entry: Entry, *, whole: bool) -> None:
     else:
         console.print(_markdown(page), width=width)
     if parameters:
-        grid = shell.grid(*columns, left=columns)
-        for parameter in parameters:
-            cells = [
-                parameter.name,
-                parameter.type,
-                parameter.unit,
-                parameter.default_text(),
-                parameter.range,
-                parameter.meaning,
-            ]
-            grid.add_row(*(cell for name, cell in zip(PARAMETER, cells, strict=True) if name in columns))
+        cells = [
+            dict(
+                zip(PARAMETER, (one.name, one.type, one.unit, one.default_text(), one.range, one.meaning), strict=True)
+            )
+            for one in parameters
+        ]
+        rows = [[cell[name] for name in columns] for cell in cells]
         console.print()
-        console.print(grid)
+        console.print(shell.grid(*columns, left=columns, rows=rows))
     if is_brief:
         left = len(entry.parameters) - len(parameters)
         shell.say(f"\n{left} more parameters, ranges, symbols and validation: celltrain explain {entry.name} --page")

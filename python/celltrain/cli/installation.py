@@ -61,21 +61,14 @@ def bench(output: shell.Table, quick: bool = False) -> None:
             measured.append(row)
             if tell is not None:
                 tell(len(measured) / (2 * len(titles)))
-    words = ("scenario", "engine")
-    grid = shell.grid(
-        "scenario", "cell-hops", "engine", "seconds", "M cell-hops/s", "memory (MiB)", "times faster", left=words
-    )
+    heads = ("scenario", "cell-hops", "engine", "seconds", "M cell-hops/s", "memory (MiB)", "times faster")
+    grid = shell.grid(*heads, left=("scenario", "engine"))
     for row in measured:
-        is_first = row["engine"] == "reference"
-        memory, ratio = row["peak_rss_mib"], row.get("ratio_to_reference")
+        first = [titles[row["scenario"]], f"{row['cell_hops']:,}"] if row["engine"] == "reference" else ["", ""]
+        speeds = f"{row['engine_seconds']:.4f}", f"{row['cell_hops_per_second'] / 1e6:.1f}"
+        others = ((row["peak_rss_mib"], ".0f"), (row.get("ratio_to_reference"), ".1f"))
         grid.add_row(
-            titles[row["scenario"]] if is_first else "",
-            f"{row['cell_hops']:,}" if is_first else "",
-            row["engine"],
-            f"{row['engine_seconds']:.4f}",
-            f"{row['cell_hops_per_second'] / 1e6:.1f}",
-            "" if memory is None else f"{memory:.0f}",
-            "" if ratio is None else f"{ratio:.1f}",
+            *first, row["engine"], *speeds, *("" if one is None else format(one, form) for one, form in others)
         )
     note = "Seconds of wall-clock time. Memory is the peak of the process, including Python."
     output.show(measured, [grid, Line(text=note)], lambda: measured)
@@ -157,15 +150,14 @@ def examine() -> Iterator[dict[str, Any]]:
     yield _finding("cores", cores())
     yield _finding("memory MiB", None if memory is None else memory >> 20)
     for name, extra in PACKAGES.items():
-        version = _version(name)
+        version = next((one.version for one in metadata.distributions(name=name)), None)
         if extra:
             # A missing extra is not a problem.
             advice = "" if version else f"optional: pip install {package(extra)}"
             yield _finding(f"{name} [{extra}]", version, advice=advice)
         else:
-            yield _finding(
-                name, version, "" if version else f"this package is needed; install it with: pip install {name}"
-            )
+            problem = "" if version else f"this package is needed; install it with: pip install {name}"
+            yield _finding(name, version, problem)
     incomplete = "this installation is incomplete: install celltrain again"
     for kind in ("papers", "studies"):
         names = [entry.name for entry in entries(kind)]
@@ -190,13 +182,6 @@ def checkout(root: Path = Path(__file__).parents[3]) -> str | None:
         command = ["git", "-C", str(root), "rev-parse", "HEAD"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,9 +89,8 @@ def thresholds(
     )
     if simulate:
         return _simulate(found, output)
-    turns = found.in_turn_grid()
     head = Line(text=f"{found.switch or configuration.name}: {in_words(chip)}")
-    grids = [found.grid(), *([found.bytes_grid()] if in_bytes else []), *([] if turns is None else [turns])]
+    grids = [found.grid(), *([found.bytes_grid()] if in_bytes else []), *found.in_turn_grids()]
     output.show(found.to_dict(), [head, *grids], lambda: [row.to_dict() for row in found.rows])
     if output.form == "text":
         shell.say("\n".join(["", *found.words()]))
@@ -148,22 +147,12 @@ def incast(
         celltrain mmu incast /etc/sonic --senders 32 --bytes 64kB --lossless --out incast.toml
         celltrain mmu incast switch.toml --senders 64 --bytes 1MB --port Ethernet8 --json
     """
-    from celltrain.mmu.configuration import load_with_chip
-    from celltrain.mmu.incast import answered, in_bytes
-    from celltrain.mmu.network import Question
+    from celltrain.mmu.incast import incast
 
-    loaded, chip = load_with_chip(configuration, generation=generation, cable=cable)
-    question = Question(
-        senders=senders,
-        size=in_bytes("--bytes", size),
-        is_lossless=lossless,
-        port=port,
-        priority=priority,
-        mtu=in_bytes("--mtu", mtu),
-        window=window,
-    )
+    asked: dict[str, Any] = {"senders": senders, "bytes": size, "lossless": lossless, "port": port, "mtu": mtu}
+    asked |= {"priority": priority, "window": window, "generation": generation, "cable": cable}
     with shell.waiting("simulating the incast") as tell:
-        found = answered(loaded, chip, question, generation=generation, cable=cable, progress=tell)
+        found = incast(configuration, **asked, progress=tell)
     facts = found.to_dict()
     headline, *details = found.lines()
     output.show(facts, [Line(text=headline), found.grid()], lambda: [found.to_row()])
@@ -187,20 +176,13 @@ def generations(output: shell.Table) -> None:
     from celltrain.mmu.generations import FOLDER, known
 
     rows = [
-        {
-            "name": one.short,
-            "generation": one.name,
-            "cell_bytes": one.memory.cell_bytes,
-            "memories": one.memory.count,
-            "egress": one.queue is not None,
-            "file": str(FOLDER / f"{stem}.toml"),
-        }
+        {"name": one.short, "generation": one.name, "cell_bytes": one.memory.cell_bytes, "memories": one.memory.count}
+        | {"egress": one.queue is not None, "file": str(FOLDER / f"{stem}.toml")}
         for stem, one in known().items()
     ]
-    grid = shell.grid("name", "generation", "cell (bytes)", "memories", "egress drop", left=("name", "generation"))
-    for row in rows:
-        texts = (row["name"], row["generation"], row["cell_bytes"], row["memories"], "yes" if row["egress"] else "no")
-        grid.add_row(*map(str, texts))
+    heads = ("name", "generation", "cell (bytes)", "memories", "egress drop")
+    texts = [[*map(str, [*row.values()][:4]), "yes" if row["egress"] else "no"] for row in rows]
+    grid = shell.grid(*heads, left=heads[:2], rows=texts)
     output.show(rows, [grid], lambda: rows)
 
 

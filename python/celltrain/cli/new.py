@@ -22,12 +22,13 @@ from celltrain.drawing.figure import refuse_other, require_matplotlib
 from celltrain.drawing.words import counted
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.model import arguments, shipped
+from celltrain.model.files import named
 from celltrain.model.graph import import_graph
 from celltrain.model.grids import Line
 from celltrain.model.network import Network
 from celltrain.model.overrides import Setting, single
 from celltrain.model.policy_files import is_policy_file
-from celltrain.model.scenario import read, repeated, save, table, to_toml
+from celltrain.model.scenario import read, repeated, table, to_toml
 from celltrain.text import among, shown
 
 #: First argument, in place of a file name, to import the buffer configuration of a SONiC switch.
@@ -160,32 +161,66 @@ def import_(
             raise InputError.of_option("FILE", shown(file if folder is None else folder), problem)
         _refuse(context, context.params.keys() - OF_SONIC, "applies to graphs only")
         if as_scenario:
-            _import_scenario(output, folder, generation=generation, cable=cable, lossless=lossless, out=out)
-            return
-        _refuse(context, {"lossless"}, "applies to a scenario: add --scenario")
-        _import_sonic(output, folder, generation=generation, cable=cable, out=out)
+            text, answer, counts = _sonic_scenario(folder, generation, cable, lossless=lossless)
+        else:
+            _refuse(context, {"lossless"}, "applies to a scenario: add --scenario")
+            text, answer, counts = _sonic(folder, generation, cable)
+    else:
+        of_switches = {"generation", "cable", "as_scenario", "lossless"}
+        _refuse(context, of_switches, "applies to celltrain import sonic FOLDER only")
+        of_graph = {name: value for name, value in context.params.items() if name in OF_GRAPHS}
+        text, answer, counts = _graph(file, settings, of_graph)
+    if out is not None:
+        with named(out) as made:
+            made.write(text.encode())
+    elif output.form != "json":
+        typer.echo(text, nl=False)
         return
-    of_switches = {"generation", "cable", "as_scenario", "lossless"}
-    _refuse(context, of_switches, "applies to celltrain import sonic FOLDER only")
+    written = None if out is None else shown(out)
+    output.tell({**answer, "written": written}, f"wrote {written}: {counts}")
+
+
+#: The text of a file that `celltrain import` makes, its answer, and counts in words.
+Made = tuple[str, dict[str, Any], str]
+
+
+def _graph(file: Path, settings: list[str] | None, of_graph: Mapping[str, Any]) -> Made:
+    """Makes the scenario of a graph."""
     from celltrain.model.types import Scenario
 
-    of_graph = {name: value for name, value in context.params.items() if name in OF_GRAPHS}
     scenario = import_graph(file, **of_graph)
     if settings:
         changed = table(read(scenario, single(settings), option="--set").accepted())
         scenario = Scenario.model_validate(changed).replace(name=scenario.name)
-    head = f"Made by celltrain import of {shown(file.name)}."
-    if out is not None:
-        with shell.writing(out):
-            save(scenario, out, head=head)
-    elif output.form != "json":
-        typer.echo(to_toml(scenario, head=head), nl=False)
-        return
-    network = scenario.to_dict()["topology"]["network"]
+    content = scenario.to_dict()
+    network = content["topology"]["network"]
     counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
-    written = None if out is None else shown(out)
-    answer = {"scenario": scenario.to_dict(), "written": written}
-    output.tell(answer, f"wrote {written}: {counts}")
+    text = to_toml(scenario, head=f"Made by celltrain import of {shown(file.name)}.")
+    return text, {"scenario": content}, counts
+
+
+def _sonic(folder: Path, generation: str | None, cable: str | None) -> Made:
+    """Makes the buffer configuration in a folder with files of SONiC."""
+    from celltrain.mmu.configuration import read_sonic
+
+    switch = read_sonic(folder, generation, cable)
+    explained = "docs/shared-memory.md explains this file."
+    text = switch.to_toml(head=f"Made by celltrain import sonic {shown(folder.name)}; {explained}")
+    counts = f"{len(switch.pool)} pools, {len(switch.profile)} profiles, {switch.port_count} ports"
+    return text, {"configuration": switch.to_dict()}, counts
+
+
+def _sonic_scenario(folder: Path, generation: str | None, cable: str | None, *, lossless: bool) -> Made:
+    """Makes a scenario of the switch that a folder with files of SONiC describes."""
+    from celltrain.mmu.configuration import load_with_chip
+    from celltrain.mmu.network import Question, written
+    from celltrain.model.types import Scenario
+
+    loaded, chip = load_with_chip(folder, generation=generation, cable=cable)
+    made = written(loaded, chip, Question(senders=None, is_lossless=lossless), generation=generation, cable=cable)
+    counts = f"{made.ports} ports, {len(made.senders)} senders to {shown(made.receiver.name)}"
+    scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
+    return made.text, {"scenario": scenario.to_dict()}, counts
 
 
 class _Import(TyperCommand):
@@ -212,61 +247,13 @@ class _Import(TyperCommand):
 import_.registration["cls"] = _Import  # type: ignore[attr-defined]
 
 
-def _import_sonic(
-    output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, out: Path | None
-) -> None:
-    """Writes the buffer configuration in a folder with files of SONiC."""
-    from celltrain.mmu.configuration import read_sonic
-
-    switch = read_sonic(folder, generation, cable)
-    text = switch.to_toml(
-        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains this file."
-    )
-    if out is not None:
-        with shell.writing(out):
-            out.write_text(text, encoding="utf-8")
-    elif output.form != "json":
-        typer.echo(text, nl=False)
-        return
-    written = None if out is None else shown(out)
-    counts = f"{len(switch.pool)} pools, {len(switch.profile)} profiles, {switch.port_count} ports"
-    output.tell({"configuration": switch.to_dict(), "written": written}, f"wrote {written}: {counts}")
-
-
-def _import_scenario(
-    output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, lossless: bool, out: Path | None
-) -> None:
-    """Writes a scenario of the switch that a folder with files of SONiC describes."""
-    from celltrain.mmu.configuration import load_with_chip
-    from celltrain.mmu.network import Question, written
-    from celltrain.model.types import Scenario
-
-    loaded, chip = load_with_chip(folder, generation=generation, cable=cable)
-    question = Question(senders=None, is_lossless=lossless)
-    made = written(loaded, chip, question, generation=generation, cable=cable)
-    if out is not None:
-        with shell.writing(out):
-            out.write_text(made.text, encoding="utf-8")
-    elif output.form != "json":
-        typer.echo(made.text, nl=False)
-        return
-    file = None if out is None else shown(out)
-    counts = f"{made.ports} ports, {len(made.senders)} senders to {shown(made.receiver.name)}"
-    scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
-    output.tell({"scenario": scenario.to_dict(), "written": file}, f"wrote {file}: {counts}")
-
-
 def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> None:
     """Refuses options that were given although they do not apply."""
-    given = [
-        name
-        for name in sorted(names)
-        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
-    ]
-    if given:
-        option = next(one.opts[0] for one in context.command.params if one.name == given[0])
-        value = context.params[given[0]]
-        raise InputError.of_option(option, "" if value is True else value, problem)
+    options = {one.name: one.opts[0] for one in context.command.params}
+    for name in sorted(names):
+        source, value = context.get_parameter_source(name), context.params[name]
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError.of_option(options[name], "" if value is True else value, problem)
 
 
 @shell.command
@@ -315,12 +302,9 @@ def check(
         for warning in warnings:
             shell.complain(f"{warning['file']}: warning: {warning['message']}")
     found = [fault.to_dict() for fault in faults]
-    answer = {
-        "faults": found,
-        "warnings": warnings,
-        "networks": [one.answer for one in checked if one.network is not None],
-        "policies": [one.answer for one in checked if one.answer and one.network is None],
-    }
+    networks = [one.answer for one in checked if one.network is not None]
+    policies = [one.answer for one in checked if one.answer and one.network is None]
+    answer = {"faults": found, "warnings": warnings, "networks": networks, "policies": policies}
     output.show(answer, [Line(text=one.summary) for one in checked if not one.faults], lambda: found)
     output.wrote(written)
     return shell.BAD_INPUT if faults else shell.DONE

@@ -13,10 +13,10 @@ from celltrain.cli.options import listed
 from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotlib
 from celltrain.drawing.words import BOUND, at_least
 from celltrain.errors import Fault, InputError
+from celltrain.model import measures as columns
 from celltrain.model import scenario as scenarios
 from celltrain.model.arguments import current
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, RUN, Measure
 from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import CLASSES, RunResult, balance, share
@@ -110,20 +110,24 @@ def run(
     named_by = options.labelled(labels)
     if pcap is not None:
         shell.check_target(pcap, out, events)
-    chosen = {"--window": window, "--flow": flow, "--vc": vc}
-    of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
+    chosen: dict[str, object] = {"--window": window, "--flow": flow, "--vc": vc}
+    of_capture: dict[str, object] = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
-        of_one: dict[str, object] = {"--trace": trace, "--step": step, "--port": port, "--engine": engine}
-        of_one |= {"--threads": threads, "--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds}
-        of_one |= {"--delays": delays, "--log": logarithmic}
-        of_one |= {**chosen, **of_capture}
+        of_one: dict[str, object] = {
+            "--trace": trace,
+            "--step": step,
+            "--port": port,
+            "--engine": engine,
+            "--threads": threads,
+        }
+        of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, "--delays": delays}
+        of_one |= {"--log": logarithmic, **chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
             raise InputError(given)
-        of_ensemble = seeds, 1 if seed is None else seed
-        look: dict[str, Any] = {"plot": plot, "width": width, "style": style}
-        scenario = shell.scenario(file, settings)
-        return _ensemble(scenario, *of_ensemble, fingerprints, out=out, output=output, labels=named_by, **look)
+        look: dict[str, Any] = {"plot": plot, "width": width, "style": style, "out": out}
+        ensemble = {"seeds": seeds, "first_seed": 1 if seed is None else seed, "labels": named_by}
+        return _ensemble(shell.scenario(file, settings), ensemble, output, look, fingerprints=fingerprints)
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
@@ -164,25 +168,20 @@ def run(
         # Packets are captured at hosts, so --port does not apply to them. It may still select series and events.
         is_of_cells = kind.endswith("cells")
         if not (is_of_cells or series or events):
-            where = "captures cells, but packets are captured at hosts"
-            _refuse({"--port": port}, f"{where}; choose packets with --flow or --vc, or add --pcap-kind cells")
-        at_ports = port if is_of_cells else None
-        capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
+            problem = "captures cells, but packets are captured at hosts"
+            _refuse({"--port": port}, f"{problem}; choose packets with --flow or --vc, or add --pcap-kind cells")
+        at: dict[str, Any] = {
+            "at": pcap_at,
+            "ports": port if is_of_cells else None,
+            "vcs": vc,
+            "flows": flow,
+            "window": window,
+        }
+        capture = Capture(pcap, kind=kind, **at)
+    asked: dict[str, Any] = {"seed": seed, "trace": series, "step": step, "ports": port, "engine": engine}
+    asked |= {"threads": threads or 1, "delays": delays, "request_rows": out is not None, "events": log}
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
-        result = simulate(
-            scenario,
-            seed=seed,
-            trace=series,
-            step=step,
-            ports=port,
-            engine=engine,
-            threads=threads or 1,
-            delays=delays,
-            request_rows=out is not None,
-            events=log,
-            pcap=capture,
-            progress=tell,
-        )
+        result = simulate(scenario, **asked, pcap=capture, progress=tell)
     written: list[Path] = []
     if out is not None:
         written += result.write(out)
@@ -198,13 +197,13 @@ def run(
     if result.engine == "fast" and "reference" in {one.engine(engine) for one in recorders}:
         output.note("Events come from the reference engine, which stopped at the end of the window.")
     output.wrote(written)
-    for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else ():
-        where = "in the run" if window is None else "in the window"
-        output.note(f"wrote {shown(path)}{'' if log is not None and log.rows.get(kind) else f': no {kind} {where}'}")
+    where = "in the run" if window is None else "in the window"
+    if log is not None:
+        for kind, path in zip(log.chosen, log.paths, strict=True):
+            output.note(f"wrote {shown(path)}{'' if log.rows.get(kind) else f': no {kind} {where}'}")
     if plot is not None and trace is None and "cwnd" not in series:
         output.note("The figure has no congestion windows: the stacks of all flows hide them.")
     for path, packets in capture.packets.items() if capture is not None else ():
-        where = "in the run" if window is None else "in the window"
         what = "cells" if capture is not None and capture.of_cells else "packets"
         output.note(f"wrote {shown(path)}{'' if packets else f': no {what} {where}'}")
     return shell.DONE
@@ -229,16 +228,11 @@ def _refuse(given: Mapping[str, object], problem: str) -> None:
 
 def _ensemble(
     scenario: Path | Scenario,
-    seeds: int,
-    first: int,
-    fingerprints: bool,
-    *,
-    out: Path | None,
+    ensemble: Mapping[str, Any],
     output: shell.Output,
-    labels: Mapping[str, str],
-    plot: Path | None,
-    width: str,
-    style: str | None,
+    look: Mapping[str, Any],
+    *,
+    fingerprints: bool,
 ) -> int:
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
@@ -246,19 +240,20 @@ def _ensemble(
     from celltrain.ensemble.plan.axes import MEASURES
 
     measures = default_measures([scenario], list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES])))
-    with shell.making(out), shell.waiting("simulating", by_line=True) as tell:
-        compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, labels=labels, progress=tell)
-    look: dict[str, Any] = {"plot": plot, "width": width, "style": style}
-    return finish(compared, output, **look, out=out, fingerprints=fingerprints or output.form == "json")
+    with shell.making(look["out"]), shell.waiting("simulating", by_line=True) as tell:
+        compared = compare(scenario, **ensemble, measures=measures, progress=tell)
+    return finish(compared, output, **look, fingerprints=fingerprints or output.form == "json")
 
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
     plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
-    grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
-    for port in plan["ports"]:
-        grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
-    output.show(plan, [grid], lambda: plan["ports"])
+    heads = ("port", "code", "why", "feeds")
+    ports = [
+        (port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
+        for port in plan["ports"]
+    ]
+    output.show(plan, [shell.grid(*heads, left=heads, rows=ports)], lambda: plan["ports"])
     return shell.DONE
 
 
@@ -294,19 +289,21 @@ def blocks(result: RunResult) -> Iterator[Block]:
         shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
         shown = [*shown[:half], *shown[-half:]]
     if shown:
-        yield _rows("flow", FLOWS, shown, answer["flows"])
+        yield _rows("flow", columns.FLOWS, shown, answer["flows"])
     if answer["requests"]:
-        yield _rows("group", REQUESTS, answer["requests"], answer["requests"])
+        yield _rows("group", columns.REQUESTS, answer["requests"], answer["requests"])
     for group in answer["requests"]:
         yield _sizes(group)
     if any(group["all"]["censored"] or (group["queries"] or {}).get("censored") for group in answer["requests"]):
         yield Line(text=BOUND, is_note=True)
-    if _lacks_percentiles(answer["requests"]):
-        yield Line(text=f"Percentiles without a value have too few requests or queries: {_needed()}.", is_note=True)
+    occurring = [row for group in answer["requests"] for row in _occurring(group).values()]
+    if any(row["completion_ms_p999"] is None for row in occurring):
+        needed = ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in columns.NEEDED.items())
+        yield Line(text=f"Percentiles without a value have too few requests or queries: {needed}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
     # A memory may drop the cells of any of its ports, so a table of its own has all reasons.
     drops = {f"{measure.name.rpartition('.')[2]}_cells" for measure in DROPS} if answer["memories"] else set()
-    for measure in _printed(PORTS, answer["ports"]):
+    for measure in _printed(columns.PORTS, answer["ports"]):
         if measure.name in drops:
             continue
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
@@ -314,10 +311,10 @@ def blocks(result: RunResult) -> Iterator[Block]:
     if len(ports) > MOST_PORTS:
         yield Line(text=f"{len(ports) - MOST_PORTS} more ports with fewer losses are in the output of --json")
     if answer.get("links"):
-        yield _rows("link", LINKS, answer["links"], answer["links"])
+        yield _rows("link", columns.LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
-        ("contracts", CONTRACTS, answer["contracts"]),
-        ("VCs with a controlled rate", ABR, answer["abr"]),
+        ("contracts", columns.CONTRACTS, answer["contracts"]),
+        ("VCs with a controlled rate", columns.ABR, answer["abr"]),
     ):
         if len(vcs) > MOST_FLOWS:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
@@ -326,10 +323,12 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield from _delays(answer, ports)
     if answer["memories"]:
         yield _dropped(answer, ports[:MOST_PORTS])
-        yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
+        yield _rows("memory", columns.MEMORIES, answer["memories"], answer["memories"])
         # Cells are counted by queue only in memories.
         counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
-        yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
+        yield _rows(
+            "queue", columns.QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted
+        )
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
             text=f"deadlock    pauses blocked a cycle of links at {deadlock:.6g} s: celltrain why names the cycle"
@@ -348,51 +347,30 @@ def blocks(result: RunResult) -> Iterator[Block]:
 STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
 
 
-def _needed() -> str:
-    """Returns the number of requests that each percentile needs."""
-    from celltrain.model.measures import NEEDED
-
-    return ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in NEEDED.items())
-
-
-def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
-    """Returns whether some class of requests that occurs has too few requests for a percentile."""
-    rows = [group[name] for group in groups for name in CLASSES if group[name] is not None]
-    return any(_opened(row) and row["completion_ms_p999"] is None for row in rows)
-
-
-def _opened(row: dict[str, Any]) -> int:
-    """Returns the number of requests of a class, or of queries."""
-    return int(row["completed"] + row["open"])
+def _occurring(group: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the classes of a group that have requests, and its queries."""
+    classes = {name: group[name] for name in CLASSES if group[name] is not None}
+    return {name: row for name, row in classes.items() if row["completed"] + row["open"]}
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
     """Returns the table of a group: completion times, then slowdowns, with a line for each size class that occurs."""
     grid = shell.grid(group["name"], "completed", "open", *STATISTICS.values(), left=(group["name"],))
-    occurring = {name: group[name] for name in CLASSES if group[name] is not None and _opened(group[name])}
-
-    def text(row: dict[str, Any], kind: str, statistic: str) -> str:
-        value = row.get(f"{kind}_{statistic}")
-        if value is None:
-            return ""
-        return at_least(f"{value:.4g}") if row.get(f"{statistic}_censored") else f"{value:.4g}"
-
     for kind, heading in (("completion_ms", "completion time, ms"), ("slowdown", "slowdown")):
-        known = {
-            name: row
-            for name, row in occurring.items()
-            if any(row.get(f"{kind}_{one}") is not None for one in STATISTICS)
-        }
-        if known:
-            grid.add_group(heading)
-        for name, row in known.items():
-            counts = (f"{row[count]:,}" for count in ("completed", "open"))
-            grid.add_row(name, *counts, *(text(row, kind, one) for one in STATISTICS))
+        begin = len(grid.rows)
+        for name, row in _occurring(group).items():
+            values = {one: row.get(f"{kind}_{one}") for one in STATISTICS}
+            texts = {one: "" if value is None else f"{value:.4g}" for one, value in values.items()}
+            cells = [at_least(text) if text and row.get(f"{one}_censored") else text for one, text in texts.items()]
+            if any(cells):
+                grid.add_row(name, *(f"{row[count]:,}" for count in ("completed", "open")), *cells)
+        if len(grid.rows) > begin:
+            grid.groups[begin] = heading
     return grid
 
 
 #: Reasons for which cells are dropped, and their sum.
-DROPS = [measure for measure in RUN if measure.name.startswith("drops.")]
+DROPS = [measure for measure in columns.RUN if measure.name.startswith("drops.")]
 
 
 def _dropped(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Grid:
@@ -422,15 +400,11 @@ def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Gri
         measured = [row for row in rows if row.get(f"{name}_mean") is not None]
         if not measured:
             continue
-        has_jitter = name == "delay_ms" and "jitter_ms" in measured[0]
-        names = {f"{name}_{one}": text for one, text in DELAYS.items()} | (
-            {"jitter_ms": "jitter"} if has_jitter else {}
-        )
-        grid = shell.grid(heading, *names.values(), left=(heading,))
-        for row in measured:
-            values = [row[one] for one in names]
-            grid.add_row(row["name"], *("" if value is None else f"{value:.4g}" for value in values))
-        yield grid
+        names = {f"{name}_{one}": text for one, text in DELAYS.items()}
+        names |= {"jitter_ms": "jitter"} if name == "delay_ms" and "jitter_ms" in measured[0] else {}
+        cells = [["" if (value := row[one]) is None else f"{value:.4g}" for one in names] for row in measured]
+        rows = [[row["name"], *values] for row, values in zip(measured, cells, strict=True)]
+        yield shell.grid(heading, *names.values(), left=(heading,), rows=rows)
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -447,7 +421,9 @@ def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(telling, key=lambda port: (port["name"] != first, -lost[port["name"]], -port["max_queue_cells"]))
 
 
-def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Grid:
+def _rows(
+    of: str, measures: Sequence[columns.Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]
+) -> Grid:
     """Returns a table with a line for each shown row: its name and its printed measures."""
     printed = _printed(measures, rows)
     short = {measure.name for measure in printed if _is_short(measure, rows)}
@@ -462,15 +438,15 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
 SHORT = 0.01
 
 
-def _is_short(measure: Measure, rows: list[dict[str, Any]]) -> bool:
+def _is_short(measure: columns.Measure, rows: list[dict[str, Any]]) -> bool:
     """Returns whether a measure in seconds has values, all of them short."""
     times = [time for row in rows if (time := measure.of(row)) is not None] if measure.unit == "s" else []
     return bool(times) and max(times) < SHORT
 
 
-def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
+def _printed(measures: Sequence[columns.Measure], rows: list[dict[str, Any]]) -> list[columns.Measure]:
 
-    def says_something(measure: Measure) -> bool:
+    def says_something(measure: columns.Measure) -> bool:
         if measure.printed == "differs":
             return len({_text(measure, row) for row in rows}) > 1
         return measure.printed == "always" or (measure.printed == "present" and any(map(measure.of, rows)))
@@ -482,7 +458,7 @@ def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Me
 FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
 
 
-def _text(measure: Measure, row: dict[str, Any], *, in_us: bool = False) -> str:
+def _text(measure: columns.Measure, row: dict[str, Any], *, in_us: bool = False) -> str:
     value = measure.of(row)
     if in_us and value is not None:
         return format(1e6 * value, ".4g")

@@ -302,9 +302,11 @@ def console(*, stderr: bool = False) -> Console:
     return Screen(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
-def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
-    """Returns an empty table. Columns in `left` contain words, the others numbers. See `celltrain.model.grids`."""
-    return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
+def grid(*columns: str, left: Iterable[str] = (), rows: Iterable[Iterable[str]] = ()) -> Grid:
+    """Returns a table. Columns in `left` contain words, the others numbers. See `celltrain.model.grids`."""
+    words = {*left}
+    places = tuple(place for place, name in enumerate(columns) if name in words)
+    return Grid(heads=columns, rows=list(map(list, rows)), left=places)
 
 
 def folder(path: Path) -> Path:

@@ -78,9 +78,7 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
         shell.say(f"{flow} lost nothing and retransmitted nothing ({of}).")
         return
     shell.say(f"Times at which {flow} was in trouble, longest silence first ({of}):")
-    grid = shell.grid(*HEADS)
-    for row in found.rows()[: None if everything else MOST_EPISODES]:
-        grid.add_row(*row)
+    grid = shell.grid(*HEADS, rows=found.rows()[: None if everything else MOST_EPISODES])
     shell.console().print(grid)
     if len(found) > len(grid.rows):
         shell.say(f"{len(found) - len(grid.rows)} shorter silences are not shown; --all lists them.")

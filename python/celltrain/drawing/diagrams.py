@@ -13,19 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.drawing import figure as canvas
-from celltrain.drawing.figure import (
-    GREY,
-    INK,
-    LONGEST_TITLE,
-    LOSS,
-    SOFT,
-    brief,
-    by_rows,
-    colour_of_flow,
-    legible,
-    new_axes,
-    tint_of_flow,
-)
 from celltrain.errors import InputError, NotTracedError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
@@ -148,10 +135,10 @@ class Events:
 
         Returns the axes.
         """
-        ax = new_axes(figsize=size) if ax is None else ax
+        ax = canvas.new_axes(figsize=size) if ax is None else ax
         tcp = self.facts.get("tcp")
         lines = [", ".join(what), self.title, f"TCP: {tcp}" if tcp else ""]
-        text = "\n".join(brief(line, LONGEST_TITLE) for line in lines if line)
+        text = "\n".join(canvas.brief(line, canvas.LONGEST_TITLE) for line in lines if line)
         ax.set_title(text, fontsize="medium", parse_math=False)
         return ax
 
@@ -199,15 +186,8 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
             axis.set_major_locator(MaxNLocator(5))
             plain.set_useOffset(False)
             plain.set_scientific(False)
-    entries: dict[str, Any] = {}
-    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-        entries.setdefault(label, handle)
-    layout: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -below), "ncols": columns}
-    style: dict[str, Any] = {"fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.2}
-    legend = ax.legend(by_rows(list(entries.values()), columns), by_rows(list(entries), columns), **layout, **style)
-    for text in legend.get_texts():
-        # Escape dollar signs, so that a name does not start a formula.
-        text.set_parse_math(False)
+    layout: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -below), "fontsize": "small"}
+    canvas.legend_of(ax, columns, once=True, frameon=False, handlelength=1.4, columnspacing=1.2, **layout)
     return ax
 
 
@@ -258,7 +238,7 @@ class Diagrams:
         last = first + numbers(table, "length")
         by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
         low, high = first[is_sent].min() / by, last[is_sent].max() / by
-        ax = self._run.axes(ax, legible(f"segments of {flow}"))
+        ax = self._run.axes(ax, canvas.legible(f"segments of {flow}"))
 
         def segments(rows: Any, colour: str, label: str, size: float, order: int) -> None:
             """Draws segments as bars, or as dots if bars would not be visible."""
@@ -273,7 +253,7 @@ class Diagrams:
             # The square in the legend has a fixed size, so it is visible even if the plotted segments are tiny.
             marks(ax, [], [], "s", colour, label, markersize=6)
 
-        segments(events == "sent", colour_of_flow(self._run.flow_index(flows)[flow]), "sent", 2.4, 3)
+        segments(events == "sent", canvas.colour_of_flow(self._run.flow_index(flows)[flow]), "sent", 2.4, 3)
         reasons = texts(table, "reason")
         for reason, shade in _COLOURS.items():
             # Retransmissions are drawn larger, so that they are visible on the line of ACKs.
@@ -284,10 +264,10 @@ class Diagrams:
             width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
             cross = {"markeredgewidth": width, "markersize": size, "zorder": 5}
             middle = (first[lost] + last[lost]) / 2 / by
-            marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", **cross)
+            marks(ax, x[lost], middle, "x", canvas.LOSS, f"{canvas.legible(label)}: {len(lost):,}", **cross)
         timers = self._run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
         for time in [] if timers is None else numbers(timers, "time_s"):
-            ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
+            ax.axvline(time * scale, color=canvas.LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
         room = 0.05 * (high - low) or 1.0
         ax.set_ylim(low - room, high + room)
         ax.set_ylabel(f"place in the stream ({per})")
@@ -323,7 +303,7 @@ class Diagrams:
         total = waiting.sum(axis=0)
         scale, _ = time_unit(times[-1])
         judged = self._run.rows("frames", span, port=port)
-        ax = self._run.axes(ax, legible(f"cells waiting at {port}"))
+        ax = self._run.axes(ax, canvas.legible(f"cells waiting at {port}"))
         points = _drawn(times, total)
         drawn, states = times[points], waiting[:, points]
         if span is not None:
@@ -343,7 +323,7 @@ class Diagrams:
         top = float(np.ceil(top))
         size = self._run.facts.get("buffers", {}).get(port)
         if size is not None and size <= _VISIBLE * top:
-            ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
+            ax.axhline(size, color=canvas.INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
             top = max(top, size)
         ax.set_ylim(0, 1.06 * max(top, 1))
         ax.set_ylabel(self._whose("cells waiting", names(everything, "flow")))
@@ -387,7 +367,7 @@ class Diagrams:
         ]
         length = max([*instants, *([] if end is None else [end[0]])]) - origin
         by, unit = (1e3, "ms") if length >= 5e-3 else (1e6, "µs")
-        ax = self._run.axes(ax, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", size=TALL)
+        ax = self._run.axes(ax, canvas.legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", size=TALL)
         sender = names(own, "flow")
         _draw_cells(
             ax, ports, end, self._run.flow_index(flows)[sender[0]] if sender else 0, lambda time: (time - origin) * by
@@ -405,7 +385,7 @@ class Diagrams:
         self.notes.append(
             f"Only cells of {whose} were recorded: the queue also held other cells, and the policy counted them."
         )
-        return f"{what}, of {legible(whose)} alone"
+        return f"{what}, of {canvas.legible(whose)} alone"
 
     def worst(self, kind: str) -> str:
         """Returns the connection with most retransmissions, or for a ladder the VC with most lost cells.
@@ -445,8 +425,8 @@ class Diagrams:
 
 #: Colours by the reason for a retransmission, different from all colours of flows.
 _COLOURS = {
-    "timeout": LOSS,
-    "third duplicate ACK": INK,
+    "timeout": canvas.LOSS,
+    "third duplicate ACK": canvas.INK,
     "partial ACK": "#6A3D9A",
     "SACK hole": "#E07B00",
     "not reported by the stack": "#8C564B",
@@ -465,15 +445,15 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
         return
     highest = np.maximum.accumulate(np.where(acked, numbers(table, "acknowledgement"), -1))
     style: dict[str, Any] = {"drawstyle": "steps-post"}
-    ax.plot(x[acked], highest[acked] / by, color=SOFT, linewidth=1.2, label="ACK", zorder=2, **style)
+    ax.plot(x[acked], highest[acked] / by, color=canvas.SOFT, linewidth=1.2, label="ACK", zorder=2, **style)
     duplicate = acked & (texts(table, "reason") == "duplicate")
     if duplicate.any():
-        marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
+        marks(ax, x[duplicate], highest[duplicate] / by, "|", canvas.SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
     # Limits far above the sent data would be outside the plot, so they are cut off.
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
-    style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
+    style |= {"color": canvas.GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
 
 
@@ -568,12 +548,14 @@ def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index:
     """Stacks the VCs with the most cells in the order of their flows, with the sum of all other VCs on top."""
     top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
     layers, labels = [states[vc] for vc in top], [vcs[vc] for vc in top]
-    colours = [tint_of_flow(index[label]) for label in labels]
+    colours = [canvas.tint_of_flow(index[label]) for label in labels]
     if len(order) > len(top):
         layers.append(states[order[_MOST_VCS:]].sum(axis=0))
         labels.append(f"{len(order) - len(top)} other VCs")
         colours.append(_REST)
-    ax.stackplot(x, layers, labels=[legible(label, 20) for label in labels], colors=colours, step="post", linewidth=0)
+    ax.stackplot(
+        x, layers, labels=[canvas.legible(label, 20) for label in labels], colors=colours, step="post", linewidth=0
+    )
 
 
 def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
@@ -581,13 +563,13 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
     refused = rows_of(judged, event="refused")
     x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
     if len(x):
-        marks(ax, x, y, "x", INK, f"frame refused ({len(x):,})", markersize=3.5)
+        marks(ax, x, y, "x", canvas.INK, f"frame refused ({len(x):,})", markersize=3.5)
         top = max(top, y.max())
     levels, times = numbers(judged, "threshold_cells"), numbers(judged, "time_s")
     times, levels = times[~np.isnan(levels)], levels[~np.isnan(levels)]
     if not len(levels) or levels.min() > _VISIBLE * max(top, 1):
         return top
-    dashed: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
+    dashed: dict[str, Any] = {"color": canvas.INK, "linestyle": "--", "linewidth": 1}
     if levels.min() == levels.max():
         ax.axhline(levels[0], label=f"threshold: {levels[0]:,.6g} cells", **dashed)
     else:
@@ -608,12 +590,12 @@ def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused:
             "1",
             _REMAINDER,
         ),
-        "cell lost: no room": (lost & (reasons == "no room"), "v", LOSS),
+        "cell lost: no room": (lost & (reasons == "no room"), "v", canvas.LOSS),
         "cell pushed out": (events == "pushed_out", "^", _REMOVED),
         "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
     }
     if with_refused:
-        causes["cell lost: its frame was refused"] = (lost & (reasons == "its frame was refused"), "x", INK)
+        causes["cell lost: its frame was refused"] = (lost & (reasons == "its frame was refused"), "x", canvas.INK)
     for label, (rows, marker, colour) in causes.items():
         if rows.any():
             marks(ax, x[rows], total[rows], marker, colour, f"{label} ({rows.sum():,})")
@@ -690,15 +672,22 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
     nodes += [] if end is None else [list(ports)[-1].split("->")[-1]]
     for place in range(len(nodes)):
         ax.axvline(place, color=canvas.PALE, linewidth=0.8, zorder=0)
-    waits: dict[str, Any] = {"color": tint_of_flow(index), "linewidth": 4, "solid_capstyle": "butt", "label": "waits"}
-    link: dict[str, Any] = {"color": colour_of_flow(index), "linewidth": 0.8, "label": "on the link"}
+    waits: dict[str, Any] = {
+        "color": canvas.tint_of_flow(index),
+        "linewidth": 4,
+        "solid_capstyle": "butt",
+        "label": "waits",
+    }
+    link: dict[str, Any] = {"color": canvas.colour_of_flow(index), "linewidth": 0.8, "label": "on the link"}
     for place, (visits, following) in enumerate(zip_longest(at_ports, at_ports[1:])):
         for visit in visits:
             if visit.arrived is not None and visit.left is not None and visit.left > visit.arrived:
                 ax.plot([place, place], [y(visit.arrived), y(visit.left)], **waits)
             if visit.lost is not None:
                 label = f"lost: {visit.cause} ({causes[visit.cause]:,} of {count:,})"
-                marks(ax, [place], [y(visit.lost)], "x", LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4)
+                marks(
+                    ax, [place], [y(visit.lost)], "x", canvas.LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4
+                )
         # Cells of a VC arrive in the order in which they were sent.
         left = [visit.departed for visit in visits if visit.departed is not None]
         arrivals = [visit.arrived for visit in following or []]
@@ -709,11 +698,15 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
             if last is not None:
                 ax.plot([place, place + 1], [y(first), y(last)], **link)
     if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
-        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is incomplete")
+        colour, label = (
+            (canvas.INK, "delivered") if end[1] == "delivered" else (canvas.LOSS, "failed: the frame is incomplete")
+        )
         marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
     ax.set_xlim(-0.35, len(nodes) - 0.65)
     rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}
-    ax.set_xticks(range(len(nodes)), [legible(canvas.brief(node, 16)) for node in nodes], fontsize="small", **rotated)
+    ax.set_xticks(
+        range(len(nodes)), [canvas.legible(canvas.brief(node, 16)) for node in nodes], fontsize="small", **rotated
+    )
     ax.xaxis.tick_top()
     for text in ax.get_xticklabels():
         text.set_parse_math(False)

@@ -38,20 +38,8 @@ PALE = "#B8BEC6"
 SOFT = "#555555"
 #: Colour of losses, whatever the flow.
 LOSS = "#B00000"
-STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    # A dollar sign in a name does not start a formula.
-    "text.parse_math": False,
-    "font.size": 9,
-    "axes.titlesize": "medium",
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
+#: Settings of matplotlib.
+STYLE = str(Path(__file__).with_name("celltrain.mplstyle"))
 
 
 def colour_of_flow(index: int) -> str:
@@ -113,8 +101,8 @@ def styled(style: str | None = None) -> AbstractContextManager[None]:
     from matplotlib import style as styles
     from matplotlib.rcsetup import cycler
 
-    ours = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
-    context: AbstractContextManager[None] = styles.context([ours, *([] if style is None else [style])])
+    ours = [STYLE, {"axes.prop_cycle": cycler(color=COLOURS)}]
+    context: AbstractContextManager[None] = styles.context([*ours, *([] if style is None else [style])])
     return context
 
 
@@ -496,6 +484,18 @@ def by_rows(entries: Sequence[Any], columns: int) -> list[Any]:
     ['a', 'c', 'e', 'b', 'd']
     """
     return [entry for column in range(columns) for entry in entries[column::columns]]
+
+
+def legend_of(axes: Axes, columns: int = 1, *, once: bool = False, **layout: Any) -> None:
+    """Adds a legend to axes, read row by row; with `once`, each label appears once."""
+    entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
+    if once:
+        known = {label: place for place, (_, label) in reversed(list(enumerate(entries)))}
+        entries = [entries[place] for place in sorted(known.values())]
+    handles, labels = zip(*by_rows(entries, columns), strict=True) if entries else ((), ())
+    for text in axes.legend(handles, labels, ncols=columns, **layout).get_texts():
+        # A dollar sign in a name does not start a formula.
+        text.set_parse_math(False)
 
 
 def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:

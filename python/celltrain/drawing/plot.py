@@ -265,23 +265,16 @@ def _below(ax: Axes, look: canvas.FigureStyle) -> None:
 
     if (legend := ax.get_legend()) is None:
         return
-    handles, labels = ax.get_legend_handles_labels()
     legend.remove()
     under = ax.transAxes + ScaledTranslation(0, -BELOW, ax.figure.dpi_scale_trans)
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": under}
-    columns = look.columns(labels)
-    handles, labels = (canvas.by_rows(entries, columns) for entries in (handles, labels))
-    moved = ax.legend(handles, labels, ncols=columns, fontsize="x-small", columnspacing=1.2, **place)
-    for text in moved.get_texts():
-        text.set_parse_math(False)
+    columns = look.columns(ax.get_legend_handles_labels()[1])
+    canvas.legend_of(ax, columns, fontsize="x-small", columnspacing=1.2, **place)
 
 
 def _beside(ax: Axes) -> Axes:
     """Adds a legend next to the plot."""
-    legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
-    for text in legend.get_texts():
-        # A dollar sign in a name does not start a formula.
-        text.set_parse_math(False)
+    canvas.legend_of(ax, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
     return ax
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from celltrain.model import shipped
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -120,30 +121,6 @@ def broken(text: str, most: int) -> str:
 
 #: Text for a measure without a value, such as the fairness of flows that delivered nothing.
 UNDEFINED = "undefined"
-#: Names of measures whose keys would not be clear without underscores.
-_CALLED = {
-    "fairness_max_min": "max-min fairness",
-    "timeouts_together": "flows that time out together",
-    "cwnd": "congestion window",
-    "max_queue": "largest queue",
-    "max_used": "largest occupancy",
-    "used": "occupancy",
-    "max_pool": "largest occupancy of a pool",
-    "max_headroom": "largest use of headroom",
-    "max": "largest content",
-    "max_min": "max-min fair goodput",
-    "acr": "ACR",
-    "rm_share": "share of RM cells",
-    "retransmitted_per_request": "retransmitted segments per request",
-    "lost_overflow_cells": "cells lost in full buffers",
-    "lost_pushed_out_cells": "cells pushed out",
-    "pushed_out_cells": "cells pushed out",
-    "discarded_frame_cells": "cells of refused frames",
-    "discarded_remainder_cells": "discarded rests of frames, cells",
-    "completion_s": "completion time",
-    "timing.engine_seconds": "run time of the engine (s)",
-    "timing.cell_hops_per_second": "cell-hops per second",
-}
 #: Units at the end of a key, which the label shows in parentheses. "Lost cells" keeps the word "cells", but a buffer in
 #: cells does not.
 _UNITS = re.compile(
@@ -228,13 +205,14 @@ def _key(key: str) -> str:
     start = ""
     if found := _STATISTIC.search(key):
         start, key = f"{_STATISTICS[found[1]]} ", key[: found.start()]
-    if key in _CALLED:
-        return start + _CALLED[key]
+    called = shipped.package_data("drawing/words.toml")["called"]
+    if key in called:
+        return f"{start}{called[key]}"
     if key.startswith("file_delay_ms"):
         return f"{start}file delay" if start else "files completed"
     key = _UNITS.sub(r"\1", key)
     key = "completion_time" if key == "completion" else key
-    return start + _CALLED.get(key, key).replace("_rm_", " RM ").replace(".", " ").replace("_", " ")
+    return start + str(called.get(key, key)).replace("_rm_", " RM ").replace(".", " ").replace("_", " ")
 
 
 #: Tables whose entries are named in labels, such as the port of a buffer.

@@ -10,35 +10,14 @@ from typing import Any
 import numpy as np
 
 from celltrain.drawing.words import counted
-from celltrain.inspect.history import BY_MEMORY, NEVER, Episode, History, Outcomes, Rows
+from celltrain.inspect.history import NEVER, Episode, History, Outcomes, Rows
+from celltrain.model import shipped
 from celltrain.text import shown
 
-#: Outcomes of frames in words, by the event in the table of frames.
-DONE = {
-    "refused": "refused",
-    BY_MEMORY: "refused by the memory",
-    "cut": "lost in a full buffer",
-    "joined": "lost with the frame before",
-    "dropped": "dropped by the edge device",
-    "lost": "lost to rules of the link",
-    "failed": "not whole at the host",
-}
-#: Sentences on the loss of a single frame, by event and reason.
-_LOSSES = {
-    "refused": "the port {port} refused {what}.",
-    BY_MEMORY: "the memory of the port {port} refused {what}.",
-    "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
-    "joined": "{port} joined {what} to the previous frame, whose last cell was lost, and lost a cell of it.",
-    "cut": "{port} dropped a waiting cell of {what} to make room for another: {waiting}.",
-    "cut: the packet made room for another": "the edge device dropped {what} at {port}, to make room for another.",
-    "cut: no room for the packet": "the edge device had no room for {what} at {port}: {waiting}.",
-    "lost": "the link {port} lost a cell of {what} to a loss rule: it was cell {number} of its VC there.",
-    "lost: packet chosen by a loss rule": (
-        "the link {port} lost {what} to a loss rule: it was packet {number} of its VC there."
-    ),
-    "cut: no room": "the buffer of {port} had no room for a cell of {what}: {waiting}.",
-    "failed": "{what} reached its host with cells missing.",
-}
+
+def _phrases(kind: str) -> dict[str, str]:
+    found: dict[str, str] = shipped.package_data("inspect/story.toml")[kind]
+    return found
 
 
 def instant(seconds: float) -> str:
@@ -74,7 +53,7 @@ def window(segments: float) -> str:
 
 def loss(row: Mapping[str, Any], what: str) -> str:
     """Returns a sentence that explains how a frame was lost."""
-    reason = row["reason"] or ""
+    reason, losses = row["reason"] or "", _phrases("losses")
     if reason.startswith("joined"):
         end = "{what} reached its host, but was joined to the previous frame, whose last cell was lost."
     elif reason.startswith("a bit"):
@@ -82,7 +61,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
     elif row.get("pool_used_cells") is not None:
         end = "the shared memory had no place at {port} for a cell of {what}."
     else:
-        end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
+        end = losses.get(f"{row['event']}: {reason}", losses[row["event"]])
     waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
     place = {"port": shown(row["port"] or ""), "waiting": waiting, "number": row["lost_number"]}
     return f"At {instant(row['time_s'])} {end.format(what=what, **place)}"
@@ -158,14 +137,6 @@ def capital(text: str) -> str:
 
 #: The reason for a fast retransmission in the table of segments.
 _FAST = "third duplicate ACK"
-#: Phrases for the reasons for retransmissions, by the reason in the table of segments.
-_BECAUSE = {
-    "timeout": "because of the timeout",
-    _FAST: "because of the third duplicate ACK",
-    "partial ACK": "because of partial ACKs",
-    "SACK hole": "to fill holes that SACK showed",
-    "not reported by the stack": "for reasons that the stack does not report",
-}
 #: Group number of the sentences about lost ACKs, which come after all groups of segments.
 _OF_ACKS = 1 << 32
 
@@ -365,7 +336,7 @@ class _Story:
 
     def _way(self, outcome: int) -> str:
         port = self.outcomes.port[outcome]
-        return DONE[self.outcomes.event[outcome]] + (f" at {shown(port)}" if port is not None else "")
+        return _phrases("done")[self.outcomes.event[outcome]] + (f" at {shown(port)}" if port is not None else "")
 
     def _others(self, places: list[int]) -> Iterator[Sentence]:
         """Yields the number of frames, of all VCs, that were lost in the same way at the port during that time."""
@@ -380,7 +351,7 @@ class _Story:
         # Merged VCs count as one VC of the port.
         vcs = len(set(self.outcomes.port_vc[same]))
         of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.outcomes.port_vc[outcome])}"
-        text = f"In all, {counted(len(same), 'frame')} of {of} were {DONE[event]} there in that time."
+        text = f"In all, {counted(len(same), 'frame')} of {of} were {_phrases('done')[event]} there in that time."
         yield Sentence(text=text, time=max(times), events=(self.outcomes.rows(same),), place=3)
 
     def _ack_losses(self) -> Iterator[Sentence]:
@@ -512,8 +483,8 @@ class _Story:
         """Returns a sentence about retransmissions and their reasons."""
         history = self.history
         reasons = Counter(history.reason[places]).most_common()
-        listed = ", ".join(f"{count:,} {_BECAUSE[reason]}" for reason, count in reasons)
-        why = f" {_BECAUSE[reasons[0][0]]}" if len(reasons) == 1 else f": {listed}"
+        listed = ", ".join(f"{count:,} {_phrases('because')[reason]}" for reason, count in reasons)
+        why = f" {_phrases('because')[reasons[0][0]]}" if len(reasons) == 1 else f": {listed}"
         lost = len(np.intersect1d(places, self.lost))
         again = f", and {lost:,} of them {'was' if lost == 1 else 'were'} lost again" if lost else ""
         last = float(history.time[places[-1]])

@@ -223,15 +223,12 @@ class Thresholds(CardMixin):
             grid.add_row(*row[:2], *numbers)
         return grid
 
-    def in_turn_grid(self) -> Grid | None:
+    def in_turn_grids(self) -> list[Grid]:
         """Returns the thresholds of groups that are filled one after the other, if the answer has them."""
         rows = [row for row in self.rows if row.in_turn]
-        if not rows:
-            return None
-        grid = Grid(heads=["group in turn", *(f"{row.port}, {row.kind}" for row in rows)])
-        for number, cells in enumerate(zip(*(row.in_turn for row in rows), strict=True), 1):
-            grid.add_row(str(number), *map(str, cells))
-        return grid
+        heads = ["group in turn", *(f"{row.port}, {row.kind}" for row in rows)]
+        turns = enumerate(zip(*(row.in_turn for row in rows), strict=True), 1)
+        return [Grid(heads=heads, rows=[[*map(str, (number, *cells))] for number, cells in turns])] if rows else []
 
     def words(self) -> list[str]:
         """Returns the arithmetic as text, with a line for each sum."""
@@ -479,9 +476,9 @@ def _rows(division: Division, in_turn: int, mtu: int, response: int | None) -> I
         for key, name in _in_order(ports.groups):
             limits = of_group(name)
             turns = tuple(limits.in_turn(in_turn)) if limits.pause is not None else ()
-            need = None
-            if limits.headroom is not None:
-                need = generations.headroom_of(ports.speed, ports.cable, division.chip.memory.cell_bytes, mtu, response)
+            need, metres, cell = None, generations.metres_of(ports.cable or ""), division.chip.memory.cell_bytes
+            if limits.headroom is not None and ports.speed is not None and metres is not None:
+                need = generations.headroom_needed(ports.speed, metres, cell, mtu=mtu, response=response)
             yield Row(**about, group=key, queue=None, limits=limits, in_turn=turns, needed=need)
         for key, name in _in_order(ports.queues):
             yield Row(**about, group=None, queue=key, limits=of_queue(name))

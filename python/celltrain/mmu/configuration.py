@@ -17,20 +17,8 @@ from annotated_types import Ge, Le
 from pydantic import Field
 
 from celltrain.errors import Fault, InputError, warn
+from celltrain.mmu import generations as chips
 from celltrain.mmu import sonic
-from celltrain.mmu.generations import (
-    Count,
-    Generation,
-    Positive,
-    Source,
-    Table,
-    generation,
-    metres_of,
-    of_switch,
-    read_toml,
-    refuse,
-    table_of,
-)
 from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.model.scenario import toml_key, toml_value
@@ -42,32 +30,32 @@ _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1
 _PROFILE = re.compile(r"(?:^|_)(?P<speed>\d{2,7})_(?P<cable>\d{1,7}(?:\.\d{1,3})?k?m)(?=_|$)")
 
 
-class Pool(Table):
+class Pool(chips.Table):
     """A share of the packet memory. Sizes are totals over all memories of the switch."""
 
     type: Literal["ingress", "egress"]
-    size: Positive
+    size: chips.Positive
     """Size in bytes."""
-    xoff: Count = 0
+    xoff: chips.Count = 0
     """Bytes of headroom that all lossless groups share; 0 if each group has its own headroom."""
     mode: Literal["dynamic", "static"] = "dynamic"
 
 
-class Profile(Table):
+class Profile(chips.Table):
     """Settings of priority groups or queues."""
 
     pool: str
-    size: Count = 0
+    size: chips.Count = 0
     """Bytes that each group or queue has reserved."""
-    xoff: Count | None = None
+    xoff: chips.Count | None = None
     """Bytes of headroom; None for lossy groups, and for queues."""
-    xon: Count | None = None
+    xon: chips.Count | None = None
     """Number of bytes below which a paused group resumes."""
-    xon_offset: Count | None = None
+    xon_offset: chips.Count | None = None
     """Distance below the threshold, in bytes, at which a paused group resumes."""
     dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
     """Binary logarithm of alpha."""
-    static_th: Count | None = None
+    static_th: chips.Count | None = None
     """Threshold in bytes."""
 
     @property
@@ -76,25 +64,25 @@ class Profile(Table):
         return None if self.dynamic_th is None else Fraction(2) ** self.dynamic_th
 
 
-class Wred(Table):
+class Wred(chips.Table):
     """Marks of a queue (ECN) or early drops, of green packets."""
 
     ecn: bool
     """True if packets are marked, false if they are dropped."""
-    minimum: Count
+    minimum: chips.Count
     """Bytes in the queue up to which no packet is marked."""
-    maximum: Positive
+    maximum: chips.Positive
     """Bytes above which every packet is marked."""
     probability: Annotated[int, Ge(0), Le(100)] = 100
     """Percentage of packets marked just below `maximum`."""
 
 
-class Ports(Table):
+class Ports(chips.Table):
     """Ports with the same settings."""
 
     names: tuple[str, ...]
     """Names of ports; `Ethernet0 to Ethernet504 by 8` is a series of names."""
-    speed: Positive | None = None
+    speed: chips.Positive | None = None
     """Speed in Mb/s."""
     cable: str | None = None
     """Length of the cable, such as 5m."""
@@ -108,17 +96,17 @@ class Ports(Table):
     """Profile of WRED of each queue that has one."""
 
 
-class Headroom(Table):
+class Headroom(chips.Table):
     """A row of `pg_profile_lookup.ini`: the settings of lossless groups for a port speed and a cable length."""
 
-    size: Count
-    xoff: Count
-    xon: Count = 0
-    xon_offset: Count | None = None
+    size: chips.Count
+    xoff: chips.Count
+    xon: chips.Count = 0
+    xon_offset: chips.Count | None = None
     dynamic_th: Annotated[int, Ge(-10), Le(10)]
 
 
-class Switch(Table):
+class Switch(chips.Table):
     """The buffer configuration of a switch."""
 
     name: str = ""
@@ -151,19 +139,19 @@ class Loaded:
     """A configuration, and the places of its values in its files, for messages."""
 
     switch: Switch
-    source: Source
+    source: chips.Source
 
-    def generation(self, name: str | Generation | None = None) -> Generation:
+    def generation(self, name: str | chips.Generation | None = None) -> chips.Generation:
         """Returns the generation with this name, or the generation named in the configuration; raises `InputError`."""
         if name is not None:
-            return name if isinstance(name, Generation) else generation(name)
+            return name if isinstance(name, chips.Generation) else chips.generation(name)
         if self.switch.generation is not None:
             try:
-                return generation(self.switch.generation)
+                return chips.generation(self.switch.generation)
             except InputError as error:
                 problem = error.faults[0].problem
                 raise InputError([self.source.fault("generation", problem, self.switch.generation)]) from None
-        found = of_switch(self.switch.name)
+        found = chips.of_switch(self.switch.name)
         if found is None:
             raise InputError([sonic.no_chip(self.source.file)])
         return found
@@ -184,8 +172,8 @@ def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> 
 
 
 def load_with_chip(
-    path: str | os.PathLike[str] | Loaded, *, generation: str | Generation | None, cable: str | None
-) -> tuple[Loaded, Generation]:
+    path: str | os.PathLike[str] | Loaded, *, generation: str | chips.Generation | None, cable: str | None
+) -> tuple[Loaded, chips.Generation]:
     """Reads a configuration, and returns it with the chip's generation; one `InputError` lists all missing options."""
     loaded = _loaded(path, cable=cable, needs_chip=generation is None)
     return loaded, loaded.generation(generation)
@@ -197,7 +185,7 @@ def _loaded(path: str | os.PathLike[str] | Loaded, *, cable: str | None, needs_c
     place = Path(path)
     if place.is_dir():
         return of_table(*sonic.read_folder(place, cable, needs_chip=needs_chip))
-    table, source = read_toml(place, what="configuration")
+    table, source = chips.read_toml(place, what="configuration")
     if "topology" in table:
         problem = f"is a scenario, not a buffer configuration: celltrain run {shown(place)}"
         raise InputError.of_file(source.file, problem)
@@ -208,14 +196,14 @@ def read_sonic(folder: Path, name: str | None = None, cable: str | None = None) 
     """Reads a folder with files of SONiC, with the generation of this name; raises `InputError`."""
     table, source = sonic.read_folder(folder, cable)
     if name is not None:
-        table["generation"] = generation(name).short
+        table["generation"] = chips.generation(name).short
     return of_table(table, source).switch
 
 
-def of_table(table: Mapping[str, Any], source: Source) -> Loaded:
+def of_table(table: Mapping[str, Any], source: chips.Source) -> Loaded:
     """Checks the tables of a configuration; raises `InputError`."""
-    switch = table_of(Switch, table, source)
-    refuse([*_of_pools(switch, source), *_of_ports(switch, source)])
+    switch = chips.table_of(Switch, table, source)
+    chips.refuse([*_of_pools(switch, source), *_of_ports(switch, source)])
     loaded = Loaded(switch=switch, source=source)
     warn(_mismatches(loaded))
     return loaded
@@ -236,7 +224,7 @@ def names_of(ports: Ports) -> Iterator[str]:
             yield name
 
 
-def _of_pools(switch: Switch, source: Source) -> Iterator[Fault]:
+def _of_pools(switch: Switch, source: chips.Source) -> Iterator[Fault]:
     for name, pool in switch.pool.items():
         if pool.xoff >= pool.size:
             problem = f"is not less than the pool's size, {pool.size}; the headroom is a part of the memory"
@@ -265,7 +253,7 @@ def _of_pools(switch: Switch, source: Source) -> Iterator[Fault]:
             yield source.fault(f"{path}.xon", problem, profile.xon)
 
 
-def _of_ports(switch: Switch, source: Source) -> Iterator[Fault]:
+def _of_ports(switch: Switch, source: chips.Source) -> Iterator[Fault]:
     seen: set[str] = set()
     for index, ports in enumerate(switch.port):
         for name in names_of(ports):
@@ -300,7 +288,7 @@ def _of_ports(switch: Switch, source: Source) -> Iterator[Fault]:
 
 
 def _of_priorities(
-    switch: Switch, source: Source, path: str, profiles: Mapping[str, str], side: str, most: int
+    switch: Switch, source: chips.Source, path: str, profiles: Mapping[str, str], side: str, most: int
 ) -> Iterator[Fault]:
     """Yields the faults of the groups or queues of ports."""
     seen: set[int] = set()
@@ -361,5 +349,5 @@ def _differences(speed: str, cable: str, ports: Ports) -> Iterator[tuple[str, st
     """Yields what a profile's name and its ports say differently."""
     if ports.speed is not None and int(speed) != ports.speed:
         yield f"{speed} Mb/s", f"{ports.speed} Mb/s"
-    if ports.cable is not None and metres_of(cable) != metres_of(ports.cable):
+    if ports.cable is not None and chips.metres_of(cable) != chips.metres_of(ports.cable):
         yield f"cables of {cable}", f"cables of {ports.cable}"

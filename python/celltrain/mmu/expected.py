@@ -413,18 +413,15 @@ def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = 
 
     Groups and queues with the same profile are simulated once.
     """
-    rows = {row.limits.profile: row for row in reversed(found.rows) if is_filled(row)}
+    # Lossless groups, and queues that lose cells at their threshold.
+    has_room = [row for row in found.rows if row.limits.pause is not None or (row.queue and row.limits.is_limited)]
+    rows = {row.limits.profile: row for row in reversed(has_room)}
     fills: list[Fill] = []
     for number, row in enumerate(reversed(rows.values())):
         fills += filled(row)
         if progress is not None:
             progress((number + 1) / len(rows))
     return Simulated(switch=found.switch, fills=tuple(fills))
-
-
-def is_filled(row: Row) -> bool:
-    """Returns whether a row describes a lossless group, or a queue that loses cells at its threshold."""
-    return row.limits.pause is not None or (row.queue is not None and row.limits.is_limited)
 
 
 def filled(row: Row) -> Iterator[Fill]:
@@ -444,18 +441,16 @@ def filled(row: Row) -> Iterator[Fill]:
         headroom_left -= headroom
         link = f"source{number + 1}->switch" if limits.pause is not None else "switch->sink"
         of_link = [event for event in events if event["port"] == link and event["priority"] == PRIORITY]
-        first = {
-            kind: next((one["held"] for one in of_link if one["event"] == kind), None) for kind in ("paused", "refused")
-        }
+        first = {one["event"]: one["held"] for one in reversed(of_link)}
         yield Fill(
             port=row.ports[0] if row.ports else "",
             group=row.group,
             queue=row.queue,
             turn=number + 1,
             pause=None if limits.pause is None else cells,
-            pause_simulated=first["paused"],
+            pause_simulated=first.get("paused"),
             full=cells + headroom,
-            full_simulated=first["refused"],
+            full_simulated=first.get("refused"),
             engines_agree=is_same,
         )
 
@@ -505,26 +500,18 @@ def scenario(limits: Limits, *, groups: int = 1) -> dict[str, Any]:
 
 def _memory(limits: Limits, groups: int, *, is_group: bool) -> dict[str, Any]:
     """Returns the table of the memory: a pool of B cells, and groups or queues of the priority."""
-    shared, headroom = limits.shared, limits.headroom or 0
+    shared, headroom, ports = limits.shared, limits.headroom or 0, ["switch->sink"]
     beyond = (shared.headroom or groups * headroom) + groups * limits.reserve
-    queue: dict[str, Any] = {"priorities": [PRIORITY], "reserve": limits.reserve}
+    queue: dict[str, Any] = {"ports": ports, "priorities": [PRIORITY], "reserve": limits.reserve}
     pool: dict[str, Any] = {"side": "ingress" if is_group else "egress", "cells": shared.cells}
     if is_group:
         queue |= {"lossless": True, "headroom": headroom, "pause_at": "threshold"}
+        queue["ports"] = [f"source{number}->switch" for number in range(1, groups + 1)]
         pool |= {"headroom": shared.headroom} if shared.headroom else {}
-        links = [f"source{number}->switch" for number in range(1, groups + 1)]
-    else:
-        links = ["switch->sink"]
     if limits.alpha is None:
         queue["threshold"] = limits.share
         pool["policy"] = {"static_thresholds": {}}
     else:
         counted = "counted" if limits.counts_arriving_cell else "not_counted"
         pool["policy"] = {"dynamic_threshold": {"alpha": float(limits.alpha), "arriving_cell": counted}}
-    ports = ["switch->sink"]
-    return {
-        "cells": shared.cells + beyond,
-        "ports": ports,
-        "queue": [{"ports": links, **queue}],
-        "pool": {"shared": pool},
-    }
+    return {"cells": shared.cells + beyond, "ports": ports, "queue": [queue], "pool": {"shared": pool}}

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -172,9 +172,7 @@ class HeadroomNeeded:
     @property
     def bytes(self) -> int:
         """All bytes on the wire."""
-        return (
-            self.delay_bytes + self.own_packet_bytes + self.pause_bytes + self.response_bytes + self.peer_packet_bytes
-        )
+        return int(sum(asdict(self).values())) - self.cells
 
 
 def headroom_needed(
@@ -228,14 +226,6 @@ def densest(cell: int, mtu: int) -> Fraction:
     """
     lengths = (min(max(SHORTEST, full * cell + 1), mtu) for full in range(-(-SHORTEST // cell) + 1))
     return max(Fraction(-(-length // cell), length + OVERHEAD) for length in lengths)
-
-
-def headroom_of(
-    speed: int | None, cable: str | None, cell: int, mtu: int, response: int | None
-) -> HeadroomNeeded | None:
-    """Returns the headroom that ports need; None if their speed or their cable is not known."""
-    length = None if cable is None else metres_of(cable)
-    return None if speed is None or length is None else headroom_needed(speed, length, cell, mtu=mtu, response=response)
 
 
 def metres_of(cable: str) -> Fraction | None:

@@ -49,6 +49,11 @@ class First:
     pool_cells: int | None
     """Occupied cells of the pool's shared part at that time."""
 
+    @property
+    def word(self) -> str:
+        """The event as a noun."""
+        return "drop" if self.event == "dropped" else "pause"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Peak:
@@ -114,14 +119,11 @@ class Incast(CardMixin):
 
     def _amount(self, cells: int | None, name: str = "", packets: int | None = None) -> dict[str, int | None]:
         """Returns a number of cells, and their bytes and whole packets."""
-        stem = f"{name}_" if name else ""
+        names = [f"{name}_{unit}" if name else unit for unit in ("cells", "bytes", "packets")]
         if cells is None:
-            return dict.fromkeys((f"{stem}cells", f"{stem}bytes", f"{stem}packets"))
-        return {
-            f"{stem}cells": cells,
-            f"{stem}bytes": cells * self.generation.memory.cell_bytes,
-            f"{stem}packets": cells // self.cells_per_packet if packets is None else packets,
-        }
+            return dict.fromkeys(names)
+        held = cells // self.cells_per_packet if packets is None else packets
+        return dict(zip(names, (cells, cells * self.generation.memory.cell_bytes, held), strict=True))
 
     def _of_packets(self, packets: int) -> dict[str, int | None]:
         return self._amount(packets * self.cells_per_packet, packets=packets)
@@ -188,32 +190,26 @@ class Incast(CardMixin):
 
     def grid(self) -> Grid:
         """Returns the table of occupancies in cells, bytes and packets."""
-        grid = Grid(heads=["", "cells", "bytes", f"packets of {self.question.mtu} B"], left=(0,))
-
-        def add(words: str, cells: int, packets: int | None = None) -> None:
-            held = cells // self.cells_per_packet if packets is None else packets
-            grid.add_row(words, f"{cells:,}", f"{cells * self.generation.memory.cell_bytes:,}", f"{held:,}")
-
-        add("data of all senders", self.data_packets * self.cells_per_packet, self.data_packets)
-        if self.sent_packets > self.data_packets:
-            add("  sent, with repetitions", self.sent_packets * self.cells_per_packet, self.sent_packets)
+        held: list[tuple[str, int | None]] = []
         for peak in self.peaks:
-            add(f"largest {peak.place}", peak.cells)
-            if peak.threshold_cells is not None:
-                add(f"  its threshold{f', {peak.equal} equal groups' if peak.equal > 1 else ''}", peak.threshold_cells)
-        add("most in the memory", self.memory_cells)
-        if self.first is not None:
-            word = "drop" if self.first.event == "dropped" else "pause"
-            add(f"at the first {word}: {self.first.place}", self.first.cells)
-            if self.first.threshold_cells is not None:
-                add("  its threshold then", self.first.threshold_cells)
-            if self.first.pool_cells is not None:
-                add("  shared cells in use then", self.first.pool_cells)
+            equal = f", {peak.equal} equal groups" if peak.equal > 1 else ""
+            held += [(f"largest {peak.place}", peak.cells), (f"  its threshold{equal}", peak.threshold_cells)]
+        held.append(("most in the memory", self.memory_cells))
+        if (first := self.first) is not None:
+            held += [(f"at the first {first.word}: {first.place}", first.cells)]
+            held += [("  its threshold then", first.threshold_cells), ("  shared cells in use then", first.pool_cells)]
         if self.headroom_cells:
-            add("most headroom of a group", self.headroom_cells)
-            add("  of the configured", self.configured_headroom_cells or 0)
+            held.append(("most headroom of a group", self.headroom_cells))
+            held.append(("  of the configured", self.configured_headroom_cells or 0))
+        rows = [("data of all senders", self._of_packets(self.data_packets))]
+        if self.sent_packets > self.data_packets:
+            rows.append(("  sent, with repetitions", self._of_packets(self.sent_packets)))
+        rows += [(words, self._amount(cells)) for words, cells in held if cells is not None]
         if self.dropped_cells:
-            add("dropped", self.dropped_cells, self.dropped_packets)
+            rows.append(("dropped", self._amount(self.dropped_cells, packets=self.dropped_packets)))
+        grid = Grid(heads=["", "cells", "bytes", f"packets of {self.question.mtu} B"])
+        for words, amount in rows:
+            grid.add_row(words, *(f"{number:,}" for number in amount.values()))
         return grid
 
     def lines(self) -> list[str]:
@@ -234,10 +230,8 @@ class Incast(CardMixin):
     def _details(self) -> list[str]:
         lines = []
         if self.first is not None:
-            word = "drop" if self.first.event == "dropped" else "pause"
-            lines.append(
-                f"first {word}: after {_ms(self.first.time_ms)}, at the {self.first.place}: {self.first.reason}"
-            )
+            after = f"after {_ms(self.first.time_ms)}, at the {self.first.place}"
+            lines.append(f"first {self.first.word}: {after}: {self.first.reason}")
             if self.cells_per_packet > 1 and self.first.threshold_cells is not None:
                 lines.append(
                     f"The first cell of a packet decides for all {self.cells_per_packet}: each arriving packet may exceed"
@@ -316,7 +310,47 @@ def incast(
         window=window,
     )
     named = None if isinstance(generation, Generation) else generation
-    return answered(loaded, chip, question, generation=named, cable=cable, progress=progress)
+    made = written(loaded, chip, question, generation=named, cable=cable)
+    # Early drops are decided by ports, whose events are those of frames.
+    kinds = ["memories", "frames"] if made.receiver.wred else ["memories"]
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", CelltrainWarning)
+        scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
+        result = run(scenario, events=Events(Path(folder) / "events", kinds=kinds), progress=progress)
+        events = {kind: result.events[kind].to_pylist() for kind in kinds}
+    answer = result.to_dict()
+    flows, queues = answer["flows"], [queue for queue in answer["queues"] if queue["max_cells"]]
+    groups = [queue for queue in queues if queue["pauses"]]
+    dropped, pauses = answer["drops"]["dropped"], sum(queue["pauses"] for queue in groups)
+    outcome: Outcome = "dropped" if dropped else "paused" if pauses else "neither"
+    memory = next(one for one in answer["memories"] if one["name"] == _memory_of(made))
+    packet = -(-question.mtu // chip.memory.cell_bytes) * chip.memory.cell_bytes
+    return Incast(
+        switch=loaded.switch.name,
+        generation=chip,
+        question=question,
+        senders=tuple(port.name for port in made.senders),
+        receiver=made.receiver.name,
+        priority=made.priority,
+        outcome=outcome,
+        first=_first(made, outcome, events),
+        peaks=tuple(_peaks(made, queues)),
+        memory_cells=memory["max_used_cells"],
+        dropped_cells=dropped,
+        drops=answer["drops"],
+        dropped_packets=sum(port["discarded_frames"] + port["cut_frames"] for port in answer["ports"]),
+        pauses=pauses,
+        paused_groups=len(groups),
+        headroom_cells=max(queue["max_headroom_cells"] for queue in queues) if lossless else None,
+        configured_headroom_cells=None if (group := made.senders[0].group) is None else group.headroom,
+        timeouts=sum(flow["timeouts"] for flow in flows),
+        completion_ms=tuple(sorted(1000 * flow["completion_s"] for flow in flows if flow["completion_s"] is not None)),
+        sent_packets=sum(flow["segments_sent"] for flow in flows),
+        link_ms=question.segments * packet * len(made.senders) * 8 / (made.receiver.speed * 1000),
+        tcp=short_tcp(tcp_summary(scenario)),
+        fingerprint=answer["fingerprint"],
+        scenario=made.text,
+    )
 
 
 def in_bytes(option: str, value: str | int) -> int:
@@ -344,62 +378,6 @@ def _meant(value: str) -> str:
     return f"; write {round(size)}B"
 
 
-def answered(
-    loaded: Loaded,
-    chip: Generation,
-    question: Question,
-    *,
-    generation: str | None = None,
-    cable: str | None = None,
-    progress: Callable[[float], object] | None = None,
-) -> Incast:
-    """Runs the scenario of a question, and collects the answer."""
-    made = written(loaded, chip, question, generation=generation, cable=cable)
-    # Early drops are decided by ports, whose events are those of frames.
-    kinds = ["memories", "frames"] if made.receiver.wred else ["memories"]
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", CelltrainWarning)
-        scenario = Scenario.model_validate(shipped.toml(made.text, "scenario")[0])
-        result = run(scenario, events=Events(Path(folder) / "events", kinds=kinds), progress=progress)
-        events = {kind: result.events[kind].to_pylist() for kind in kinds}
-    answer = result.to_dict()
-    queues = [queue for queue in answer["queues"] if queue["max_cells"]]
-    groups = [queue for queue in queues if queue["pauses"]]
-    dropped = answer["drops"]["dropped"]
-    pauses = sum(queue["pauses"] for queue in groups)
-    outcome: Outcome = "dropped" if dropped else "paused" if pauses else "neither"
-    memory = next(one for one in answer["memories"] if _memory_of(made) == one["name"])
-    packet = -(-question.mtu // chip.memory.cell_bytes) * chip.memory.cell_bytes
-    return Incast(
-        switch=loaded.switch.name,
-        generation=chip,
-        question=question,
-        senders=tuple(port.name for port in made.senders),
-        receiver=made.receiver.name,
-        priority=made.priority,
-        outcome=outcome,
-        first=_first(made, outcome, events),
-        peaks=tuple(_peaks(made, queues)),
-        memory_cells=memory["max_used_cells"],
-        dropped_cells=dropped,
-        drops=answer["drops"],
-        dropped_packets=sum(port["discarded_frames"] + port["cut_frames"] for port in answer["ports"]),
-        pauses=pauses,
-        paused_groups=len(groups),
-        headroom_cells=max(queue["max_headroom_cells"] for queue in queues) if question.is_lossless else None,
-        configured_headroom_cells=None if (group := made.senders[0].group) is None else group.headroom,
-        timeouts=sum(flow["timeouts"] for flow in answer["flows"]),
-        completion_ms=tuple(
-            sorted(1000 * flow["completion_s"] for flow in answer["flows"] if flow["completion_s"] is not None)
-        ),
-        sent_packets=sum(flow["segments_sent"] for flow in answer["flows"]),
-        link_ms=question.segments * packet * len(made.senders) * 8 / (made.receiver.speed * 1000),
-        tcp=short_tcp(tcp_summary(scenario)),
-        fingerprint=answer["fingerprint"],
-        scenario=made.text,
-    )
-
-
 def _memory_of(made: Written) -> str:
     """Returns the name of the receiver's memory in results."""
     return f"switch.m{made.receiver.memory + 1}" if "[switch.switch.memories." in made.text else "switch"
@@ -411,27 +389,22 @@ def _first(made: Written, outcome: Outcome, events: Mapping[str, Sequence[Mappin
         return None
     wanted = "refused" if outcome == "dropped" else "paused"
     found = next((event for event in events["memories"] if event["event"] == wanted), None)
-    early = next((event for event in events.get("frames", ()) if event["event"] == "refused"), None)
-    if outcome == "dropped" and early is not None and (found is None or early["time_s"] < found["time_s"]):
-        return First(
-            event="dropped",
-            time_ms=1000 * early["time_s"],
-            place=f"queue of {made.receiver.name}",
-            reason=early["reason"],
-            cells=early["occupancy"],
-            threshold_cells=None,
-            pool_cells=None,
-        )
+    early = next((event for event in events.get("frames", ()) if event["event"] == wanted), None)
+    if early is not None and (found is None or early["time_s"] < found["time_s"]):
+        time, place = 1000 * early["time_s"], f"queue of {made.receiver.name}"
+        about = {"reason": early["reason"], "cells": early["occupancy"], "threshold_cells": None, "pool_cells": None}
+        return First(event=outcome, time_ms=time, place=place, **about)
     if found is None:
         return None
-    threshold = None if found["threshold"] is None else int(found["threshold"]) + found["held"] - found["shared"]
     return First(
-        event="dropped" if wanted == "refused" else "paused",
+        event=outcome,
         time_ms=1000 * found["time_s"],
         place=_place(found["side"], found["port"]),
         reason=found["reason"] or "its next cell would need headroom",
         cells=found["held"],
-        threshold_cells=threshold,
+        threshold_cells=threshold
+        if (threshold := found["threshold"]) is None
+        else int(threshold) + found["held"] - found["shared"],
         pool_cells=found["used"],
     )
 
@@ -443,27 +416,24 @@ def _place(side: str, link: str) -> str:
 
 def _peaks(made: Written, queues: Sequence[Mapping[str, Any]]) -> list[Peak]:
     """Returns the largest occupancy of the receiver's queue, and of a sender's group."""
-    found = []
-    memory = _memory_of(made)
-    of_queue = f"{memory}/switch->{made.receiver.name}/0"
-    links = {f"{memory}/{port.name}->switch/0" for port in made.senders}
-    limits: Limits | None
-    for limits, names, count in (
-        (made.receiver.queue, {of_queue}, 1),
-        (made.senders[0].group, links, len(made.senders)),
-    ):
-        most = max(
-            (queue for queue in queues if queue["name"] in names), key=lambda one: one["max_cells"], default=None
-        )
-        if limits is not None and most is not None:
-            place = _place(most["side"], most["name"].removeprefix(f"{memory}/").rpartition("/")[0])
-            equal = 1 if limits.alpha is None else count
-            threshold: int | None = limits.together(count) if equal > 1 else limits.share + limits.reserve
-            if most["side"] == "egress" and made.question.is_lossless and is_whole_pool(limits):
-                threshold = None
-            found.append(
-                Peak(place=place, side=most["side"], cells=most["max_cells"], threshold_cells=threshold, equal=equal)
-            )
+    found, memory = [], f"{_memory_of(made)}/"
+    of_groups = {f"{port.name}->switch" for port in made.senders}
+    sides: list[tuple[Literal["egress", "ingress"], Limits | None, set[str]]] = [
+        ("egress", made.receiver.queue, {f"switch->{made.receiver.name}"}),
+        ("ingress", made.senders[0].group, of_groups),
+    ]
+    for side, limits, links in sides:
+        names = {f"{memory}{link}/0": link for link in links}
+        own = [queue for queue in queues if queue["name"] in names]
+        if limits is None or not own:
+            continue
+        most = max(own, key=lambda one: one["max_cells"])
+        equal = 1 if limits.alpha is None else len(links)
+        threshold: int | None = limits.together(equal) if equal > 1 else limits.share + limits.reserve
+        if side == "egress" and made.question.is_lossless and is_whole_pool(limits):
+            threshold = None
+        place = _place(side, names[most["name"]])
+        found.append(Peak(place=place, side=side, cells=most["max_cells"], threshold_cells=threshold, equal=equal))
     return found
 
 

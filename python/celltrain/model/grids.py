@@ -55,6 +55,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         self.heads = [_line(head) for head in self.heads]
+        self.rows = [[_line(cell) for cell in row] for row in self.rows]
 
     def add_row(self, *cells: str) -> None:
         """Appends a row."""

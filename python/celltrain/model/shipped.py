@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,12 @@ def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
     if answer["faults"]:
         raise ScenarioError.from_core(answer["faults"])
     return answer["root"], answer["lines"]
+
+
+@cache
+def package_data(path: str) -> dict[str, Any]:
+    """Returns the tables of a TOML file of this package, such as `papers/tables.toml`."""
+    return toml((Path(__file__).parents[1] / path).read_text(encoding="utf-8"), path)[0]
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:

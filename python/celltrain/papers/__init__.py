@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from typing_extensions import Unpack
 
 from celltrain import _core
@@ -31,7 +32,7 @@ from celltrain.model.arguments import check, checked
 from celltrain.model.files import UnreadableError, read_json, writing
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
-from celltrain.papers.paper import PAPER, STUDY, Number, Paper, load
+from celltrain.papers.paper import PAPER, STUDY, Number, Paper, grouped, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
 from celltrain.running import Case, Options, ReproduceOptions, Rows, Run, RunRecord, Worker, worker_of
@@ -179,29 +180,14 @@ def estimate(
 ) -> dict[str, Any]:
     """Estimates the time of a reproduction: runs the beginning of the longest scenario of each network."""
     runs = planned(paper, numbers, seeds, first)
-    of_network: dict[str | None, float] = {}
-    total = 0.0
-    for number, _ in runs:
-        configuration = paper.configurations[number]
-        if configuration.network not in of_network:
-            longest = max(
-                (
-                    paper.configurations[one]
-                    for one, _ in runs
-                    if paper.configurations[one].network == configuration.network
-                ),
-                key=lambda one: one.duration_s,
-            )
-            took = trial_run(_core.Scenario(longest.text), first, PROBE_SECONDS)[1]
-            of_network[configuration.network] = took / longest.duration_s
-        total += of_network[configuration.network] * configuration.duration_s
-    simulated = sum(paper.configurations[number].duration_s for number, _ in runs)
-    seconds = total / min(threads, len(runs))
-    scenarios = len({number for number, _ in runs})
-    return {
-        **{"scenarios": scenarios, "runs": len(runs), "simulated_seconds": simulated},
-        **{"seconds": seconds, "threads": threads},
-    }
+    configurations = [paper.configurations[number] for number, _ in runs]
+    seconds, simulated = 0.0, sum(one.duration_s for one in configurations)
+    for same in grouped(configurations, lambda one: one.network).values():
+        longest = max(same, key=lambda one: one.duration_s)
+        took = trial_run(_core.Scenario(longest.text), first, PROBE_SECONDS)[1]
+        seconds += took / longest.duration_s * sum(one.duration_s for one in same) / min(threads, len(runs))
+    counts = {"scenarios": len({number for number, _ in runs}), "runs": len(runs), "simulated_seconds": simulated}
+    return {**counts, "seconds": seconds, "threads": threads}
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
@@ -267,10 +253,8 @@ def _run(
     try:
         cases = {number: _case(paper, number, names) for number, names in measures.items()}
         runs = [
-            Run(
-                case=cases[number], seed=seed, key=run_key(cases[number].configuration, seed), measures=measures[number]
-            )
-            for number, seed in planned
+            Run(case=case, seed=seed, key=run_key(case.configuration, seed), measures=measures[case.number])
+            for case, seed in ((cases[number], seed) for number, seed in planned)
         ]
         if kept is not None:
             records += kept.records(runs)
@@ -331,13 +315,14 @@ def _scored(
         f"counted{reasons.get(text, '')}"
         for text, count in undefined.items()
     )
-    by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
-    scored = [
-        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed), requested=_requested(number, seeds))
-        for number, of_seed in by_number
-        if of_seed
-    ]
-    return {"scored": scored, "unfinished": [number for number, of_seed in by_number if not of_seed]}
+    scored, unfinished = list[Scored](), list[Number]()
+    for number in numbers:
+        if of_seed := values.get((number.configuration, number.result)):
+            seeds_of, count = tuple(of_seed), _requested(number, seeds)
+            scored.append(Scored(number=number, values=tuple(of_seed.values()), seeds=seeds_of, requested=count))
+        else:
+            unfinished.append(number)
+    return {"scored": scored, "unfinished": unfinished}
 
 
 # The finished runs of a reproduction in a file, so that an interrupted reproduction can be continued.
@@ -345,24 +330,17 @@ def _scored(
 
 #: Name of the file in the folder of `--out`.
 NAME = "runs.json"
-_FIELDS = ("fingerprint", "cell_hops", "seconds")
 
 
-def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a run from a file; raises an exception of Python if it does not have the form that `Kept.write` gives it."""
-    values = {
-        name: (None if value is None else float(value), None if problem is None else str(problem))
-        for name, (value, problem) in run["values"].items()
-    }
-    fingerprint = None if run["fingerprint"] is None else str(run["fingerprint"])
-    hops, seconds = int(run["cell_hops"]), float(run["seconds"])
-    return {
-        "fingerprint": fingerprint,
-        "cell_hops": hops,
-        "seconds": seconds,
-        "seed": int(run["seed"]),
-        "values": values,
-    }
+class _Finished(BaseModel):
+    """A run in the file."""
+
+    fingerprint: str | None
+    cell_hops: int
+    seconds: float
+    seed: int
+    values: dict[str, tuple[float | None, str | None]]
+    """Value of each measure, or the reason why it has none."""
 
 
 class Kept:
@@ -374,12 +352,12 @@ class Kept:
     def __init__(self, path: Path, *, resume: bool) -> None:
         """If `resume` is true, reads the file; raises `PaperError` if that is impossible."""
         self.path = path
-        self._runs: dict[str, dict[str, Any]] = {}
+        self._runs: dict[str, _Finished] = {}
         if not resume:
             return
         try:
             content = read_json(path, what="runs")
-            self._runs = {key: _checked(run) for key, run in content["runs"].items()}
+            self._runs = {key: _Finished.model_validate(run) for key, run in content["runs"].items()}
         except UnreadableError as error:
             advice = "leave out --resume to begin" if error.missing else "delete this file to begin again"
             raise PaperError(f"{path}: {error.problem}; {advice}") from None
@@ -390,16 +368,12 @@ class Kept:
         """Returns the records of those runs that are finished, with all their measures."""
         found = []
         for run in runs:
-            before = self._runs.get(run.key)
-            names = run.measures or ()
-            if before is None or not all(name in before["values"] for name in names):
-                continue
-            values, problems = zip(*(before["values"][name] for name in names), strict=True)
-            fields = {name: before[name] for name in _FIELDS}
-            about: dict[str, Any] = {"point": run.case.number, "seed": run.seed, "run_key": run.key}
-            found.append(
-                RunRecord(**about, configuration=run.case.configuration, values=values, problems=problems, **fields)
-            )
+            before, names = self._runs.get(run.key), run.measures or ()
+            if before is not None and before.values.keys() >= {*names}:
+                values, problems = zip(*(before.values[name] for name in names), strict=True)
+                about: dict[str, Any] = before.model_dump(exclude={"values"}) | {"values": values, "problems": problems}
+                about |= {"point": run.case.number, "seed": run.seed, "run_key": run.key}
+                found.append(RunRecord(**about, configuration=run.case.configuration))
         return found
 
     def write(self, records: Sequence[RunRecord], measures: Mapping[int, Sequence[str]]) -> None:
@@ -408,9 +382,11 @@ class Kept:
             names = measures[record.point]
             problems = record.problems or [None] * len(names)
             values = dict(zip(names, zip(record.values, problems, strict=True), strict=True))
-            old = self._runs.get(record.run_key, {}).get("values", {})
-            fields = {name: getattr(record, name) for name in _FIELDS}
-            self._runs[record.run_key] = {**fields, "seed": record.seed, "values": {**old, **values}}
+            if record.run_key in self._runs:
+                values = {**self._runs[record.run_key].values, **values}
+            fields = {name: getattr(record, name) for name in ("fingerprint", "cell_hops", "seconds", "seed")}
+            self._runs[record.run_key] = _Finished(**fields, values=values)
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(self.path, json.dumps({"runs": self._runs}) + "\n")
+            runs = {key: run.model_dump() for key, run in self._runs.items()}
+            files.replace(self.path, json.dumps({"runs": runs}) + "\n")

@@ -47,6 +47,8 @@ from celltrain.running.statistics import rank_correlation
 
 #: Keys of a test that contain a selection of rows.
 SIDES = ("a", "b", "over")
+#: Keys of a claim's file that its verdict repeats.
+OF_FILE = ("reason", "quote", "section", "depends_on")
 #: A test: an entry of `claims.toml`.
 Entry = Mapping[str, Any]
 #: Result of a test: True if it passes, and None if the seeds cannot decide, with the figures as evidence.
@@ -128,28 +130,20 @@ def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] =
                 continue
             examined = [s for s in scored if _rows([Point.of(s.number, 0.0)], tests)]
             is_open = len(_rows(ours, tests)) < needed or not all(s.enough for s in examined)
-            holds, evidence = (None, _too_few(examined, unfinished, tests)) if is_open else verdict(tests, ours)
             near = [] if is_open else _neighbours(tests)
-            neighbour_holds, neighbour_evidence = verdict(near, ours) if near else (None, "")
             by_seed = [] if is_open else _by_seed(tests, examined)
             is_printed = len(_rows(printed, tests)) == needed
-            published_holds, published_evidence = verdict(tests, printed) if is_printed else (None, "")
-            claims.append(
-                Claim(
-                    id=entry["id"],
-                    text=entry["text"],
-                    holds=holds,
-                    open=is_open,
-                    evidence=evidence,
-                    **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section", "depends_on")},
-                    neighbour_holds=neighbour_holds,
-                    neighbour_evidence=neighbour_evidence,
-                    published_holds=published_holds,
-                    published_evidence=published_evidence,
-                    seeds_share=sum(by_seed) / len(by_seed) if by_seed else None,
-                    seeds=len(by_seed),
-                )
-            )
+            verdicts = {
+                "": (None, _too_few(examined, unfinished, tests)) if is_open else verdict(tests, ours),
+                "neighbour_": verdict(near, ours) if near else (None, ""),
+                "published_": verdict(tests, printed) if is_printed else (None, ""),
+            }
+            about: dict[str, Any] = {"id": entry["id"], "text": entry["text"]}
+            about |= {name: str(entry.get(name, "")) for name in OF_FILE}
+            for name, (holds, evidence) in verdicts.items():
+                about |= {f"{name}holds": holds, f"{name}evidence": evidence}
+            share = sum(by_seed) / len(by_seed) if by_seed else None
+            claims.append(Claim(**about, open=is_open, seeds_share=share, seeds=len(by_seed)))
     return claims, left_out
 
 

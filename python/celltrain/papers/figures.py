@@ -18,19 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
+from celltrain.drawing import figure as canvas
 from celltrain.drawing import words
-from celltrain.drawing.figure import (
-    DASHES,
-    GREY,
-    NARROW,
-    FigureStyle,
-    by_rows,
-    colour_of,
-    label_outer,
-    marked,
-    require_matplotlib,
-    save,
-)
 from celltrain.model.measures import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches
 from celltrain.papers.score import Scored, against
@@ -60,8 +49,8 @@ def write(
         width: `page`, `column` or a length; as wide as the panels need when None.
         style: A matplotlib style; celltrain's own when None.
     """
-    require_matplotlib()
-    look = FigureStyle.of(width or "page", style)
+    canvas.require_matplotlib()
+    look = canvas.FigureStyle.of(width or "page", style)
     written = []
     networks = {one.number.network for one in scored}
     for spec in paper.figures:
@@ -76,7 +65,7 @@ def write(
                 continue
             for ending in ENDINGS:
                 written.append(folder / f"{paper.id}-{spec['id']}.{ending}")
-                save(figure, written[-1])
+                canvas.save(figure, written[-1])
     return written
 
 
@@ -91,7 +80,7 @@ class Source:
     paper: Paper
     scored: Sequence[Scored]
     spec: Mapping[str, Any]
-    look: FigureStyle | None = None
+    look: canvas.FigureStyle | None = None
 
     @property
     def stacked(self) -> bool:
@@ -111,7 +100,7 @@ class Source:
             height, shape = height * columns, (rows * columns, 1)
         figure = Figure(figsize=(width, height), layout="constrained")
         text = textwrap.fill(self.spec["title"] if title is None else title, int(width * TITLE_PER_INCH))
-        figure.suptitle(text, fontsize=options.pop("size", "large" if width >= NARROW else "medium"))
+        figure.suptitle(text, fontsize=options.pop("size", "large" if width >= canvas.NARROW else "medium"))
         return figure, figure.subplots(*shape, squeeze=False, **options).reshape(rows, columns)
 
     def faceted(
@@ -206,7 +195,7 @@ def over_time(source: Source) -> Figure:
         elif "mss_bytes" in spec:
             values = values * (spec["mss_bytes"] / 1000)
         for index, (label, pattern) in enumerate(lines.items()):
-            colour, dashes = colour_of(index), DASHES[index % len(DASHES)]
+            colour, dashes = canvas.colour_of(index), canvas.DASHES[index % len(canvas.DASHES)]
             members = named(pattern, names)
             for member in members:
                 line = {"color": colour, "linestyle": dashes, "linewidth": 0.9, "alpha": 0.8}
@@ -220,7 +209,7 @@ def over_time(source: Source) -> Figure:
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     unit = "goodput (Mb/s)" if is_goodput else "cwnd (1000 bytes)" if "mss_bytes" in spec else "cwnd (segments)"
-    label_outer(list(grid.flat), 1 if source.stacked else columns, "time (s)", unit)
+    canvas.label_outer(list(grid.flat), 1 if source.stacked else columns, "time (s)", unit)
     if len(lines) > 1 or is_goodput:
         _legend(figure, figure.axes[0], 5)
     return figure
@@ -244,7 +233,7 @@ def along(source: Source) -> Figure | None:
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
     colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    marks, plain = {value: marked(index) for index, value in enumerate(values)}, ("black", "")
+    marks, plain = {value: canvas.marked(index) for index, value in enumerate(values)}, ("black", "")
     figure, panels = source.faceted(members, 3.6, 3.2)
     for axes, panel in panels:
         for value, (colour, marker) in marks.items():
@@ -279,7 +268,7 @@ def scatter(source: Source) -> Figure | None:
         return None
     figure, [[left, right]] = source.grid(1, 2, 8.5, 4.2, sharex=True, sharey=True)
     for index, value in enumerate(_values(x, spec["colour"])):
-        colour, marker = marked(index)
+        colour, marker = canvas.marked(index)
         both = [[one for one in members if one.number.keys[spec["colour"]] == value] for members in (x, y)]
         label = f"{spec['colour']} = {value}"
         style = {"color": colour, "marker": marker, "s": 22, "label": label}
@@ -344,7 +333,7 @@ def ratios(source: Source) -> Figure | None:
                 if one.quantity == quantity and one.row[spec["colour"]] == value
             ]
             places = [place for place, _ in own]
-            colour, marker = marked(index)
+            colour, marker = canvas.marked(index)
             axes.hlines(places, [r.low for _, r in own], [r.high for _, r in own], color=colour, linewidth=1.6)
             style = {"color": colour, "marker": marker, "s": 16, "zorder": 3}
             axes.scatter([r.mean for _, r in own], places, label=source.worded("colour", value), **style)
@@ -374,7 +363,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         chosen = [one for one in panel if one.number.keys[colouring] == name]
         shift = (index - (len(series) - 1) / 2) * 0.8 / len(series)
         at = [places.index(one.number.keys[x]) + shift for one in chosen]
-        colour, marker = marked(index)
+        colour, marker = canvas.marked(index)
         ends = [one.low for one in chosen], [one.high for one in chosen]
         axes.vlines(at, *ends, color=colour, linewidth=6, alpha=0.35)
         both = zip(at, chosen, strict=True)
@@ -384,7 +373,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker=marker, s=16, label=label)
     # Printed values also come last in the legend.
-    for scored, colour, note in ((True, "black", ""), (False, GREY, ", not scored")):
+    for scored, colour, note in ((True, "black", ""), (False, canvas.GREY, ", not scored")):
         own = [(place, one.printed) for place, one in crosses if one.number.scored is scored]
         if own:
             cross: dict[str, Any] = {"color": colour, "marker": "x", "s": 22, "zorder": 3}
@@ -407,7 +396,7 @@ def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside low
     renderer = FigureCanvasAgg(figure).get_renderer()
     labels = sorted(entries, key=lambda label: label.startswith("printed"))
     for count in range(min(columns, len(labels)), 0, -1):
-        shown = by_rows(labels, count)
+        shown = canvas.by_rows(labels, count)
         legend = figure.legend([entries[label] for label in shown], shown, loc=loc, ncols=count, fontsize="small")
         if count == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
             return

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -220,7 +220,7 @@ class Cell:
     published: float | None
 
 
-class Numbers(Sequence[Number]):
+class Numbers:
     """The numbers of a table. Each one, with its scenario, is made when it is first asked for."""
 
     def __init__(self, cells: Callable[[], Iterable[Cell]], make: Callable[[Cell], Number]) -> None:
@@ -235,15 +235,11 @@ class Numbers(Sequence[Number]):
     def __len__(self) -> int:
         return len(self.cells)
 
-    @overload
-    def __getitem__(self, place: int) -> Number: ...
+    def __iter__(self) -> Iterator[Number]:
+        return map(self._at, range(len(self)))
 
-    @overload
-    def __getitem__(self, place: slice) -> list[Number]: ...
-
-    def __getitem__(self, place: int | slice) -> Number | list[Number]:
-        chosen = range(len(self))[place]
-        return self._at(chosen) if isinstance(chosen, int) else [self._at(one) for one in chosen]
+    def __getitem__(self, place: int) -> Number:
+        return self._at(range(len(self))[place])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,14 +282,14 @@ class Configuration:
     @property
     def duration_s(self) -> float:
         """Simulated seconds."""
+        duration = self.scenario["duration"]
         try:
-            return seconds(str(self.scenario["duration"]))
+            return seconds(str(duration))
         except ValueError:
-            duration = described(self.scenario["duration"])
-            raise PaperError(f"duration = {duration} is not a duration such as '10s'") from None
+            raise PaperError(f"duration = {described(duration)} is not a duration such as '10s'") from None
 
 
-class Configurations(Sequence[Configuration]):
+class Configurations:
     """The scenarios of a paper's numbers. Its length, and its end, are known once all numbers have been made."""
 
     def __init__(self, make_all: Callable[[], object]) -> None:
@@ -312,14 +308,12 @@ class Configurations(Sequence[Configuration]):
         self._make_all()
         return len(self._list)
 
-    @overload
-    def __getitem__(self, place: int) -> Configuration: ...
+    def __iter__(self) -> Iterator[Configuration]:
+        self._make_all()
+        return iter(self._list)
 
-    @overload
-    def __getitem__(self, place: slice) -> list[Configuration]: ...
-
-    def __getitem__(self, place: int | slice) -> Configuration | list[Configuration]:
-        if not isinstance(place, int) or not 0 <= place < len(self._list):
+    def __getitem__(self, place: int) -> Configuration:
+        if not 0 <= place < len(self._list):
             self._make_all()
         return self._list[place]
 
@@ -607,13 +601,9 @@ class _Expansion:
             kind=self.kind,
             tables=self.tables,
             configurations=self.configurations,
-            panels={
-                figure["id"]: self.panels(figure) for figure in source.figures if {"network", "scenario"} & set(figure)
-            },
+            panels={one["id"]: self.panels(one) for one in source.figures if {"network", "scenario"} & set(one)},
             claims=self.toml("claims.toml")["claims"] if has_claims else [],
-            overrides={
-                path: value.typed if isinstance(value, Setting) else value for path, value in self.overrides.items()
-            },
+            overrides={path: one.typed if isinstance(one, Setting) else one for path, one in self.overrides.items()},
             chosen=self.chosen,
         )
 

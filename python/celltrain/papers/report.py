@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,7 @@ class Reproduction(CardMixin):
         return self.finished_of(max(self.seeds, key=lambda network: self.seeds[network]))
 
     def finished_of(self, network: str) -> str:
-        """Counts of the numbers that agree with the paper, in total and by table, network and quantity."""
+        """Returns the finished seeds of a network in words; see `finished`."""
         requested = self.seeds[network]
         done = [len(s.seeds) for s in self.scored if (s.number.network or "", s.requested) == (network, requested)]
         done += [0 for number in self.unfinished if (number.network or "") == network]
@@ -221,23 +221,24 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
         parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
     held, decided, still_open = reproduction.held
     build = _core.build()
-    facts = [
-        (f"{len(reproduction.scored):,}", "numbers"),
-        (reproduction.finished, "seeds"),
-        *(
-            [(f"{summary['inside']} of {summary['scored']}", f"published values {rule(reproduction.scored)}")]
-            if summary["scored"]
-            else []
+    undecided = summary["undecided"]
+    facts = (
+        (True, f"{len(reproduction.scored):,}", "numbers"),
+        (True, reproduction.finished, "seeds"),
+        (
+            summary["scored"],
+            f"{summary['inside']} of {summary['scored']}",
+            f"published values {rule(reproduction.scored)}",
         ),
-        *([(f"{undecided}", "published values without enough runs")] if (undecided := summary["undecided"]) else []),
-        *([(f"{held} of {decided}", "claims hold")] if decided else []),
-        *([(f"{still_open}", "claims open: not enough runs")] if still_open else []),
-    ]
+        (undecided, f"{undecided}", "published values without enough runs"),
+        (decided, f"{held} of {decided}", "claims hold"),
+        (still_open, f"{still_open}", "claims open: not enough runs"),
+    )
     today = date.today().isoformat()
     subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}, written on {today}"
     if reproduction.command:
         parts[0].parts.insert(0, Line(text=f"Command: {reproduction.command}"))
-    return render_answer(paper.title, subtitle, facts, [], parts)
+    return render_answer(paper.title, subtitle, [(number, what) for shown, number, what in facts if shown], [], parts)
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
@@ -262,7 +263,7 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
             yield Line(text="")
     if summary["scored"] or summary["undecided"]:
         if not brief:
-            yield _note(_tables()["columns"])
+            yield _note(shipped.package_data("papers/tables.toml")["columns"])
             yield Line(text="")
         yield Line(text=agreement(summary, reproduction.scored), style="bold")
     if summary["scored"]:
@@ -448,7 +449,11 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     yield _dense(SHARES[:6] if brief else SHARES, shares, paper)
     if brief:
         return
-    yield from (_note(f"{term}: {meaning}") for term, meaning in _tables()["legend"] if not (few and term in OF_SEEDS))
+    yield from (
+        _note(f"{term}: {meaning}")
+        for term, meaning in shipped.package_data("papers/tables.toml")["legend"]
+        if not (few and term in OF_SEEDS)
+    )
     yield Line(text="")
     yield Line(text="How close", style="bold")
     yield _dense(ERRORS, [error_row(group, paper) for group in summary["by"]], paper)
@@ -588,7 +593,7 @@ def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str)
     If a key, such as the network, has the name of another column, it gets no second column.
     """
     paper, used = reproduction.paper, {key for scored in reproduction.scored for key in scored.number.row}
-    columns = {one["name"]: Column(**one) for one in _tables()[name]}
+    columns = {one["name"]: Column(**one) for one in shipped.package_data("papers/tables.toml")[name]}
     of_rows = {
         key.name: Column(key.name, _type(row[key.name] for row in content if key.name in row), key.unit, key.meaning)
         for key in paper.keys.values()
@@ -600,12 +605,6 @@ def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str)
         by_name |= {one.name: Column(one.name, "float64", one.unit, one.meaning) for one in paper.quantities.values()}
         by_name["fingerprint"] = fingerprint
     return arrow((column, [_cell(row.get(name), column) for row in content]) for name, column in by_name.items())
-
-
-@cache
-def _tables() -> dict[str, Any]:
-    """Returns the columns of the tables, and the meanings of printed columns."""
-    return shipped.toml((Path(__file__).parent / "tables.toml").read_text(encoding="utf-8"), "tables.toml")[0]
 
 
 def _type(values: Iterable[object]) -> str:
