@@ -34,8 +34,8 @@ def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
     return table
 
 
-def read(table: dict[str, Any]) -> Reading:
-    return Reading.of_table(table, "scenario")
+def read(table: dict[str, Any]) -> Any:
+    return Reading.of_table(table, "scenario").case
 
 
 def outcome(run: RunResult) -> tuple[float, float]:
