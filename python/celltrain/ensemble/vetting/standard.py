@@ -12,7 +12,6 @@ import re
 import warnings as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +98,14 @@ class Standard:
             named: The scenarios to run.
             readings: The readings of this vetting.
         """
-        faults = list[Fault]()
+        faults, others = list[Fault](), list[str]()
         found: dict[str, dict[str, Any] | None] = {}
         for text in self.classics if wanted is None else wanted:
-            if text in self.classics or text in self.others:
+            if text in self.classics or text in (others := others or self.others(readings)):
                 found[text] = None
                 continue
             if ":" not in text and not policy_files.is_file(text):
-                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), self.others)}"
+                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), others)}"
                 faults.append(Fault.of_option("against", text, problem))
                 continue
             try:
@@ -133,12 +132,10 @@ class Standard:
         numbers = [f"{key} = {value:g}" for key, value in own.items() if isinstance(value, int | float)]
         return f"{name} ({', '.join(numbers)})" if numbers else name
 
-    @cached_property
-    def others(self) -> list[str]:
-        """The policies whose settings all have defaults, and EPD."""
+    def others(self, readings: Readings) -> list[str]:
+        """Returns the policies whose settings all have defaults, and EPD."""
         first = next(iter(self.scenarios))
-        readings = {name: Reading.of_table(self.scenario(first, {name: {}}), name) for name in choices(self.path)}
-        return [name for name, reading in readings.items() if name == "epd" or not reading.faults]
+        return [name for name in choices(self.path) if name == "epd" or not readings.of(self, first, {name: {}}).faults]
 
 
 class Readings:
