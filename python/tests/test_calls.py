@@ -19,6 +19,7 @@ def test_a_question_takes_few_python_calls_and_reads_each_scenario_once() -> Non
     readings = {"run": 1, "compare, 2 cases, 2 seeds": 2, "sweep, 10 points, 2 seeds": 10, "why": 1}
     readings |= {"sweep, 30 points, 2 seeds": 30, "reproduce, 1 table, 2 configurations": 2, "report, 3 points": 0}
     assert {question: rows[question]["readings"] for question in readings} == readings
-    assert {question: row["readings"] for question, row in rows.items()} == {
-        question: row["scenarios"] for question, row in rows.items()
-    }
+    again = [
+        question for question, row in rows.items() if isinstance(row, dict) and row["readings"] != row["scenarios"]
+    ]
+    assert not again, "these questions read a scenario twice"
