@@ -94,11 +94,11 @@ def measured(text: str, engine: str, limit: float) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     end, words = "finished", ""
     reading = Reading.of_core(_core.parse(text, "scenario"))
-    if reading.handle is None:
+    if reading.case is None:
         end, words = "refused", reading.faults[0].message
     else:
         try:
-            answer, _ = reading.handle.run(1, engine=engine)
+            answer, _ = reading.case.run(1, engine=engine)
             json.loads(answer)
         except ValueError as error:
             end, words = "outgrown", str(error)

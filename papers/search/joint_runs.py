@@ -247,9 +247,9 @@ class Runs:
         handles = {}
         for row, scenario in scenarios.items():
             reading = Reading.of_table(scenario, "scenario")
-            if reading.handle is None:
+            if reading.case is None:
                 return dict.fromkeys(runs)
-            handles[row] = reading.handle
+            handles[row] = reading.case
 
         def on_result(index: int, text: str, series: Mapping[str, Any] | None = None) -> None:
             row = runs[index][0]

@@ -66,10 +66,11 @@ if not hasattr(_core, "harmless"):
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
-from celltrain.running import Case, Chunk, Run, run_chunk
+from celltrain import _core
+from celltrain.running import Chunk, Run, run_chunk
 
-case = Case(number=0, configuration=sys.argv[1])
-runs = tuple(Run(case=case, seed=seed, key=str(seed)) for seed in range(4))
+case = _core.Case(sys.argv[1], sys.argv[1])
+runs = tuple(Run(point=0, case=case, seed=seed, key=str(seed)) for seed in range(4))
 chunk = Chunk(runs=runs, measures=("efficiency",), limit_s=0.2, recording=None)
 count = lambda: len(list(Path("/proc/self/task").iterdir()))
 before = most = count()

@@ -30,7 +30,7 @@ def table() -> dict[tuple[str, int], str]:
 
 
 @pytest.fixture(scope="module")
-def scenarios(table) -> dict[str, _core.Scenario]:
+def scenarios(table) -> dict[str, _core.Case]:
     """The shipped scenarios by name, as the core's objects."""
     paths = [*_core.data_names("scenarios/"), *_core.data_names("papers/af-96-1269/scenarios/")]
     found = {}
@@ -42,7 +42,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
         if scenario.get("requests"):
             # Requests may be measured for longer than this.
             changes = {"duration": OF_REQUESTS, "measure": {}, "until": "duration"}
-        found[name] = _core.Scenario(json.dumps({**scenario, **changes}))
+        found[name] = _core.Case(json.dumps({**scenario, **changes}))
     assert {name for name, _ in table} == set(found)
     return found
 

@@ -22,14 +22,14 @@ print(json.loads(pickle.load(sys.stdin.buffer).run(3)[0])["fingerprint"])
 
 
 @pytest.fixture
-def handle() -> _core.Scenario:
+def handle() -> _core.Case:
     scenario = ct.n_source(
         sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="20ms", tcp=ct.Tahoe(), seed=5
     )
     return read(scenario).accepted()
 
 
-def fingerprint(handle: _core.Scenario, seed: int | None) -> str:
+def fingerprint(handle: _core.Case, seed: int | None) -> str:
     answer, _ = handle.run(seed)
     return json.loads(answer)["fingerprint"]
 
@@ -64,7 +64,7 @@ def test_inspecting_the_network_does_not_change_the_run(handle):
 
 
 def test_several_threads_can_share_a_scenario_handle_that_has_not_been_read_yet(handle):
-    unread = _core.Scenario(handle.json)
+    unread = _core.Case(handle.json)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda seed: fingerprint(unread, seed), [1, 2] * 4))
     assert found == [fingerprint(handle, 1), fingerprint(handle, 2)] * 4
@@ -73,8 +73,8 @@ def test_several_threads_can_share_a_scenario_handle_that_has_not_been_read_yet(
 def test_errors_of_an_unpickled_scenario_handle_appear_at_its_first_use(handle):
     wrong = handle.json.replace('"sources":2', '"sources":0')
     assert wrong != handle.json
-    refused = pickle.loads(pickle.dumps(_core.Scenario(wrong)))
-    for ask in (refused.canonical, refused.network, lambda: refused.run(1)):
+    refused = pickle.loads(pickle.dumps(_core.Case(wrong)))
+    for ask in (lambda: refused.canonical, refused.network, lambda: refused.run(1)):
         with pytest.raises(ValueError, match=r"topology\.n_source\.sources"):
             ask()
     assert refused.json == wrong
@@ -84,7 +84,7 @@ def test_a_batch_of_runs_of_a_scenario_handle_gives_the_results_of_single_runs(h
     found = {}
     runs = [(0, 5), (1, 6), (0, 6)]
     _core.run_many(
-        [handle, _core.Scenario(handle.json)],
+        [handle, _core.Case(handle.json)],
         runs,
         2,
         lambda index, text: found.setdefault(index, json.loads(text)["fingerprint"]),

@@ -7,16 +7,11 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import ROOT, Command
 
-import celltrain as ct
-from celltrain.ensemble.plan import no_measures
 from celltrain.ensemble.store import Store
-from celltrain.model.network import Network
-from celltrain.model.scenario import Reading
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
@@ -115,32 +110,3 @@ def test_a_plan_is_refused_if_none_of_its_points_fits_into_memory(tmp_path: Path
 def test_the_check_command_estimates_the_memory_of_a_run(celltrain: Command, small: Path) -> None:
     [network] = celltrain("check", small, "--json").json["networks"]
     assert 0 < network["memory_bytes"] < 1 << 20
-
-
-class NoLonger:
-    """A scenario that fitted into memory when it was checked, but no longer fits when its network is built again."""
-
-    json = "{}"
-
-    def problems(self, *_: object) -> str:
-        # Regression: the check uses memory, so less was free for the second layout, and the sweep ended with code 3.
-        raise ct.ScenarioError.of_refusal(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
-
-    network = problems
-    fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
-
-
-def test_a_scenario_that_no_longer_fits_into_memory_after_its_check_is_refused() -> None:
-    gone: Any = NoLonger()
-    reading = Reading(handle=gone, faults=[])
-    for ask in (lambda: reading.problems([]), lambda: Network.of_core(gone)):
-        with pytest.raises(ct.ScenarioError, match="is too large"):
-            ask()
-
-
-def test_a_sweep_point_that_no_longer_fits_into_memory_is_a_failed_row_and_the_sweep_continues() -> None:
-    gone: Any = NoLonger()
-    here = Reading.of_table(ct.load(ROOT / "scenarios/lan-epd.toml").to_dict(), "here")
-    there = Reading(handle=gone, faults=[], warnings=[])
-    assert no_measures(["nothing"], [there]) == {}
-    assert list(no_measures(["efficiency", "nothing"], [there, here])) == ["nothing"]

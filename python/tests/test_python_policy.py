@@ -246,11 +246,12 @@ def test_a_python_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
 
 
 def test_a_worker_process_imports_the_policy_modules_that_its_task_names(monkeypatch):
+    from celltrain import _core
     from celltrain.ensemble.plan import canonical
     from celltrain.model.python_classes import modules_of
-    from celltrain.running import Case, Chunk, Run
+    from celltrain.running import Chunk, Run
 
     text = canonical(lan(Fba()).to_dict())
-    runs = (Run(case=Case(number=0, configuration=text), seed=1, key="a"),)
+    runs = (Run(point=0, case=_core.Case(text, text), seed=1, key="a"),)
     chunk = Chunk(runs=runs, measures=("efficiency",), limit_s=None, recording=None)
     assert chunk.modules == (__name__,) == modules_of([text])

@@ -163,7 +163,7 @@ def test_large_values_of_tbe_and_adtf_prevent_losses_in_switches_with_er_and_eri
         }
 
     _core.run_many(
-        [_core.Scenario(json.dumps(scenario)) for scenario in (settled, as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result
+        [_core.Case(json.dumps(scenario)) for scenario in (settled, as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result
     )
     assert lost[0]["switches"] == 0
     assert lost[0]["edges"] > 0, "cells are lost, but in the edge devices"

@@ -19,7 +19,7 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.ensemble.plan import canonical
 from celltrain.model.arguments import check
-from celltrain.running import Case, Chunk, Local, Run
+from celltrain.running import Chunk, Local, Run
 
 #: This is not a test of speed. Everything that is stopped here would otherwise take minutes or days.
 GENEROUS_SECONDS = 20
@@ -253,7 +253,7 @@ def test_no_run_continues_after_a_sweep_was_stopped():
     # Regression: the thread that makes the next chunk was a daemon that nothing joined, and could run during shutdown.
     text = canonical(LAN.replace(duration="1ms").to_dict())
     chunk = Chunk(
-        runs=(Run(case=Case(number=0, configuration=text), seed=1, key="0" * 24),),
+        runs=(Run(point=0, case=_core.Case(text, text), seed=1, key="0" * 24),),
         measures=("efficiency",),
         limit_s=None,
         recording=None,

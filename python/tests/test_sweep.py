@@ -13,11 +13,12 @@ import sweeps
 from sweeps import interrupted, rows
 
 import celltrain as ct
+from celltrain import _core
 from celltrain.ensemble import sweeps as coordinator
 from celltrain.ensemble.plan import Plan, canonical, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.sweeps import run_plan, seeds_needed
-from celltrain.running import Case, Chunk, Local, Run, run_chunk
+from celltrain.running import Chunk, Local, Run, run_chunk
 from small_sweep import SCENARIO
 
 PLAN = f"""
@@ -191,7 +192,7 @@ def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_er
     narrow = plan(PLAN.replace("values = [50, 60]", "values = [50, 90]"))
     narrow.base["port"]["bottleneck"]["policy"] = {"epd": {"threshold": 1}}
     narrow.base["tcp"] = {"vanilla": {"no_such_thing": 1}}
-    vars(narrow).pop("_readings")
+    narrow.cases.clear()
     end = run_plan(narrow, tmp_path / "t", Local(2))
     assert (end.done, end.failed) == (24, 24)
     row = Store.open(tmp_path / "t").failures().to_pylist()[0]
@@ -321,8 +322,8 @@ def test_measures_without_a_value_are_stored_as_null_and_unknown_measures_are_re
 def test_a_pickled_chunk_of_runs_gives_rows_in_another_process():
     text = canonical(plan().points[0].scenario)
     runs = (
-        Run(case=Case(number=0, configuration=text), seed=1, key="a"),
-        Run(case=Case(number=1, configuration="{}"), seed=2, key="b"),
+        Run(point=0, case=_core.Case(text, text), seed=1, key="a"),
+        Run(point=1, case=_core.Case("{}", "{}"), seed=2, key="b"),
     )
     chunk = Chunk(runs=runs, measures=("efficiency",), limit_s=None, recording=None)
     got = run_chunk(pickle.loads(pickle.dumps(chunk)))

@@ -71,6 +71,19 @@ impl<'a> CancellationToken<'a> {
         items.into_iter().map(|item| self.tick(1).map(|()| item))
     }
 
+    /// Returns whether a condition holds for one of the items, and calls `tick` before each.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if the work is cancelled.
+    pub fn any<I: IntoIterator>(&self, items: I, holds: impl Fn(I::Item) -> bool) -> Result<bool, Interrupted> {
+        for item in self.each(items) {
+            if holds(item?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Maps the items of an iterator and calls `tick` before each.
     ///
     /// # Errors

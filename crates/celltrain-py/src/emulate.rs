@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cancel::{self, Cancel};
-use crate::scenario::Scenario;
+use crate::case::Case;
 use crate::{Failure, interpreter};
 
 /// Priority of the emulation, from 1 to 99. The kernel's own threads have 50 or more.
@@ -30,7 +30,7 @@ const PRIORITY: i32 = 49;
 #[pyo3(signature = (scenario, cancel=None))]
 pub(crate) fn emulated_hosts(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: &Case,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<Vec<(String, String, String)>> {
     scenario.with_checked(py, cancel.as_ref(), |checked, token| {
@@ -49,7 +49,7 @@ pub(crate) fn emulated_hosts(
 #[pyo3(signature = (scenario, seed, devices, should_continue, cancel=None))]
 pub(crate) fn emulate(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: &Case,
     seed: Option<u64>,
     devices: Vec<i32>,
     should_continue: Py<PyAny>,

@@ -4,7 +4,7 @@
 
 mod cancel;
 mod captures;
-mod cases;
+mod case;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod events;
@@ -13,7 +13,7 @@ mod interpreter;
 mod many;
 mod memory;
 mod policy;
-mod scenario;
+mod rows;
 mod shipped;
 mod stack;
 
@@ -38,7 +38,7 @@ use pyo3::types::PyDict;
 use serde_json::json;
 
 use cancel::Cancel;
-use scenario::Scenario;
+use case::Case;
 
 /// Allocator for runs: `docs/design/memory.md` explains why the system's allocator is not used.
 #[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
@@ -59,13 +59,13 @@ mod module {
     #[pymodule_export]
     use crate::{
         cancel::Cancel,
-        cases::run_cases,
+        case::{Case, run_key},
         expressions::{evaluate, named, parse_measure},
         interpreter::AwaitedAtExit,
         many::run_many,
         memory::MemoryView,
         policy::View,
-        scenario::Scenario,
+        rows::run_cases,
     };
 
     #[cfg(target_os = "linux")]
@@ -133,10 +133,10 @@ fn stacks() -> Vec<(&'static str, &'static str)> {
     VERSIONS.to_vec()
 }
 
-/// Reads a scenario in TOML. Returns its handle (None if the scenario is refused) and a report.
+/// Reads a scenario in TOML. Returns its case (None if the scenario is refused) and a report.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
-fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
+fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Case>, String)> {
     read(py, source, cancel, |reader| reader.toml(text))
 }
 
@@ -148,7 +148,7 @@ fn parse_json(
     text: &str,
     source: &str,
     cancel: Option<Py<Cancel>>,
-) -> PyResult<(Option<Scenario>, String)> {
+) -> PyResult<(Option<Case>, String)> {
     read(py, source, cancel, |reader| reader.json(text))
 }
 
@@ -157,9 +157,9 @@ fn read(
     source: &str,
     cancel: Option<Py<Cancel>>,
     by: impl Fn(Reader<'_>) -> Result<Reading, Interrupted> + Sync,
-) -> PyResult<(Option<Scenario>, String)> {
+) -> PyResult<(Option<Case>, String)> {
     let read = |token: &CancellationToken<'_>| reading::read(source, machine(), token, &by);
-    cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
+    cancel::watched(py, cancel.as_ref(), |token| Ok(Case::of_reading(read(token)?)))
 }
 
 /// Converts TOML text to JSON, with the line of every key.

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::cancel::{self, Cancel};
-use crate::scenario::Scenario;
+use crate::case::Case;
 use crate::{Failure, arrays, engine_named, interpreter, policy};
 
 /// Runs many scenarios on several threads, and delivers each result when its run ends.
@@ -24,7 +24,7 @@ use crate::{Failure, arrays, engine_named, interpreter, policy};
 ))]
 pub(crate) fn run_many(
     py: Python<'_>,
-    scenarios: Vec<Py<Scenario>>,
+    scenarios: Vec<Py<Case>>,
     runs: Vec<(usize, u64)>,
     threads: usize,
     on_result: Py<PyAny>,

@@ -18,7 +18,7 @@ use crate::{Unfinished, outside, vetting};
 
 /// Reports the outcome of reading a scenario, without the scenario.
 pub fn reading(read: &Estimated) -> Value {
-    let Estimated { reading, memory } = read;
+    let Estimated { reading, memory, .. } = read;
     json!({
         "faults": reading.faults,
         "warnings": reading.warnings,

@@ -9,18 +9,20 @@ use crate::clock::Instant;
 /// exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
+    spent: Duration,
     begun: Instant,
     passed: Cell<bool>,
 }
 
 impl Limit {
-    /// Creates a limit that starts now; `None` means no limit.
-    pub(crate) fn new(most: Option<Duration>) -> Self {
-        Self { most, begun: Instant::now(), passed: Cell::new(false) }
+    /// Creates a limit of which `spent` is already used; `None` means no limit.
+    pub(crate) fn new(most: Option<Duration>, spent: Duration) -> Self {
+        Self { most, spent, begun: Instant::now(), passed: Cell::new(false) }
     }
 
     pub(crate) fn has_passed(&self) -> bool {
-        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.elapsed() > most);
+        let passed =
+            self.passed.get() || self.most.is_some_and(|most| self.begun.elapsed().saturating_add(self.spent) > most);
         self.passed.set(passed);
         passed
     }
@@ -37,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_time_limit_that_has_been_exceeded_stays_exceeded() {
-        let limit = Limit::new(Some(Duration::ZERO));
+        let limit = Limit::new(Some(Duration::ZERO), Duration::ZERO);
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));
         assert!(limit.has_passed());
@@ -46,6 +48,6 @@ mod tests {
 
     #[test]
     fn without_a_limit_a_run_never_expires() {
-        assert!(!Limit::new(None).has_passed());
+        assert!(!Limit::new(None, Duration::MAX).has_passed());
     }
 }

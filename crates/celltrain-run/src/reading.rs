@@ -1,10 +1,12 @@
 //! Reads scenarios whose runs must fit into memory.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_scenario::{Candidate, Reader, Reading};
 
+use crate::clock::Instant;
 use crate::memory::{Machine, MemoryEstimate};
 
 /// The result of reading a scenario whose run must fit into memory.
@@ -14,12 +16,14 @@ pub struct Estimated {
     pub reading: Reading,
     /// Memory estimate for a run, if the scenario has no other faults.
     pub memory: Option<MemoryEstimate>,
+    /// Time that reading took.
+    pub took: Duration,
 }
 
 impl From<Reading> for Estimated {
     fn from(reading: Reading) -> Self {
         let memory = reading.network.as_ref().map(MemoryEstimate::of);
-        Self { reading, memory }
+        Self { reading, memory, took: Duration::ZERO }
     }
 }
 
@@ -34,7 +38,7 @@ pub fn read(
     token: &CancellationToken<'_>,
     by: impl FnOnce(Reader<'_>) -> Result<Reading, Interrupted>,
 ) -> Result<Estimated, Interrupted> {
-    let memory = Cell::new(None);
+    let (begun, memory) = (Instant::now(), Cell::new(None));
     let fits = |candidate: Candidate<'_>| {
         let estimate = match candidate {
             Candidate::Planned(size) => MemoryEstimate::of_size(&size),
@@ -47,7 +51,7 @@ pub fn read(
         machine.fits(&estimate)
     };
     let reading = by(Reader { source, fits: &fits, token })?;
-    Ok(Estimated { reading, memory: memory.get() })
+    Ok(Estimated { reading, memory: memory.get(), took: begun.elapsed() })
 }
 
 #[cfg(test)]
@@ -79,7 +83,7 @@ mod tests {
         // The limit is exactly three quarters of the memory.
         let needs = read_with("5", None).memory.expect("the scenario is valid").least;
         for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
-            let Estimated { reading, memory } = read_with("5", Some(free));
+            let Estimated { reading, memory, .. } = read_with("5", Some(free));
             assert_eq!((reading.faults.len(), memory.is_some()), (faults, faults == 0));
         }
     }

@@ -27,7 +27,7 @@ use crate::memory;
 use crate::outside;
 use crate::requests::alone::{self, Unloaded};
 use crate::requests::{self, Records, Tally};
-use crate::scenario::Handle;
+use crate::scenario::{Checked, Handle};
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads;
@@ -150,7 +150,7 @@ pub fn one_watched(
     watched: Watched<'_>,
     (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
-    let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
+    let (limit, memory) = (Limit::new(how.limit, scenario.took()), memory::Watch::default());
     // Clear an error left by an earlier run that panicked.
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
@@ -182,6 +182,25 @@ struct Plan<'a> {
     event_engine: Engine,
     /// End of the event engine's run, if it only reports events.
     until: Option<units::Duration>,
+}
+
+/// Evaluates measures of a run.
+fn row(
+    measures: &Measures,
+    checked: &Checked,
+    answer: &Answer<'_>,
+    series: Option<&Recorded>,
+) -> Result<Row, Interrupted> {
+    let mut value = answer.value()?;
+    value["scenario"] = if measures.need_scenario() { checked.case() } else { Value::Null };
+    let source = Source { answer: &value, windows: series.and_then(Windows::of) };
+    let EndedRun { engine_seconds, result, .. } = answer.run;
+    Ok(Row {
+        figures: measures.figures(source),
+        fingerprint: result.fingerprint.to_string(),
+        engine_seconds: *engine_seconds,
+        cell_hops: result.cell_hops,
+    })
 }
 
 struct Run<'a> {
@@ -260,7 +279,7 @@ impl Run<'_> {
         // The lab asks for no measures, and leaves their code out.
         let (answer, row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
             None => (answer.text()?, None),
-            Some(measures) => (String::new(), Some(self.row(measures, &answer, series.as_ref())?)),
+            Some(measures) => (String::new(), Some(row(measures, &checked, &answer, series.as_ref())?)),
         };
         // The limit may have been exceeded during the last steps.
         token.check()?;
@@ -302,20 +321,6 @@ impl Run<'_> {
             },
         };
         Ok((result, captured))
-    }
-
-    /// Evaluates measures of a run.
-    fn row(&self, measures: &Measures, answer: &Answer<'_>, series: Option<&Recorded>) -> Result<Row, Interrupted> {
-        let mut value = answer.value()?;
-        value["scenario"] = if measures.need_scenario() { self.scenario.given() } else { Value::Null };
-        let source = Source { answer: &value, windows: series.and_then(Windows::of) };
-        let EndedRun { engine_seconds, result, .. } = answer.run;
-        Ok(Row {
-            figures: measures.figures(source),
-            fingerprint: result.fingerprint.to_string(),
-            engine_seconds: *engine_seconds,
-            cell_hops: result.cell_hops,
-        })
     }
 
     /// Writes the events that `event_engine` reports in a run of this network up to `until`. Returns the number of packets or

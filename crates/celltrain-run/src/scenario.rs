@@ -1,10 +1,11 @@
 //! A handle for a scenario. The scenario is read and checked only once, however often the handle is used.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
-use celltrain_scenario::{Scenario, build};
+use celltrain_scenario::{Scenario, Warning, build};
 use serde_json::Value;
 
 use crate::answer::outlined;
@@ -35,8 +36,13 @@ impl Handle {
     pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
         let mut read = read.into();
         let network = Mutex::new(read.reading.network.take());
-        let checked = read.reading.scenario.take().zip(read.memory);
-        let checked = checked.map(|(scenario, memory)| Checked { scenario, memory, network });
+        let checked = read.reading.scenario.take().zip(read.memory).map(|(scenario, memory)| Checked {
+            scenario,
+            memory,
+            warnings: read.reading.warnings.clone(),
+            took: read.took,
+            network,
+        });
         (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), read)
     }
 
@@ -60,9 +66,12 @@ impl Handle {
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading).to_string())))
     }
 
-    /// Returns whether the scenario has already been read.
-    pub fn is_read(&self) -> bool {
-        locked(&self.read).is_some()
+    /// Returns the time that reading the scenario took; zero if it has not been read.
+    pub fn took(&self) -> Duration {
+        match &*locked(&self.read) {
+            Some(Ok(checked)) => checked.took,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Returns the scenario as JSON: its original text, or the canonical form with every default filled in.
@@ -74,13 +83,6 @@ impl Handle {
             Some(Ok(checked)) => checked.json().to_string(),
             _ => unreachable!("a scenario without text has been accepted before"),
         }
-    }
-
-    /// Returns the scenario as its runs' measures read it: as given in a text, or the canonical form without `name` and
-    /// `seed`.
-    pub fn given(&self) -> Value {
-        let scenario = serde_json::from_str(&self.json()).unwrap_or_default();
-        if self.text.is_some() { scenario } else { without_name(scenario) }
     }
 }
 
@@ -97,6 +99,9 @@ pub struct Checked {
     scenario: Scenario,
     /// Memory estimate for a run, computed by the checks.
     memory: MemoryEstimate,
+    warnings: Vec<Warning>,
+    /// Time that reading took.
+    took: Duration,
     /// Network built by the checks. The first run takes it, so that a handle does not store two networks.
     network: Mutex<Option<Network>>,
 }
@@ -112,9 +117,19 @@ impl Checked {
         serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
     }
 
-    /// Returns the text from which the keys of runs are computed: the canonical form without `name` and `seed`.
+    /// Returns the case as its runs' measures read it: the canonical form without `name` and `seed`.
+    pub fn case(&self) -> Value {
+        without_name(self.json())
+    }
+
+    /// Returns the text from which the keys of runs are computed.
     pub fn canonical(&self) -> String {
-        as_python::json(&without_name(self.json()))
+        as_python::json(&self.case())
+    }
+
+    /// Returns the reasons to doubt the scenario's results.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns a network for a run with this seed. The first call returns the network built by the checks; later calls
@@ -272,13 +287,21 @@ mod tests {
     }
 
     #[test]
-    fn measures_read_a_scenario_as_given_or_its_canonical_form_without_name_and_seed() {
+    fn measures_read_the_canonical_form_of_a_scenario_without_name_and_seed() {
         let read = handle();
         let mut whole: Value = serde_json::from_str(&read.json()).expect("the text is valid JSON");
-        assert_eq!(Handle::of_text(read.json()).given(), whole);
         let keys = whole.as_object_mut().expect("a scenario is a table");
         assert_eq!((keys.remove("name"), keys.remove("seed")), (Some("two".into()), Some(7.into())));
-        assert_eq!(read.given(), whole);
+        assert_eq!(checked(&read).case(), whole);
+        assert_eq!(checked(&Handle::of_text(read.json())).case(), whole);
+    }
+
+    #[test]
+    fn a_handle_knows_how_long_reading_its_scenario_took() {
+        let handle = Handle::of_text(handle().json());
+        assert_eq!(handle.took(), Duration::ZERO, "it has not been read");
+        checked(&handle);
+        assert!(handle.took() > Duration::ZERO);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use typed_index_collections::TiVec;
 
 use crate::channels::{Channels, channels};
 use crate::fault::Faults;
+use crate::frames;
 use crate::losses::{self, LinkRules};
 use crate::memories;
 use crate::requests;
@@ -32,6 +33,8 @@ pub struct ResolvedScenario<'a> {
     pub channels: Channels,
     /// The scenario's tables that apply to each part of the network.
     pub tables: Tables<'a>,
+    /// The number of cells of the longest frame on each VC.
+    pub(crate) frames: TiVec<VcIndex, u32>,
     /// The memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// The loss rules of links. Incomplete if their tables have faults.
@@ -65,9 +68,10 @@ impl<'a> ResolvedScenario<'a> {
         let mut channels = channels(&layout);
         let requests = requests::resolve(scenario, &layout, &mut channels, root)?;
         let tables = Tables::of(scenario, &layout, &channels, root.token())?;
+        let frames = frames::longest(scenario, &channels, &tables, &requests);
         let memories = memories::resolve(scenario, &layout, &channels, &tables, root);
         let losses = losses::resolve(scenario, &layout, &channels, root);
-        Ok(Self { scenario, layout, channels, tables, memories, losses, requests })
+        Ok(Self { scenario, layout, channels, tables, frames, memories, losses, requests })
     }
 
     /// Returns the memory of a port.

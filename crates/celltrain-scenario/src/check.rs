@@ -120,17 +120,3 @@ fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mu
     root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
     true
 }
-
-/// Returns whether a condition holds for at least one of these names.
-fn any<'a>(
-    names: impl IntoIterator<Item = &'a str>,
-    holds: impl Fn(&str) -> bool,
-    token: &CancellationToken<'_>,
-) -> Result<bool, Interrupted> {
-    for name in token.each(names) {
-        if holds(name?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}

@@ -16,6 +16,7 @@ pub mod check;
 pub mod document;
 pub mod fault;
 pub mod form;
+mod frames;
 mod hints;
 pub mod limits;
 pub mod liveness;

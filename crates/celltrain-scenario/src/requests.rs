@@ -421,25 +421,6 @@ pub(crate) fn utilisation(
     taken
 }
 
-/// Returns the number of cells of the longest frame that requests send over each VC, 0 for VCs of flows.
-pub(crate) fn longest_frames(requests: &Requests, vcs: usize, framing: &Aal5Options) -> TiVec<VcIndex, u32> {
-    let mut longest: TiVec<VcIndex, u32> = ti_vec![0; vcs];
-    for group in &requests.groups {
-        let options = group.tcp.options();
-        let acks = if group.tcp.selective() || group.outside { MAX_OPTION_BYTES } else { 0 };
-        let [data, acks] = [options.mss.bytes, acks].map(|bytes| framing.segment_cells(bytes));
-        for pair in group.pairs() {
-            let pair = &requests.pairs[pair];
-            for (vcs, cells) in [(&pair.vcs, data), (&requests.pairs[pair.back].vcs, acks)] {
-                for &vc in vcs {
-                    longest[vc] = cells.max(longest[vc]);
-                }
-            }
-        }
-    }
-    longest
-}
-
 /// Returns the group's kind of table, `requests` or `incast`.
 pub(crate) fn kind_of(group: &RequestGroup) -> &'static str {
     match group.arrivals {

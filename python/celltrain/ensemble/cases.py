@@ -12,6 +12,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from celltrain.ensemble.plan import Axis, Plan, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked, current
 from celltrain.model.measures import ROWS, RUN
-from celltrain.running import Case, Chunk, Recording, Rows, Run, RunRecord, Worker
+from celltrain.running import Chunk, Recording, Rows, Run, RunRecord, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 from celltrain.text import among
@@ -43,15 +44,15 @@ BY_CASE = operator.attrgetter("point", "seed")
 RUN_BYTES, MEASURE_BYTES = 95, 10
 
 
-def case_of(plan: Plan, point: int) -> tuple[Case, str | None]:
-    """Returns the case of a point, and the reason if its scenario is refused."""
+def case_of(plan: Plan, point: int) -> tuple[_core.Case, str | None]:
+    """Returns the case of a point, and the reason if its scenario is refused; its text is then as given."""
     try:
-        return Case.of_reading(point, plan.reading(point)), None
+        return plan.case(point), None
     except ScenarioError as error:
         scenario = plan.points[point].scenario
         bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
         text = compact(json.loads(json.dumps(bare)))
-        return Case(number=point, configuration=text), str(error).replace("\n", "; ")
+        return _core.Case(text, text), str(error).replace("\n", "; ")
 
 
 def execute(
@@ -88,7 +89,7 @@ class _TookLongError(Exception):
     """A trial run has reached its time limit."""
 
 
-def trial_run(scenario: _core.Scenario, seed: int, seconds: float) -> tuple[dict[str, Any] | None, float]:
+def trial_run(case: _core.Case, seed: int, seconds: float) -> tuple[dict[str, Any] | None, float]:
     """Runs a scenario for at most this number of seconds.
 
     Returns:
@@ -103,7 +104,7 @@ def trial_run(scenario: _core.Scenario, seed: int, seconds: float) -> tuple[dict
             raise _TookLongError
 
     try:
-        text, _ = scenario.run(seed, on_progress=check_time, cancel=current())
+        text, _ = case.run(seed, on_progress=check_time, cancel=current())
     except _TookLongError:
         return None, (time.monotonic() - begun) / share
     answer = json.loads(text)
@@ -140,10 +141,11 @@ def estimate(plan: Plan, threads: int) -> Estimate:
     count, until = len(plan.points), plan.seeds.until
     seconds, characters = [], 0
     for index in sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}):
-        reading = plan.reading(index)
-        if reading.handle is not None:
-            seconds.append(trial_run(reading.handle, plan.seeds.first, PROBE_SECONDS)[1])
-            characters += len(reading.canonical)
+        # A refused point becomes a failed row, which takes no time.
+        with suppress(ScenarioError):
+            case = plan.case(index)
+            seconds.append(trial_run(case, plan.seeds.first, PROBE_SECONDS)[1])
+            characters += len(case.canonical)
     probes = len(seconds)
     each = sum(seconds) / max(probes, 1)
     size = RUN_BYTES + MEASURE_BYTES * len(plan.measures) + characters / max(probes, 1) * count / plan.runs

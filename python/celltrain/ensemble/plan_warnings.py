@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain import _core
 from celltrain.drawing.words import counted, settings, valued
 from celltrain.ensemble.cases import RunTable, trial_run
 from celltrain.ensemble.plan import Plan, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
-from celltrain.errors import CelltrainError
+from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.measures import named
 from celltrain.model.network import RECOVERY, Network
 from celltrain.model.paths import QUANTITIES, UnknownKeyError, follow, seconds
 from celltrain.model.policy_files import tables_in
-from celltrain.model.scenario import Reading
 from celltrain.running.statistics import means
 from celltrain.text import shown
 
@@ -83,7 +83,8 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
         for index in _spread(len(plan.points), MOST_READ):
             where = ", ".join(one for one in (shown(name) if len(plans) > 1 else "", _point(plan, index)) if one)
             read += 1
-            for message in plan.reading(index, name).warnings:
+            case = _case(plan, index)
+            for message in () if case is None else case.warnings:
                 path = message.partition(" = ")[0]
                 if not any(one.startswith(f"{path} stays") for one in thresholds):
                     found.setdefault(message, []).append(where)
@@ -105,13 +106,13 @@ def tried(plan: Plan) -> list[str]:
         # Keep all other axes at their first, middle and last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
-            first, last = (plan.reading(base + level * stride) for level in (0, len(group) - 1))
-            if first.handle is None or last.handle is None or first.canonical == last.canonical:
+            first, last = (_case(plan, base + level * stride) for level in (0, len(group) - 1))
+            if first is None or last is None or first.canonical == last.canonical:
                 # The axis has no effect at these values, but may have an effect at others.
                 continue
             for one in (first, last):
                 if one.canonical not in prints and time.monotonic() - begun < TRIED_SECONDS:
-                    answer, _ = trial_run(one.accepted(), plan.seeds.first, TRY_SECONDS)
+                    answer, _ = trial_run(one, plan.seeds.first, TRY_SECONDS)
                     prints[one.canonical] = None if answer is None else str(answer["fingerprint"])
             if prints.get(first.canonical) and prints.get(last.canonical):
                 outcomes.append(prints[first.canonical] == prints[last.canonical])
@@ -232,7 +233,7 @@ def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
         pair = float(least[place]), float(timeouts[place])
         by_point.setdefault(int(runs.point[place]), {})[int(runs.seed[place])] = pair
     order = sorted(by_point, key=lambda point: min(by_point[point].values()))
-    found = {point: lock_step_warning(plan.reading(point), by_point[point]) for point in order[:MOST_JUDGED]}
+    found = {point: lock_step_warning(_case(plan, point), by_point[point]) for point in order[:MOST_JUDGED]}
     return {point: warning for point, warning in sorted(found.items()) if warning is not None}
 
 
@@ -398,7 +399,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     found = [
         point
         for point, prints in zip(points, distinct[chosen], strict=True)
-        if prints == 1 or _ties_only(plan.reading(point))
+        if prints == 1 or _ties_only(_case(plan, point))
     ]
     if found:
         total = len(chosen) if len(chosen) < len(able) else int((seeds > 0).sum())
@@ -585,10 +586,17 @@ def _point(plan: Plan, index: int) -> str:
     )
 
 
-def _ties_only(reading: Reading) -> bool:
+def _case(plan: Plan, point: int) -> _core.Case | None:
+    """Returns the case of a point; None if its scenario is refused, for example because it does not fit into memory."""
+    try:
+        return plan.case(point)
+    except ScenarioError:
+        return None
+
+
+def _ties_only(case: _core.Case | None) -> bool:
     """Returns whether only the order of simultaneous cells is random, or nothing at all."""
-    # A scenario may not fit into memory; its rows report that.
-    return reading.handle is not None and not any(True for _ in drawn(json.loads(reading.canonical)))
+    return case is not None and not any(True for _ in drawn(json.loads(case.canonical)))
 
 
 def _cells(value: Any, path: str) -> int | None:
@@ -683,16 +691,16 @@ class LockStepWarning:
         )
 
 
-def lock_step_warning(reading: Reading, runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
+def lock_step_warning(case: _core.Case | None, runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
     """Returns a warning if the results of several seeds may depend on lock-step, or else None.
 
     Args:
-        reading: The scenario. A refused one gives no warning.
+        case: The case; None if its scenario is refused, which gives no warning.
         runs: For each seed, the smallest goodput of a flow in megabits per second and the timeouts of all flows: the
             values of the measures `LEAST` and `TIMEOUTS`.
 
     >>> from celltrain.model.scenario import read
-    >>> lan = read("lan-tail-drop")
+    >>> lan = read("lan-tail-drop").case
     >>> lock_step_warning(lan, {1: (9.5, 40.0), 2: (8.0, 41.0)}) is None
     True
     >>> found = lock_step_warning(lan, {1: (9.5, 40.0), 2: (0.1, 41.0)})
@@ -700,9 +708,9 @@ def lock_step_warning(reading: Reading, runs: Mapping[int, tuple[float, float]])
     (1, 2)
     """
     # Building the network takes time, so first check whether any timer expired.
-    if not runs or not any(timeouts for _, timeouts in runs.values()):
+    if case is None or not any(timeouts for _, timeouts in runs.values()):
         return None
-    step = in_step(reading)
+    step = in_step(case)
     if step is None:
         return None
     starved = [least for least, timeouts in runs.values() if step.starves(least, timeouts)]
@@ -711,15 +719,15 @@ def lock_step_warning(reading: Reading, runs: Mapping[int, tuple[float, float]])
     )
 
 
-def in_step(reading: Reading) -> Step | None:
+def in_step(case: _core.Case) -> Step | None:
     """Returns the flows in lock-step.
 
     None if more than the order of ties is random, or if starvation may have other causes.
     """
-    full = reading.scenario
-    if full is None or any(True for _ in drawn(full)) or not _all_alike(full):
+    full = json.loads(case.json)
+    if any(True for _ in drawn(full)) or not _all_alike(full):
         return None
-    network = Network.of_core(reading.accepted())
+    network = Network.of_core(case)
     names = [flow.name for flow in network.flows]
     starts = _starts(full, names)
     length = seconds(full["duration"])

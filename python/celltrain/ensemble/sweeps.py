@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
+from celltrain import _core
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import case_of, execute
-from celltrain.ensemble.plan import Plan, run_keys
+from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
 from celltrain.errors import ClusterError, PlanError, warn
 from celltrain.model.arguments import check, checked
-from celltrain.running import Case, Rows, Run, RunRecord, SweepOptions, Worker, statistics, worker_of
+from celltrain.running import Rows, Run, RunRecord, SweepOptions, Worker, statistics, worker_of
 
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
@@ -220,7 +221,7 @@ class Coordinator:
     def _new_runs(self, blocks: Iterable[Sequence[tuple[int, int]]]) -> Iterator[Run]:
         """Yields the runs to do. Records repeats of earlier points, and failed rows for refused scenarios."""
         for block in blocks:
-            cases: dict[int, tuple[Case, str | None]] = {}
+            cases: dict[int, tuple[_core.Case, str | None]] = {}
             for first in range(0, len(block), AT_ONCE):
                 some = block[first : first + AT_ONCE]
                 for point, _ in some:
@@ -230,9 +231,9 @@ class Coordinator:
                 check()
                 yield from self._new(some, cases)
 
-    def _new(self, block: Sequence[tuple[int, int]], cases: Mapping[int, tuple[Case, str | None]]) -> list[Run]:
+    def _new(self, block: Sequence[tuple[int, int]], cases: Mapping[int, tuple[_core.Case, str | None]]) -> list[Run]:
         """Returns the new runs of a block. The others repeat a run of an earlier point."""
-        keys = run_keys([(cases[point][0].configuration, seed) for point, seed in block])
+        keys = [cases[point][0].key(seed) for point, seed in block]
         new, refused = [], []
         with self._lock:
             stored = self._store.database.known(keys)
@@ -244,9 +245,9 @@ class Coordinator:
                 self._runs[key] = None
                 case, refusal = cases[point]
                 if refusal is None:
-                    new.append(Run(case=case, seed=seed, key=key))
+                    new.append(Run(point=point, case=case, seed=seed, key=key))
                 else:
-                    text = case.configuration
+                    text = case.canonical
                     refused.append(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
         self._keep(refused)
         return new

@@ -279,7 +279,7 @@ class EventRuns:
         progress: Called with the completed fraction of the work, 0 to 1.
     """
 
-    scenario: _core.Scenario
+    case: _core.Case
     name: str
     seed: int
     duration: Fraction
@@ -296,19 +296,18 @@ class EventRuns:
         cls, scenario: Scenario | str | os.PathLike[str], seed: int | None, progress: Callable[[float], object] | None
     ) -> EventRuns:
         """Reads a scenario; raises `ScenarioError`."""
-        reading = read(scenario)
-        accepted = reading.accepted()
-        warn(reading.warnings)
+        case = read(scenario).accepted()
+        warn(case.warnings)
         if seed is not None and not 0 <= seed < 1 << 64:
             raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
-        settings = table(accepted)
+        settings = table(case)
         return cls(
-            scenario=accepted,
+            case=case,
             name=settings["name"],
             seed=settings["seed"] if seed is None else seed,
             duration=QUANTITIES["time"].read(settings["duration"]),
             written_duration=settings["duration"],
-            network=Network.of_core(accepted),
+            network=Network.of_core(case),
             groups=(*settings.get("requests", ()), *settings.get("incast", ())),
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
@@ -484,7 +483,7 @@ class EventRuns:
 
         chosen = (kinds, ports, None, flows, window)
         try:
-            self.scenario.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
+            self.case.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
         except CancelledError:
             check()
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}

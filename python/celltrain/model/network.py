@@ -76,9 +76,9 @@ class Network:
     """The link to which `efficiency` refers, as an index into the list of links."""
 
     @classmethod
-    def of_core(cls, scenario: _core.Scenario) -> Network:
+    def of_core(cls, case: _core.Case) -> Network:
         """Reads the network of a valid scenario; raises `ScenarioError` if it does not fit into free memory."""
-        answer = json.loads(scenario.network(current()))
+        answer = json.loads(case.network(current()))
         return cls(
             name=answer["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),
@@ -107,10 +107,9 @@ class Network:
 @checked(ScenarioError)
 def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
     """Returns the network of a scenario; raises `ScenarioError` with all faults."""
-    reading = read(scenario)
-    accepted = reading.accepted()
-    warn(reading.warnings)
-    return Network.of_core(accepted)
+    case = read(scenario).accepted()
+    warn(case.warnings)
+    return Network.of_core(case)
 
 
 @checked(ScenarioError)

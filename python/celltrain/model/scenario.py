@@ -6,9 +6,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, paths, policy_files, shipped
 from celltrain.model.arguments import Cancel, Rate, Time, checked, current
 from celltrain.model.files import named
-from celltrain.model.measures import encodable
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 class Reading:
     """The core's verdict on a scenario."""
 
-    handle: _core.Scenario | None = None
+    case: _core.Case | None = None
     """The scenario after reading and checking, ready to run. None if it has faults."""
     faults: list[Fault]
     """All faults of the scenario."""
@@ -43,12 +42,12 @@ class Reading:
     """True if the scenario needs more memory than is free now. It may run later or on another machine."""
 
     @classmethod
-    def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
+    def of_core(cls, read: tuple[_core.Case | None, str]) -> Reading:
         """Creates the verdict from the core's answer."""
-        handle, text = read
+        case, text = read
         answer = json.loads(text)
         faults = [_with_advice(Fault(**fault)) for fault in answer.pop("faults")]
-        return cls(handle=handle, faults=faults, warnings=[one["message"] for one in answer.pop("warnings")], **answer)
+        return cls(case=case, faults=faults, warnings=[one["message"] for one in answer.pop("warnings")], **answer)
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
@@ -82,31 +81,16 @@ class Reading:
                 return replace(reading, faults=faults)
         return cls.of_core(_core.parse(text, file, current()))
 
-    def accepted(self) -> _core.Scenario:
-        """Returns the scenario; raises `ScenarioError` if it has faults."""
-        if self.handle is None:
+    def accepted(self) -> _core.Case:
+        """Returns the case; raises `ScenarioError` if the scenario has faults."""
+        if self.case is None:
             raise ScenarioError(self.faults)
-        return self.handle
+        return self.case
 
-    def problems(self, measures: Sequence[str]) -> list[str | None]:
-        """Returns for each measure why runs do not have it; None for those that they have.
-
-        Raises `ScenarioError` if the scenario has faults, or no longer fits into memory.
-        """
-        return self.accepted().problems(encodable(measures), current())
-
-    @cached_property
-    def canonical(self) -> str:
-        """The scenario as JSON with all defaults, keys sorted, without seed and name; raises `ScenarioError` if refused.
-
-        The network that was built for the checks is dropped, because many readings may be kept.
-        """
-        return self.accepted().canonical(current())
-
-    @cached_property
+    @property
     def scenario(self) -> dict[str, Any] | None:
         """The scenario as a table, with every default filled in; None if it has faults."""
-        return None if self.handle is None else table(self.handle)
+        return None if self.case is None else table(self.case)
 
 
 @cache
@@ -131,9 +115,9 @@ def _with_advice(fault: Fault) -> Fault:
     return fault if problem == fault.problem else fault.changed(problem=problem)
 
 
-def table(handle: _core.Scenario) -> dict[str, Any]:
+def table(case: _core.Case) -> dict[str, Any]:
     """Returns the table of a scenario that has been read."""
-    scenario: dict[str, Any] = json.loads(handle.json)
+    scenario: dict[str, Any] = json.loads(case.json)
     return scenario
 
 
@@ -325,7 +309,7 @@ def repeated(reading: Reading) -> list[Fault]:
     tables = {"stack": scenario, **own}
     stacks = {key: (one.get("stack") or {}).get("python") for key, one in tables.items()}
     found = {key: one["class"] for key, one in stacks.items() if one}
-    if reading.handle is None or not found:
+    if reading.case is None or not found:
         return []
     problem = (
         "gives another result when it runs again; take times from arguments, and random numbers from self.end.seed"
@@ -335,11 +319,11 @@ def repeated(reading: Reading) -> list[Fault]:
     while True:
         begins = time.monotonic()
         beginning = {key: one for key, one in scenario.items() if key != "measure"}
-        short = Reading.of_table({**beginning, "duration": f"{1e3 * lasts:.9g}ms"}, "the beginning").handle
+        short = Reading.of_table({**beginning, "duration": f"{1e3 * lasts:.9g}ms"}, "the beginning").case
         if short is None and lasts < whole:
             return []
         try:
-            first, second = (fingerprint(short or reading.handle) for _ in range(2))
+            first, second = (fingerprint(short or reading.case) for _ in range(2))
         except ScenarioError as error:
             return error.faults
         if first != second:
@@ -351,9 +335,9 @@ def repeated(reading: Reading) -> list[Fault]:
         lasts = min(10 * lasts, whole)
 
 
-def fingerprint(handle: _core.Scenario, seed: int | None = None, engine: str = "fast") -> str:
+def fingerprint(case: _core.Case, seed: int | None = None, engine: str = "fast") -> str:
     """Runs a scenario without measuring anything, and returns the fingerprint."""
-    return str(json.loads(handle.run(seed, engine=engine, cancel=current())[0])["fingerprint"])
+    return str(json.loads(case.run(seed, engine=engine, cancel=current())[0])["fingerprint"])
 
 
 @checked(ScenarioError)

@@ -14,7 +14,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,15 @@ from celltrain.ensemble.plan import run_key
 from celltrain.ensemble.sweeps import Progress
 from celltrain.errors import CancelledError, PaperError, ScenarioError, warn
 from celltrain.model import files
-from celltrain.model.arguments import check, checked
+from celltrain.model.arguments import check, checked, current
 from celltrain.model.files import UnreadableError, read_json, writing
+from celltrain.model.measures import encodable
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
-from celltrain.papers.paper import PAPER, STUDY, Number, Paper, grouped, load
+from celltrain.papers.paper import PAPER, STUDY, Configuration, Number, Paper, grouped, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
-from celltrain.running import Case, Options, ReproduceOptions, Rows, Run, RunRecord, Worker, worker_of
+from celltrain.running import Options, ReproduceOptions, Rows, Run, RunRecord, Worker, worker_of
 from celltrain.text import described
 
 __all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "reproduce", "study"]
@@ -184,7 +184,7 @@ def estimate(
     seconds, simulated = 0.0, sum(one.duration_s for one in configurations)
     for same in grouped(configurations, lambda one: one.network).values():
         longest = max(same, key=lambda one: one.duration_s)
-        took = trial_run(_core.Scenario(longest.text), first, PROBE_SECONDS)[1]
+        took = trial_run(_read(longest), first, PROBE_SECONDS)[1]
         seconds += took / longest.duration_s * sum(one.duration_s for one in same) / min(threads, len(runs))
     counts = {"scenarios": len({number for number, _ in runs}), "runs": len(runs), "simulated_seconds": simulated}
     return {**counts, "seconds": seconds, "threads": threads}
@@ -253,8 +253,15 @@ def _run(
     try:
         cases = {number: _case(paper, number, names) for number, names in measures.items()}
         runs = [
-            Run(case=case, seed=seed, key=run_key(case.configuration, seed), measures=measures[case.number])
-            for case, seed in ((cases[number], seed) for number, seed in planned)
+            # The keys of a reproduction's runs come from the text as given.
+            Run(
+                point=number,
+                case=cases[number],
+                seed=seed,
+                key=run_key(paper.configurations[number].text, seed),
+                measures=measures[number],
+            )
+            for number, seed in planned
         ]
         if kept is not None:
             records += kept.records(runs)
@@ -271,19 +278,21 @@ def _run(
     return records, False
 
 
-def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
+def _case(paper: Paper, number: int, measures: Sequence[str]) -> _core.Case:
     """Returns the case for a configuration.
 
     Raises `ScenarioError` if the scenario is invalid, and `PaperError` if its runs do not have a measure.
     """
     check()
-    configuration = paper.configurations[number]
-    reading = Reading.of_table(configuration.scenario, "scenario")
-    for text, words in zip(measures, reading.problems(measures), strict=True):
+    case = _read(paper.configurations[number])
+    for text, words in zip(measures, case.problems(encodable(measures), current()), strict=True):
         if words is not None:
             raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
-    # The keys of a reproduction's runs come from the text as given.
-    return replace(Case.of_reading(number, reading), configuration=configuration.text)
+    return case
+
+
+def _read(configuration: Configuration) -> _core.Case:
+    return Reading.of_table(configuration.scenario, "scenario").accepted()
 
 
 def _scored(
@@ -372,8 +381,8 @@ class Kept:
             if before is not None and before.values.keys() >= {*names}:
                 values, problems = zip(*(before.values[name] for name in names), strict=True)
                 about: dict[str, Any] = before.model_dump(exclude={"values"}) | {"values": values, "problems": problems}
-                about |= {"point": run.case.number, "seed": run.seed, "run_key": run.key}
-                found.append(RunRecord(**about, configuration=run.case.configuration))
+                about |= {"point": run.point, "seed": run.seed, "run_key": run.key}
+                found.append(RunRecord(**about, configuration=run.case.canonical))
         return found
 
     def write(self, records: Sequence[RunRecord], measures: Mapping[int, Sequence[str]]) -> None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain import _core
 from celltrain.drawing import figure as canvas
 from celltrain.drawing import words
 from celltrain.model.measures import named
+from celltrain.model.scenario import Reading
 from celltrain.papers.paper import Paper, PaperError, Value, matches
 from celltrain.papers.score import Scored, against
 
@@ -132,7 +132,8 @@ class Source:
 
     def run(self, scenario: Mapping[str, Any], trace: str) -> tuple[dict[str, Any], Any]:
         """Runs a scenario of the figure; returns the answer and the series."""
-        answer, series = _core.Scenario(json.dumps(scenario)).run(self.spec["seed"], [trace], self.spec["step"], [])
+        case = Reading.of_table(scenario, "scenario").accepted()
+        answer, series = case.run(self.spec["seed"], [trace], self.spec["step"], [])
         assert series is not None, "a trace was requested"
         return json.loads(answer), series
 

@@ -3,7 +3,6 @@ from .options import ReproduceOptions as ReproduceOptions
 from .options import SweepOptions as SweepOptions
 from .options import TuneOptions as TuneOptions
 from .options import worker_of as worker_of
-from .work import Case as Case
 from .work import Chunk as Chunk
 from .work import Local as Local
 from .work import Recording as Recording

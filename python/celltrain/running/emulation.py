@@ -135,11 +135,10 @@ def emulate(
     """
     if faults := unsuited():
         raise InputError(faults)
-    reading = read(scenario)
-    accepted = reading.accepted()
-    warn(reading.warnings)
+    case = read(scenario).accepted()
+    warn(case.warnings)
     try:
-        known = _core.emulated_hosts(accepted, current())
+        known = _core.emulated_hosts(case, current())
         addresses = {name: address for name, address, _ in known}
         if faults := list(_wrong(programs, addresses)):
             raise InputError(faults)
@@ -153,7 +152,7 @@ def emulate(
             ]
             on_ready(hosts)
             should_continue = _continuation({host.name: host for host in hosts}, programs, is_over, output)
-            ended = _core.emulate(accepted, seed, devices, should_continue, current())
+            ended = _core.emulate(case, seed, devices, should_continue, current())
             _end([host for host in hosts if any(program.host == host.name for program in programs)])
     except OSError as error:
         raise InputError.saying(f"cannot emulate: {error}") from None

@@ -145,13 +145,12 @@ def run(
     if faults:
         raise ScenarioError(faults)
     needed = {one.engine(engine) for one in (events, capture) if one is not None}
-    reading = read(scenario)
-    accepted = reading.accepted()
-    warn(reading.warnings)
-    if threads > 1 and accepted.threads_of(threads, current()) == 1:
+    case = read(scenario).accepted()
+    warn(case.warnings)
+    if threads > 1 and case.threads_of(threads, current()) == 1:
         reason = "this network cannot be usefully divided among threads"
         warn([f"threads = {threads}: the run has one, as {reason}"])
-    settings = table(accepted)
+    settings = table(case)
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
@@ -167,7 +166,7 @@ def run(
             recorded = (trace, step, names_of(ports))
             records: list[dict[str, Any]] = []
             doubts: list[str] = []
-            answer_json, series = accepted.run(
+            answer_json, series = case.run(
                 seed,
                 *recorded,
                 engine or "fast",
@@ -184,7 +183,7 @@ def run(
             if events is not None:
                 events.known = _for_diagrams(answer)
     except ScenarioError as error:
-        refused = [_with_ports(accepted, fault) for fault in error.faults]
+        refused = [_with_ports(case, fault) for fault in error.faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     warn(doubts)
     if answer["fairness"] is None and answer["flows"]:
@@ -267,11 +266,11 @@ def _with_file(scenario: object, fault: Fault) -> Fault:
     return replace(fault, file=file, message=f"{file}: {fault.message}")
 
 
-def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
+def _with_ports(case: _core.Case, fault: Fault) -> Fault:
     """Adds the network's ports to a fault of an option that names an unknown port."""
     if not fault.problem.endswith("is not a port of this network"):
         return fault
-    names = [link.name for link in Network.of_core(scenario).links]
+    names = [link.name for link in Network.of_core(case).links]
     # List the ports at the named node first.
     node = fault.value.strip('"')
     names.sort(key=lambda name: not (node and node in name.split("->")))

@@ -6,9 +6,8 @@ import contextvars
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from celltrain.model.arguments import Cancel, check, cores, current, ended_by
 from celltrain.model.measures import encodable
 from celltrain.model.python_classes import allow, modules_of
 from celltrain.running.tables import Series, encoded
-
-if TYPE_CHECKING:
-    from celltrain.model.scenario import Reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,41 +34,19 @@ class Recording:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
-    """A scenario with all its settings, which is run with one or more seeds.
-
-    Attributes:
-        number: Number of the case, such as a point of a sweep.
-        configuration: The canonical scenario, as JSON.
-        handle: The scenario, read and checked; None if the worker has to read it.
-    """
-
-    number: int
-    configuration: str
-    handle: _core.Scenario | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of_reading(cls, number: int, reading: Reading) -> Case:
-        """Returns the case of a scenario that was read; raises `ScenarioError` with its faults."""
-        return cls(number=number, configuration=reading.canonical, handle=reading.handle)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Another process reads the scenario itself.
-        return partial(Case, number=self.number, configuration=self.configuration), ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
     """A case and the seed to run it with.
 
     Attributes:
-        case: The case.
+        point: Number of the case, such as a point of a sweep.
+        case: The case. Another process reads its scenario itself.
         seed: The seed.
         key: A key that differs for each run of an execution.
         measures: Measures of this run; those of the execution when None.
     """
 
-    case: Case
+    point: int
+    case: _core.Case
     seed: int
     key: str
     measures: tuple[str, ...] | None = None
@@ -98,17 +72,17 @@ class Chunk:
 
     def __post_init__(self) -> None:
         if not self.modules:
-            object.__setattr__(self, "modules", modules_of(case.configuration for case in self.cases.values()))
+            object.__setattr__(self, "modules", modules_of(case.canonical for case in self.cases.values()))
 
     @property
-    def cases(self) -> dict[int, Case]:
+    def cases(self) -> dict[int, _core.Case]:
         """The cases of the runs, by number."""
-        return {run.case.number: run.case for run in self.runs}
+        return {run.point: run.case for run in self.runs}
 
     def record(self, run: Run, **result: Any) -> RunRecord:
         """Returns the record of one of the runs, with its result or its error."""
-        text = run.case.configuration
-        return RunRecord(point=run.case.number, seed=run.seed, run_key=run.key, configuration=text, **result)
+        text = run.case.canonical
+        return RunRecord(point=run.point, seed=run.seed, run_key=run.key, configuration=text, **result)
 
     def rows(self, block: _core.Block) -> Rows:
         """Returns the records of a block of runs that have ended."""
@@ -125,10 +99,10 @@ class Chunk:
         runs, count = self.runs, len(self.measures)
         records = [
             RunRecord(
-                point=(run := runs[place]).case.number,
+                point=(run := runs[place]).point,
                 seed=run.seed,
                 run_key=run.key,
-                configuration=run.case.configuration,
+                configuration=run.case.canonical,
                 values=() if row in errors else tuple(own[: count if run.measures is None else len(run.measures)]),
                 problems=tuple(problems[row][: count if run.measures is None else len(run.measures)])
                 if row in problems
@@ -298,12 +272,8 @@ def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None
     sets = [chunk.measures if run.measures is None else run.measures for run in chunk.runs]
     places = {measures: place for place, measures in enumerate(dict.fromkeys(sets))}
     _core.run_cases(
-        # A time limit includes reading, so the threads that run the scenarios read them again.
-        [
-            _core.Scenario(case.configuration) if case.handle is None or chunk.limit_s is not None else case.handle
-            for case in cases.values()
-        ],
-        [(numbers[run.case.number], run.seed, places[own]) for run, own in zip(chunk.runs, sets, strict=True)],
+        list(cases.values()),
+        [(numbers[run.point], run.seed, places[own]) for run, own in zip(chunk.runs, sets, strict=True)],
         [encodable(measures) for measures in places],
         threads,
         lambda block: take(chunk.rows(block)),

@@ -163,7 +163,7 @@ enum Outcome {
 }
 
 fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result<Outcome, String> {
-    let Estimated { reading, memory } =
+    let Estimated { reading, memory, .. } =
         whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(&written.toml)));
     is_in_words(&reading)?;
     if let Some(json) = &written.json {

@@ -4,7 +4,6 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 
-use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean};
 use crate::scope::Scope;
@@ -61,13 +60,11 @@ fn longest_packet(
 ) -> Result<u32, Interrupted> {
     let layout = &resolved.layout;
     let mut longest = 1;
-    for (number, flow) in FlowIndex::counting().zip(&layout.flows) {
+    for &vc in resolved.channels.of_flow.iter().flatten() {
         token.tick(1)?;
-        for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(resolved, number)) {
-            let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
-            if first.kind == NodeKind::EdgeDevice && matches(table, &first.name) {
-                longest = longest.max(cells);
-            }
+        let first = &layout.graph.nodes[layout.graph.links[resolved.channels.vcs[vc].path[0]].to];
+        if first.kind == NodeKind::EdgeDevice && matches(table, &first.name) {
+            longest = longest.max(resolved.frames[vc]);
         }
     }
     Ok(longest)

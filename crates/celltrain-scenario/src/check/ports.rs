@@ -16,11 +16,8 @@ use celltrain_core::network::NodeKind;
 use celltrain_core::policy::Overflow;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 
-use super::any;
-use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
 use crate::hints::{did_you_mean, hint};
-use crate::requests::longest_frames;
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
 use crate::tables::matches;
@@ -75,17 +72,7 @@ pub(super) fn check<'a>(
 /// Returns the size in cells of the largest frame that crosses each link.
 fn largest_frames(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, u32> {
     let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; resolved.layout.graph.links.len()];
-    for (number, flow) in FlowIndex::counting().zip(&resolved.layout.flows) {
-        let [data_cells, ack_cells] = frame_cells(resolved, number);
-        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
-            for &link in path {
-                largest[link] = cells.max(largest[link]);
-            }
-        }
-    }
-    let ResolvedScenario { scenario, channels, requests, .. } = resolved;
-    let of_requests = longest_frames(requests, channels.vcs.len(), &scenario.framing());
-    for (vc, cells) in channels.vcs.iter().zip(of_requests).filter(|(_, cells)| *cells > 0) {
+    for (vc, &cells) in resolved.channels.vcs.iter().zip(&resolved.frames) {
         for &link in &vc.path {
             largest[link] = cells.max(largest[link]);
         }
@@ -107,7 +94,7 @@ fn names<'a>(
     let mut meant: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for name in scenario.port.keys().map(String::as_str) {
         token.tick(1)?;
-        if !known.contains(name) && !any(links.clone(), |link| matches(name, link), token)? {
+        if !known.contains(name) && !token.any(links.clone(), |link| matches(name, link))? {
             meant.insert(name, hint(name, known.iter().copied(), root.found(), token));
         }
     }

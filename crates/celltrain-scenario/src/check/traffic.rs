@@ -11,7 +11,6 @@ use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_formula::names::is_in_range;
 
-use super::any;
 use crate::build::ResolvedScenario;
 use crate::document::{join, join_setting};
 use crate::fault::Warning;
@@ -282,7 +281,7 @@ pub(super) fn tables(
     for key in scenario.flow.keys() {
         token.tick(1)?;
         let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), token)? {
+        if known.contains(key.as_str()) || token.any(names.clone(), |name| is_in_range(key, name))? {
             continue;
         }
         let example = names.next().unwrap_or_default();
@@ -304,21 +303,6 @@ pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let problem = "has no effect: no flow uses the simulation's own TCP; leave it out";
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
-}
-
-/// Returns the numbers of cells of a flow's full segments (or packets) and of its longest acknowledgements.
-pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [u32; 2] {
-    let (own, scenario) = (resolved.tables.flows[flow], resolved.scenario);
-    let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
-    if let Some(pattern) = packets {
-        return [scenario.framing().packet_cells(pattern.packet.bytes), 0];
-    }
-    if let Some(stack) = scenario.stack_with(own) {
-        return [stack.sizes().mss, MAX_OPTION_BYTES].map(|bytes| scenario.framing().segment_cells(bytes));
-    }
-    let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp);
-    let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
-    [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.framing().segment_cells(bytes))
 }
 
 /// Warns of packet sources faster than their host's link, as the host's queue would grow without limit.
@@ -371,7 +355,7 @@ pub(super) fn timeouts(
         let tcp = own_tcp.unwrap_or(&scenario.tcp);
         let (timeout, setting) = tcp.options().repeated_timeout();
         let link = &layout.graph.links[route.data[0]];
-        let [cells, _] = frame_cells(resolved, FlowIndex::from(number));
+        let cells = scenario.framing().segment_cells(tcp.options().mss.bytes);
         let bits = scenario.cell.format().bits().saturating_mul(u64::from(cells)) as f64;
         let sending = bits / link.rate.bits_per_second as f64;
         if timeout.seconds() >= sending {

@@ -14,10 +14,8 @@ use celltrain_core::scheduler::Class;
 use celltrain_core::units::BitRate;
 use celltrain_formula::names::{is_in_range, range};
 
-use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean};
-use crate::requests::longest_frames;
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
@@ -35,12 +33,6 @@ pub(super) fn check(
     if scenario.vc.is_empty() {
         return Ok(());
     }
-    let mut longest_frame = longest_frames(&resolved.requests, channels.vcs.len(), &scenario.framing());
-    for (number, vcs) in channels.of_flow.iter_enumerated() {
-        for (&vc, cells) in vcs.iter().zip(frame_cells(resolved, number)) {
-            longest_frame[vc] = cells.max(longest_frame[vc]);
-        }
-    }
     let mut promised = Promised::new();
     for (key, options) in &scenario.vc {
         let vcs = meant(resolved, key, token)?;
@@ -54,7 +46,7 @@ pub(super) fn check(
         }
         let Some(gfr) = &options.gfr else { continue };
         for &vc in &vcs {
-            contract(resolved, gfr, vc, longest_frame[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
+            contract(resolved, gfr, vc, resolved.frames[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
         }
     }
     taken_out(resolved, root, token)?;

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from typing_extensions import Unpack
 
+from celltrain import _core
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Measured, RunTable, checked_labels, execute
@@ -45,7 +46,7 @@ from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved, told_apart
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.running import Case, Options, Rows, Run, RunRecord, worker_of
+from celltrain.running import Options, Rows, Run, RunRecord, worker_of
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def compare(
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
     try:
-        cases = [Case.of_reading(number, plan.reading(point)) for number, (plan, point) in enumerate(points)]
+        cases = [plan.case(point) for plan, point in points]
     except ScenarioError as error:
         # The scenario was valid when it was checked, but now there is less free memory.
         raise InputError(error.faults) from None
@@ -151,7 +152,11 @@ def compare(
             progress(len(records) / total)
 
     seeds_of_each = range(first_seed, first_seed + seeds)
-    runs = (Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases for seed in seeds_of_each)
+    runs = (
+        Run(point=number, case=case, seed=seed, key=f"{number}/{seed}")
+        for number, case in enumerate(cases)
+        for seed in seeds_of_each
+    )
     execute(runs, worker_of(options), take, measures=plan.measures, limit_s=plan.limit_s)
     table = RunTable.of_records(list(records.values()), plan.measures)
     measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
@@ -172,7 +177,7 @@ def default_measures(scenarios: Sequence[Any], measures: Sequence[str] = MEASURE
 
 def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> Iterator[Fault]:
     for one in scenarios:
-        if not isinstance(one, str | os.PathLike) and not hasattr(one, "to_dict"):
+        if not isinstance(one, str | os.PathLike | _core.Case) and not hasattr(one, "to_dict"):
             problem = "is not a Scenario, a path or the name of a shipped scenario"
             if isinstance(one, Mapping):
                 problem += "; pass the scenarios one by one, and their names as names="
@@ -268,7 +273,7 @@ def _what(axis: Axis | None) -> str:
 def _compared(
     layout: Mapping[str, Any],
     plans: Mapping[str, Plan],
-    cases: Sequence[Case],
+    cases: Sequence[_core.Case],
     table: RunTable,
     measures: Sequence[Measured],
     warnings: tuple[Sequence[str], Sequence[str]],
@@ -276,7 +281,7 @@ def _compared(
     """Returns the comparison with the first measures of the table; the rest are only used for warnings."""
     plan = next(iter(plans.values()))
     names, shape = layout["names"], (len(layout["names"]), len(layout["settings"]))
-    configurations = [json.loads(case.configuration) for case in cases]
+    configurations = [json.loads(case.canonical) for case in cases]
     networks = [_without_policies(one) for one in configurations]
     different = list(dict.fromkeys(networks))
     count = len(measures)
@@ -297,7 +302,7 @@ def _compared(
         **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=plan_warnings.only_where(plans),
-        configurations=by_name([case.configuration for case in cases]),
+        configurations=by_name([case.canonical for case in cases]),
         tcp=by_name(list(map(tcp_summary, configurations))),
         measures=tuple(measures),
         seeds=tuple(range(plan.seeds.first, plan.seeds.first + plan.seeds.count)),

@@ -503,7 +503,7 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
 
 def _settings(plan: Plan) -> dict[str, Any]:
     """Returns the scenario of a plan's first point, with all defaults filled in."""
-    settings: dict[str, Any] = json.loads(plan.reading(0).canonical)
+    settings: dict[str, Any] = json.loads(plan.case(0).canonical)
     return settings
 
 

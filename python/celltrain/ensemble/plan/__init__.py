@@ -24,8 +24,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,7 @@ from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
 from celltrain.model.arguments import checked, current
 from celltrain.model.grammar import AS_IS
+from celltrain.model.measures import encodable
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed
 from celltrain.model.paths import Key, NoPlaceError, follow
@@ -53,16 +53,23 @@ __all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canoni
 
 #: Number of accepted points used to check the measures, without running them.
 OUTLINED = 4
-#: Number of characters of canonical scenarios from which on no more readings are kept.
+#: Number of characters of canonical scenarios from which on no more cases are kept.
 KEPT_CHARACTERS = 1 << 24
 #: Maximum number of refusals that are reported.
 MOST_REFUSALS = 20
 
 
-class _Readings(dict[int, Reading]):
-    """Readings by point, and the number of characters of their canonical texts."""
+class Cases(dict[Any, _core.Case]):
+    """Cases by point or setting, until their canonical texts have `KEPT_CHARACTERS`."""
 
     characters = 0
+
+    def keep(self, key: Any, case: _core.Case) -> _core.Case:
+        """Keeps a case unless there are too many, and returns it."""
+        if self.characters < KEPT_CHARACTERS:
+            self[key] = case
+            self.characters += len(case.canonical)
+        return case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +82,9 @@ class Plan(Design, Planned):
     recording: Recording | None
 
     @classmethod
-    def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+    def of_side(
+        cls, base: Scenario | _core.Case | str | os.PathLike[str], document: Mapping[str, Any], file: str
+    ) -> Self:
         """Returns the plan of a scenario in a comparison. Its axes may have no effect, and faults do not name points."""
         return cls._read(Reader.of_values(base, document, file), is_side=True)
 
@@ -92,27 +101,22 @@ class Plan(Design, Planned):
         reader.finish()
         return plan
 
-    def reading(self, point: int, name: str = "scenario") -> Reading:
-        """Returns the verdict on the scenario of a point; `name` is its name in faults.
+    def case(self, point: int) -> _core.Case:
+        """Returns the case of a point; raises `ScenarioError` if its scenario has faults.
 
-        Scenarios that were accepted are not read again, unless all of them would need much memory.
+        Each case is made once, unless all of them would need much memory.
         """
-        reading = self._readings.get(point)
-        return self.keep(point, Reading.of_table(self.points[point].scenario, name)) if reading is None else reading
-
-    def keep(self, point: int, reading: Reading) -> Reading:
-        """Keeps the verdict on the scenario of a point, and returns it."""
-        if reading.handle is not None and self._readings.characters < KEPT_CHARACTERS:
-            self._readings[point] = reading
-            self._readings.characters += len(reading.canonical)
-        return reading
+        if (case := self.cases.get(point)) is not None:
+            return case
+        return self.cases.keep(point, Reading.of_table(self.points[point].scenario, "scenario").accepted())
 
     @cached_property
-    def _readings(self) -> _Readings:
-        return _Readings()
+    def cases(self) -> Cases:
+        """The cases made so far."""
+        return Cases()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_readings"}
+        return {name: value for name, value in vars(self).items() if name != "cases"}
 
     @property
     def runs(self) -> int:
@@ -136,7 +140,7 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     lacking: Counter[tuple[str, str]] = Counter()
-    accepted: list[tuple[int, Reading]] = []
+    accepted: list[tuple[int, _core.Case]] = []
     runnable = unfit = 0
     for index in indices:
         try:
@@ -146,17 +150,18 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
             problem = f"sets {error.path}, which {error}"
             reader.refuse("axes", problem if is_side else f"{problem}; at point {index}")
             return
-        reading = Reading.of_table(point.scenario, reader.file)
+        is_read = reader.case is not None and not plan.axes
+        reading = Reading(case=reader.case, faults=[]) if is_read else Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
         # If a point does not fit into memory, it becomes a failed row. If no point fits, the plan is refused.
         unfit += reading.does_not_fit
-        if reading.handle is not None:
+        if reading.case is not None:
             # The networks of all points would need too much memory, so only those of the first and last points are kept.
             if len(accepted) == OUTLINED:
-                plan.keep(*accepted.pop(1))
-            accepted.append((index, reading))
+                plan.cases.keep(*accepted.pop(1))
+            accepted.append((index, reading.case))
             runnable += 1
-            untraced, empty = _traced(plan.recording, reading.handle)
+            untraced, empty = _traced(plan.recording, reading.case)
             faults += untraced
             lacking.update(empty)
         kept = too_large if reading.does_not_fit else refused
@@ -164,9 +169,9 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
             kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
     if unfit == len(indices):
         refused |= too_large
-    check_measures(plan.measures, reader, [reading for _, reading in accepted])
-    for index, reading in accepted:
-        plan.keep(index, reading)
+    check_measures(plan.measures, reader, [case for _, case in accepted])
+    for index, case in accepted:
+        plan.cases.keep(index, case)
     for (name, reason), count in lacking.items():
         if count == runnable:
             reader.refuse("series.record", f"has nothing to record: {reason}", name)
@@ -190,12 +195,12 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
                 reader.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
 
 
-def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
+def _traced(recording: Recording | None, case: _core.Case) -> tuple[list[Fault], list[tuple[str, str]]]:
     """Checks which series of a scenario are to be recorded. Returns faults, and the series that would be empty."""
     if recording is None:
         return [], []
     try:
-        return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
+        return [], case.empty_series(recording.trace, recording.step or None, recording.ports, current())
     except ScenarioError as error:
         return [replace(fault, key=f"series.{fault.key}") for fault in error.faults], []
 
@@ -231,13 +236,13 @@ def _of_point(
     return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
 
 
-def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
-    """Refuses measures that none of these scenarios has in its answer."""
+def check_measures(measures: Sequence[str], reader: Reader, cases: Sequence[_core.Case]) -> None:
+    """Refuses measures that no run of these cases has in its answer."""
     given = reader.form.measures or []
     steps: dict[Any, Any] = {
         text: step for step, text in (given.items() if isinstance(given, dict) else enumerate(given))
     }
-    for text, why in no_measures(measures, scenarios).items():
+    for text, why in no_measures(measures, cases).items():
         place: Place = ("measures", steps[text]) if text in steps else ("tune", "objectives", text)
         path = reader.path(place if reader.has(*place) else "measures")
         if text.isidentifier():
@@ -252,16 +257,9 @@ def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[
             reader.refuse(path, f"is not a measure of these runs: {why}", value)
 
 
-def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Returns the measures that none of these scenarios has, and the reason.
-
-    Ignores scenarios that do not fit in memory.
-    """
-    found = []
-    for one in scenarios:
-        # The scenario fitted into memory when it was checked. If it no longer fits, its run becomes a failed row.
-        with suppress(ScenarioError):
-            found.append(one.problems(measures))
+def no_measures(measures: Sequence[str], cases: Sequence[_core.Case]) -> dict[str, str]:
+    """Returns the measures that no run of these cases has, and the reason."""
+    found = [case.problems(encodable(measures), current()) for case in cases]
     return {text: problems[0] for text, *problems in zip(measures, *found, strict=True) if found and all(problems)}
 
 
@@ -293,7 +291,7 @@ def tcps(plan: Plan) -> list[str]:
     for index in points:
         own = tuple((axis.name, place) for axis, place in plan.points.places(index) if _changes_tcp(axis.path))
         first.setdefault(own, index)
-    scenarios = (json.loads(plan.reading(index).canonical) for index in first.values())
+    scenarios = (json.loads(plan.case(index).canonical) for index in first.values())
     return list(dict.fromkeys(map(tcp_summary, scenarios)))
 
 
@@ -311,7 +309,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
     >>> text[:8]
     '{"aal5":'
     """
-    return Reading.of_table(scenario, "scenario").canonical
+    return Reading.of_table(scenario, "scenario").accepted().canonical
 
 
 def compact(value: Any) -> str:
@@ -324,11 +322,4 @@ def run_key(configuration: str, seed: int, *, version: str | None = None) -> str
     """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
-    return run_keys([(configuration, seed)], version=version)[0]
-
-
-def run_keys(runs: Iterable[tuple[str, int]], *, version: str | None = None) -> list[str]:
-    """Returns the keys of runs, which are given by their canonical scenarios and seeds."""
-    own = version or _core.__version__
-    texts = [f"{own}\n{seed}\n{configuration}" for configuration, seed in runs]
-    return [hashlib.sha256(text.encode()).hexdigest()[:24] for text in texts]
+    return _core.run_key(configuration, seed, version)

@@ -20,7 +20,7 @@ from celltrain.model import overrides, shipped
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
-from celltrain.model.scenario import Reading, name_of, other_kind
+from celltrain.model.scenario import Reading, name_of, other_kind, table
 from celltrain.model.shipped import named_text, read_text
 from celltrain.text import described, key_path, shortened, shown
 
@@ -80,6 +80,7 @@ class Document:
         scenario: The scenario that is varied.
         scenario_file: The file of the scenario.
         scenario_text: The text of this file, if it is not the plan itself.
+        case: The scenario's case, if it has been read before.
         settings: Settings that replace the scenario's own.
         faults: All faults found so far.
     """
@@ -88,6 +89,7 @@ class Document:
         self.file, self.lines, self.document = file, lines, dict(document)
         self.name, self.scenario_file, self.scenario_text = "", file, ""
         self.scenario: dict[str, Any] = {}
+        self.case: _core.Case | None = None
         self.settings: Mapping[str, overrides.Setting] = {}
         self.faults: list[Fault] = []
 
@@ -104,7 +106,9 @@ class Document:
         return made
 
     @classmethod
-    def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+    def of_values(
+        cls, scenario: Scenario | _core.Case | str | os.PathLike[str], document: Mapping[str, Any], file: str
+    ) -> Self:
         """Returns the plan of Python values."""
         try:
             made = cls(
@@ -114,6 +118,8 @@ class Document:
                 made._use_text(*named_text(scenario))
                 if (other := other_kind(made.scenario, made.scenario_file)) is not None:
                     raise PlanError([other])
+            elif isinstance(scenario, _core.Case):
+                made.scenario, made.case = table(scenario), scenario
             elif hasattr(scenario, "to_dict"):
                 made.scenario, made.scenario_file = scenario.to_dict(), name_of(scenario)
             else:

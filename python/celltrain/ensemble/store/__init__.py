@@ -513,7 +513,7 @@ class Store(CardMixin):
         configurations: dict[int, str] = {}
         for point, seed, key in repeats:
             if point not in configurations and 0 <= point < len(self.plan.points):
-                configurations[point] = case_of(self.plan, point)[0].configuration
+                configurations[point] = case_of(self.plan, point)[0].canonical
             configuration = configurations.get(point)
             if configuration is None or run_key(configuration, seed, version=self.version) != key.hex():
                 problem = f"refers, for point {point} and seed {seed}, to a run of another scenario or seed"

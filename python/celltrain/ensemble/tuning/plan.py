@@ -10,20 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import Self
 
+from celltrain import _core
 from celltrain.ensemble.cases import measured
-from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, in_words
+from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Cases, Plan, Seeds, check_measures, in_words
 from celltrain.ensemble.plan.axes import Axis, Design, Interval, Varied, draw, written
 from celltrain.ensemble.plan.document import Place
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store.folder import Kind, Lock, put, sync
-from celltrain.errors import Fault, TuneError, needed, warn
+from celltrain.errors import Fault, ScenarioError, TuneError, needed, warn
 from celltrain.model.files import UnreadableError, linked, read_json
 from celltrain.model.paths import NoPlaceError, exact, set_key
 from celltrain.model.scenario import Reading
@@ -38,6 +40,8 @@ MOST_CORNERS, MOST_CHECKED = 256, 2000
 
 #: Values of a plan's parameters, in the plan's order.
 Numbers = tuple[Fraction, ...]
+#: A setting of a configuration.
+Setting = tuple[int, Numbers]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,16 +160,15 @@ class _TuneReader(Reader):
         corners = list(itertools.islice(itertools.product(*ends), MOST_CORNERS))
         looked_at = max(1, MOST_CHECKED // len(corners))
         chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
-        accepted: list[Reading] = []
-        outcomes: dict[tuple[int, Numbers], list[Fault]] = {}
+        accepted: list[_core.Case] = []
+        outcomes: dict[Setting, list[Fault]] = {}
         for configuration in chosen:
             for corner in corners:
-                reading = _judged(plan, configuration, corner)
-                outcomes[configuration, corner] = reading.faults
-                if reading.handle is not None and len(accepted) < OUTLINED:
-                    accepted.append(reading)
+                outcomes[configuration, corner] = faults = plan.faults((configuration, corner))
+                if not faults and len(accepted) < OUTLINED:
+                    accepted.append(plan.case((configuration, corner)))
             for reference in plan.references:
-                for fault in _judged(plan, configuration, reference.numbers).faults:
+                for fault in plan.faults((configuration, reference.numbers)):
                     self.blame(plan, fault, key_path("tune.references", reference.label), configuration)
         # Some corners may be invalid, for example if thresholds depend on each other. It is a fault if an end of a
         # range is never valid.
@@ -282,6 +285,29 @@ class TunePlan(Planned):
             set_key(scenario, parameter.path, parameter.setting(number))
         return scenario
 
+    def case(self, setting: Setting) -> _core.Case:
+        """Returns the case of a setting; raises `ScenarioError` if its scenario has faults.
+
+        Each case is made once, unless all of them would need much memory.
+        """
+        if (case := self._cases.get(setting)) is not None:
+            return case
+        return self._cases.keep(setting, Reading.of_table(self.scenario(*setting), "scenario").accepted())
+
+    def faults(self, setting: Setting) -> list[Fault]:
+        """Returns the faults of a setting's scenario."""
+        try:
+            self.case(setting)
+        except NoPlaceError as error:
+            return [Fault.of(str(error), key=error.path)]
+        except ScenarioError as error:
+            return error.faults
+        return []
+
+    @cached_property
+    def _cases(self) -> Cases:
+        return Cases()
+
     def title(self, configuration: int) -> str:
         """Describes a configuration by its values. Omits values determined by an earlier axis."""
         from celltrain.drawing.words import valued
@@ -311,7 +337,7 @@ class TunePlan(Planned):
         everywhere = range(len(self.configurations.points))
         return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
 
-    def runs(self, name: str, settings: Sequence[tuple[int, Numbers]], seeds: Seeds) -> Plan:
+    def runs(self, name: str, settings: Sequence[Setting], seeds: Seeds) -> Plan:
         """Returns a sweep with a point for each setting of a configuration, and with these seeds."""
         axes: dict[str, Any] = {}
         for axis in self.configurations.axes:
@@ -334,14 +360,6 @@ class TunePlan(Planned):
         if "limits" in self.document:
             document["limits"] = self.document["limits"]
         return Plan.of_document(document)
-
-
-def _judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
-    try:
-        scenario = plan.scenario(configuration, numbers)
-    except NoPlaceError as error:
-        return Reading(handle=None, faults=[Fault.of(str(error), key=error.path)], warnings=[])
-    return Reading.of_table(scenario, "scenario")
 
 
 # The trials of a search: how the next trials are chosen, and the folder in which trials are stored.

@@ -23,12 +23,12 @@ from celltrain.ensemble.plan import Seeds, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import DATABASE, Store
 from celltrain.ensemble.sweeps import Coordinator, Progress
-from celltrain.ensemble.tuning.plan import Folder, Numbers, Trial, TunePlan, ask, silent_optuna
+from celltrain.ensemble.tuning.plan import Folder, Numbers, Setting, Trial, TunePlan, ask, silent_optuna
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.errors import PlanError, ScenarioError, warn
 from celltrain.model.arguments import check, checked
 from celltrain.model.scenario import Reading
-from celltrain.running import Case, Rows, Run, TuneOptions, Worker, statistics, worker_of
+from celltrain.running import Rows, Run, TuneOptions, Worker, statistics, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -36,16 +36,12 @@ if TYPE_CHECKING:
 
 #: Number of confirmation seeds with which tail drop is also run.
 MOST_SEEDS = 3
-#: Number of readings that a search keeps between its stages.
-MOST_READINGS = 1000
 #: A setting that delivers less than this fraction of tail drop's bytes causes a warning.
 LEAST_SHARE = 0.5
 
 #: Default objectives of `tune`.
 OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
-#: A setting of a configuration.
-Setting = tuple[int, Numbers]
 Floats = NDArray[np.float64]
 
 
@@ -85,8 +81,6 @@ class Runs:
     def __init__(self, plan: TunePlan) -> None:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
-        #: The first settings that were read.
-        self.readings: dict[Setting, Reading] = {}
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
@@ -99,14 +93,10 @@ class Runs:
     def text(self, setting: Setting) -> tuple[str, str | None]:
         """Returns the canonical scenario of a setting. If refused, returns the scenario as given, and the reason."""
         if setting not in self._texts:
-            scenario = self._plan.scenario(*setting)
             try:
-                reading = Reading.of_table(scenario, "scenario")
-                self._texts[setting] = reading.canonical, None
-                if len(self.readings) < MOST_READINGS:
-                    self.readings[setting] = reading
+                self._texts[setting] = self._plan.case(setting).canonical, None
             except ScenarioError as error:
-                self._texts[setting] = compact(scenario), str(error).replace("\n", "; ")
+                self._texts[setting] = compact(self._plan.scenario(*setting)), str(error).replace("\n", "; ")
         return self._texts[setting]
 
     def add(self, store: Store) -> None:
@@ -240,8 +230,7 @@ class Search:
         path = self._folder.stage(name)
         plan = self._plan.runs(name, list(wanted.values()), seeds)
         for place, setting in enumerate(wanted.values()):
-            if (reading := self._runs.readings.get(setting)) is not None:
-                plan.keep(place, reading)
+            plan.cases.keep(place, self._plan.case(setting))
         resumed = (path / DATABASE).exists()
         with Store.resume(path, plan) if resumed else Store.create(path, plan) as store:
             before = store.database.totals().runs
@@ -298,11 +287,11 @@ class Search:
         for configuration, numbers in enumerate(settings):
             # A port may need its own policy, for example for a GFR service.
             with suppress(ScenarioError):
-                case = Case.of_reading(
-                    configuration, Reading.of_table(_under_tail_drop(plan.scenario(configuration, numbers)), "scenario")
-                )
+                scenario = _under_tail_drop(plan.scenario(configuration, numbers))
+                case = Reading.of_table(scenario, "scenario").accepted()
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
-                runs += [Run(case=case, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
+                about = {"point": configuration, "case": case}
+                runs += [Run(**about, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
         delivered: dict[int, dict[int, float]] = {}
 
         def take(rows: Rows) -> None:

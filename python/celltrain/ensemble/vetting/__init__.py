@@ -27,7 +27,7 @@ from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
 from celltrain.ensemble.comparing.data import FEWEST_SEEDS, HALF, ends, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.standard import Standard, check_policy, fits_both, policy_of, standard_of
+from celltrain.ensemble.vetting.standard import Readings, Standard, check_policy, fits_both, policy_of, standard_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, warn
 from celltrain.model.arguments import Cancel, checked
 from celltrain.model.grids import Block, Grid, Line
@@ -117,16 +117,16 @@ def vet(
     >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
     True
     """
-    mine = policy_of(policy, scenarios=scenarios)
-    of = standard_of(mine, scenarios)
+    mine, readings = policy_of(policy, scenarios=scenarios), Readings()
+    of = standard_of(mine, scenarios, readings)
     named = _names("scenarios", scenarios, list(of.scenarios))
-    others = of.against(against, named)
+    others = of.against(against, named, readings)
     faults = list(wrong_seeds(seeds, first_seed))
     if not named:
         faults.append(Fault.of_option("scenarios", "[]", "is empty; name at least one scenario"))
     if faults:
         raise InputError(faults)
-    of_check = check_policy(mine, of, named)
+    of_check = check_policy(mine, of, named, readings)
     verdicts = [*_checks_of_core(mine, of, first_seed), _engines_agree(mine, of, named, first_seed)]
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
@@ -135,9 +135,8 @@ def vet(
             if progress is not None:
                 progress((done + share) / len(named))
 
-        compared[name] = _compared_in(
-            name, mine, of, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on
-        )
+        options = {"seeds": seeds, "first_seed": first_seed, "jobs": jobs, "progress": on}
+        compared[name] = _compared_in(name, mine, of, others, readings, **options)
     carried = {name: _share_of(of.reference, each) for name, each in compared.items()}
     remarks = [*_which(mine, of), *_remarks(mine.name, of, verdicts, compared, carried)]
     verdicts = [_with_runs(one, compared) if one["check"] == ADMITS else one for one in verdicts]
@@ -146,7 +145,7 @@ def vet(
     differences = {other: _estimates(of, compared, place, of_differences=True) for place, other in places.items()}
     called = column_name(mine.name, list(others))
     is_memory = of.kind == "memory"
-    settings = {name: of.settings_of(name, table) for name, table in others.items()} if is_memory else {}
+    settings = {name: of.settings_of(name, table, readings) for name, table in others.items()} if is_memory else {}
     answer: dict[str, Any] = {
         "policy": mine.name,
         "seeds": seeds,
@@ -167,7 +166,7 @@ def vet(
         *(one for one in of_check if not any(one.endswith(remark.partition(" ")[2]) for remark in remarks)),
         *(f"{name}: {one}" for name, each in compared.items() for one in _doubts(each)),
     ]
-    if scenarios is None and of.kind == "port" and fits_both(mine):
+    if scenarios is None and of.kind == "port" and fits_both(mine, readings):
         first = next(iter(standard.MEMORIES.scenarios))
         doubts.append(f"{shown(mine.name)} also fits memories; to vet it there: --scenarios {first}")
     if any(one.too_few for one in compared.values()):
@@ -199,11 +198,14 @@ def _names(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[
 
 
 def _compared_in(
-    name: str, mine: Named, of: Standard, others: Mapping[str, dict[str, Any] | None], **options: Any
+    name: str,
+    mine: Named,
+    of: Standard,
+    others: Mapping[str, dict[str, Any] | None],
+    readings: Readings,
+    **options: Any,
 ) -> Compared:
     """Compares the policies in one scenario: the vetted policy first, then the others, and the reference."""
-    from celltrain.model.types import Scenario
-
     if of.reference not in others:
         # The reference for delivered data has no column.
         others = {**others, of.reference: None}
@@ -211,9 +213,9 @@ def _compared_in(
     with warnings.catch_warnings():
         # The answer already contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
-        scenarios = [Scenario.model_validate(of.scenario(name, table)) for table in tables]
+        cases = [readings.of(of, name, table).accepted() for table in tables]
         names, measures = [column_name(mine.name, list(others)), *others], list(of.measures.values())
-        return compare(*scenarios, names=names, measures=measures, **options)
+        return compare(*cases, names=names, measures=measures, **options)
 
 
 # The checks.
@@ -235,8 +237,8 @@ def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -
         changes: dict[str, Any] = {"duration": of.by_both}
         # The scenario may measure for longer than this, and wait until all requests are complete.
         changes |= {key: value for key, value in standard.AT_ONCE.items() if key in of.scenarios[name]}
-        handle = Reading.of_table(of.scenario(name, mine.table, **changes), name).accepted()
-        fast, reference = (fingerprint(handle, seed, engine) for engine in ("fast", "reference"))
+        case = Reading.of_table(of.scenario(name, mine.table, **changes), name).accepted()
+        fast, reference = (fingerprint(case, seed, engine) for engine in ("fast", "reference"))
         if fast != reference:
             different.append(f"{name}: {fast} and {reference}")
     return _verdict("both_engines_agree", different, f"the same fingerprints in {of.by_both} of {', '.join(named)}")

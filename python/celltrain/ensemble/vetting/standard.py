@@ -12,7 +12,6 @@ import re
 import warnings as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,9 @@ class Standard:
         """Returns another policy by name for a scenario; EPD has a threshold of four fifths of the buffer."""
         return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5} if name == "epd" else {}}
 
-    def against(self, wanted: Sequence[str] | None, named: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+    def against(
+        self, wanted: Sequence[str] | None, named: Sequence[str], readings: Readings
+    ) -> dict[str, dict[str, Any] | None]:
         """Returns the policies to compare with, by name: their tables, or None for a policy with its defaults.
 
         Raises `InputError` with all faults.
@@ -95,21 +96,22 @@ class Standard:
         Args:
             wanted: Names, policies with settings such as `dynamic_threshold:alpha=2`, policy files and Python classes.
             named: The scenarios to run.
+            readings: The readings of this vetting.
         """
-        faults = list[Fault]()
+        faults, others = list[Fault](), list[str]()
         found: dict[str, dict[str, Any] | None] = {}
         for text in self.classics if wanted is None else wanted:
-            if text in self.classics or text in self.others:
+            if text in self.classics or text in (others := others or self.others(readings)):
                 found[text] = None
                 continue
             if ":" not in text and not policy_files.is_file(text):
-                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), self.others)}"
+                problem = f"is unknown; {among(re.sub(r'[-_ ]+', '_', text.lower()), others)}"
                 faults.append(Fault.of_option("against", text, problem))
                 continue
             try:
                 label, table = overrides.resolved(self.path, text)
                 policy = table.policy if isinstance(table, policy_files.Table) else Policy(name=label, table=table)
-                check_policy(policy, self, named)
+                check_policy(policy, self, named, readings)
                 found[text if label in found else label] = policy.table
             except InputError as error:
                 faults += error.faults
@@ -119,23 +121,39 @@ class Standard:
             raise InputError(faults)
         return found
 
-    def settings_of(self, name: str, table: Mapping[str, Any] | None) -> str:
+    def settings_of(self, name: str, table: Mapping[str, Any] | None, readings: Readings) -> str:
         """Returns a policy with the numbers among its settings, in words, with defaults filled in."""
         first = next(iter(self.scenarios))
         policy = dict(table) if table is not None else self.other(name, first)
-        place: Any = Reading.of_table(self.scenario(first, policy), name).scenario
+        place: Any = readings.of(self, first, policy).scenario
         for step in matched(place, self.path)[0]:
             place = place[step]
         [own] = place.values()
         numbers = [f"{key} = {value:g}" for key, value in own.items() if isinstance(value, int | float)]
         return f"{name} ({', '.join(numbers)})" if numbers else name
 
-    @cached_property
-    def others(self) -> list[str]:
-        """The policies whose settings all have defaults, and EPD."""
+    def others(self, readings: Readings) -> list[str]:
+        """Returns the policies whose settings all have defaults, and EPD."""
         first = next(iter(self.scenarios))
-        readings = {name: Reading.of_table(self.scenario(first, {name: {}}), name) for name in choices(self.path)}
-        return [name for name, reading in readings.items() if name == "epd" or not reading.faults]
+        return [name for name in choices(self.path) if name == "epd" or not readings.of(self, first, {name: {}}).faults]
+
+
+class Readings:
+    """Policies in scenarios of the standard sets, each read once for a vetting."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Reading] = {}
+
+    def of(self, standard: Standard, name: str, policy: dict[str, Any]) -> Reading:
+        """Returns the verdict on a policy in a scenario."""
+        key = f"{name} {policy!r}"
+        if key not in self._made:
+            self._made[key] = Reading.of_table(standard.scenario(name, policy), name)
+        return self._made[key]
+
+    def is_valid(self, standard: Standard, policy: Policy) -> bool:
+        """Returns whether a policy is valid in the first scenario of a set."""
+        return not self.of(standard, next(iter(standard.scenarios)), policy.table).faults
 
 
 PORTS = Standard(
@@ -273,15 +291,15 @@ def _words(value: object) -> Iterator[str]:
         yield from re.findall(r"[A-Za-z_]\w*", value)
 
 
-def standard_of(policy: Policy, scenarios: Sequence[str] | None = None) -> Standard:
+def standard_of(policy: Policy, scenarios: Sequence[str] | None = None, readings: Readings | None = None) -> Standard:
     """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one.
 
     If both are possible, the names of the scenarios to run decide. The place of a policy in a scenario decides, too.
     """
-    is_in_memory = policy.prefix.startswith("switch.")
+    readings, is_in_memory = readings or Readings(), policy.prefix.startswith("switch.")
     if policy.note or is_in_memory:
         return MEMORIES if is_in_memory else PORTS
-    if fits_both(policy) and scenarios and set(scenarios) <= set(MEMORIES.scenarios):
+    if fits_both(policy, readings) and scenarios and set(scenarios) <= set(MEMORIES.scenarios):
         return MEMORIES
     [(name, settings)] = policy.table.items()
     if name == "python":
@@ -291,27 +309,25 @@ def standard_of(policy: Policy, scenarios: Sequence[str] | None = None) -> Stand
     if len(known) != 2:
         return known[0] if known else PORTS
     for kind in known:
-        if not Reading.of_table(kind.scenario(next(iter(kind.scenarios)), policy.table), policy.name).faults:
+        if readings.is_valid(kind, policy):
             return kind
     words = set(_words(settings))
     return max(known, key=lambda kind: len(words & _OWN_WORDS[kind.kind]))
 
 
-def fits_both(policy: Policy) -> bool:
+def fits_both(policy: Policy, readings: Readings | None = None) -> bool:
     """Returns whether a policy is valid at a port and in a memory, because its formulas have no name of only one."""
+    readings = readings or Readings()
     [(name, settings)] = policy.table.items()
     return (
         all(name in shipped.policies(of) for of in ("Policy", "MemoryPolicy"))
         and name != "python"
         and set(_words(settings)).isdisjoint(_OWN_WORDS["port"] | _OWN_WORDS["memory"])
-        and all(
-            not Reading.of_table(kind.scenario(next(iter(kind.scenarios)), policy.table), policy.name).faults
-            for kind in (PORTS, MEMORIES)
-        )
+        and all(readings.is_valid(kind, policy) for kind in (PORTS, MEMORIES))
     )
 
 
-def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> list[str]:
+def check_policy(policy: Policy, standard: Standard, named: Sequence[str], readings: Readings) -> list[str]:
     """Returns the warnings about a policy in the scenarios of a set; raises `InputError` with all faults.
 
     If a fault or warning does not occur in all scenarios, it lists those of `named` in which it occurs.
@@ -319,7 +335,7 @@ def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> li
     faults: dict[Fault, list[str]] = {}
     warnings: dict[str, list[str]] = {}
     for name in standard.scenarios:
-        reading = Reading.of_table(standard.scenario(name, policy.table), name)
+        reading = readings.of(standard, name, policy.table)
         for fault in reading.faults:
             # The number of switches with the fault is a property of the scenario.
             problem, message = (_SWITCHES.sub("", text) for text in (fault.problem, fault.message))
@@ -357,10 +373,10 @@ def check_file(
 
     Raises `InputError` with all faults of the policy in the standard scenarios, in the language that it fits better.
     """
-    policy = policy_of(file, settings)
-    standard = standard_of(policy)
-    warnings = check_policy(policy, standard, list(standard.scenarios))
-    if fits_both(policy):
+    policy, readings = policy_of(file, settings), Readings()
+    standard = standard_of(policy, None, readings)
+    warnings = check_policy(policy, standard, list(standard.scenarios), readings)
+    if fits_both(policy, readings):
         advice = (
             f"it fits ports and memories; for a memory, {how_to_compare(policy)}, and vet it with --scenarios switch"
         )

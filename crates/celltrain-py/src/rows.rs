@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cancel::{self, Cancel};
-use crate::scenario::Scenario;
+use crate::case::Case;
 use crate::{arrays, interpreter, policy};
 
 /// Time after which a block is delivered, and its largest number of runs.
@@ -35,7 +35,7 @@ type Recording = (Vec<String>, String, Option<Vec<String>>);
 #[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None))]
 pub(crate) fn run_cases(
     py: Python<'_>,
-    cases: Vec<Py<Scenario>>,
+    cases: Vec<Py<Case>>,
     runs: Vec<(usize, u64, usize)>,
     measures: Vec<Vec<String>>,
     threads: usize,

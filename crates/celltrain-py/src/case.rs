@@ -1,4 +1,4 @@
-//! A scenario in Python: a handle that is read and checked once, is pickled as JSON, and can be run.
+//! A case in Python: a scenario that is read and checked once, and that is all that later steps need to know of it.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use celltrain_capture::CaptureChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::{Engine, ParallelOptions};
+use celltrain_run::answer::Build;
 use celltrain_run::events::Choice;
 use celltrain_run::reading::Estimated;
 use celltrain_run::runner::{self, Captured, EventOutput, Finished, How, Progress, Watched};
@@ -15,23 +16,31 @@ use celltrain_run::threads::{self, Event};
 use celltrain_run::{Unfinished, describe};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
 use crate::{Failure, arrays, captures, columns, engine_named, interpreter};
 
-/// A scenario that is read and checked only once: by [`crate::parse`] or, if created from a text, on first use.
+/// A scenario that is read and checked only once: by [`crate::parse`] or, if it comes from another process, on first use.
 #[pyclass(frozen, module = "celltrain._core")]
-pub(crate) struct Scenario {
+pub(crate) struct Case {
     pub(crate) handle: Handle,
+    /// The canonical text, once it was needed. Each row of a sweep refers to it.
+    canonical: PyOnceLock<Py<PyString>>,
 }
 
 #[pymethods]
-impl Scenario {
+impl Case {
     #[new]
-    fn new(json: String) -> Self {
-        Self { handle: Handle::of_text(json) }
+    #[pyo3(signature = (json, canonical=None))]
+    fn new(py: Python<'_>, json: String, canonical: Option<Py<PyString>>) -> Self {
+        let known = PyOnceLock::new();
+        if let Some(text) = canonical {
+            let _ = known.set(py, text);
+        }
+        Self { handle: Handle::of_text(json), canonical: known }
     }
 
     /// Returns the scenario's text.
@@ -40,18 +49,42 @@ impl Scenario {
         interpreter::detach(py, || self.handle.json())
     }
 
-    /// Returns the canonical text of the case, without name and seed. The network built by the checks is dropped, because
-    /// many cases may wait for their runs.
-    #[pyo3(signature = (cancel=None))]
-    fn canonical(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-        self.with_checked(py, cancel.as_ref(), |checked, _| {
-            checked.forget_network();
-            Ok(checked.canonical())
+    /// Returns the canonical text, from which the keys of runs are computed: with every default, and without name and
+    /// seed. The network built by the checks is dropped, because many cases may wait for their runs.
+    #[getter]
+    fn canonical(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
+        let make = || {
+            let text = self.with_checked(py, None, |checked, _| {
+                checked.forget_network();
+                Ok(checked.canonical())
+            })?;
+            Ok::<_, PyErr>(PyString::new(py, &text).unbind())
+        };
+        Ok(self.canonical.get_or_try_init(py, make)?.clone_ref(py))
+    }
+
+    /// Returns the key of the run with this seed.
+    fn key(&self, py: Python<'_>, seed: u64) -> PyResult<String> {
+        run_key(py, self.canonical(py)?.to_str(py)?, seed, None)
+    }
+
+    /// Returns the reasons to doubt the scenario's results.
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with_checked(py, None, |checked, _| {
+            Ok(checked.warnings().iter().map(|warning| warning.message.clone()).collect())
         })
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
-        (py.get_type::<Self>(), (self.json(py),))
+    /// Returns the number of bytes that a run is expected to need.
+    #[getter]
+    fn memory_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with_checked(py, None, |checked, _| Ok(checked.memory().likely))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String, Option<Py<PyString>>)) {
+        let canonical = self.canonical.get(py).map(|text| text.clone_ref(py));
+        (py.get_type::<Self>(), (self.json(py), canonical))
     }
 
     /// Returns for each measure why runs of this scenario do not have it; None for a measure that they have.
@@ -175,11 +208,21 @@ impl Scenario {
     }
 }
 
-impl Scenario {
-    /// Splits a reading into its handle (None if the scenario is refused) and the rest as JSON.
+/// Returns 24 hex digits that identify a run by the canonical text of its case, its seed, and the version of celltrain
+/// (by default this one).
+#[pyfunction]
+#[pyo3(signature = (canonical, seed, version=None))]
+pub(crate) fn run_key(py: Python<'_>, canonical: &str, seed: u64, version: Option<&str>) -> PyResult<String> {
+    let text = format!("{}\n{seed}\n{canonical}", version.map_or_else(Build::release, str::to_owned));
+    let digest = py.import("hashlib")?.call_method1("sha256", (text.as_bytes(),))?.call_method0("hexdigest")?;
+    Ok(digest.extract::<&str>()?[..24].to_owned())
+}
+
+impl Case {
+    /// Splits a reading into its case (None if the scenario is refused) and the rest as JSON.
     pub(crate) fn of_reading(reading: Estimated) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
-        (handle.map(|handle| Self { handle }), describe::reading(&rest).to_string())
+        (handle.map(|handle| Self { handle, canonical: PyOnceLock::new() }), describe::reading(&rest).to_string())
     }
 
     /// Calls `read` with the checked scenario, on the calling thread.
