@@ -86,6 +86,18 @@ pub struct EndSystems {
     delays: Option<Box<FlowDelays>>,
 }
 
+/// An acknowledgement that reaches the sender of a flow.
+#[derive(Clone, Copy)]
+struct ArrivedAck {
+    flow: FlowIndex,
+    vc: VcIndex,
+    frame: FrameNumber,
+    ack: Ack,
+    /// True if the receiver reports a mark.
+    echoes: bool,
+    marked: bool,
+}
+
 /// Cells that the receiving host of a VC has collected.
 #[derive(Clone, Default)]
 #[repr(align(32))]
@@ -321,58 +333,13 @@ impl EndSystems {
                 }
             }
             Body::Ack { flow, ack, echoes } => {
-                if let Some(delays) = &mut self.delays {
-                    delays.on_ack(flow, ack.ack, now);
-                }
-                let before = emit::before(&self.connections, flow, observer);
-                let connection = &mut self.connections[flow];
-                connection.sees(Seen::Ack, now, ack.ack);
-                connection.sender.on_echo(echoes);
-                let mut reported = SackBlocks::NONE;
-                match self.vcs.blocks(sender) {
-                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
-                    Some(log) => {
-                        log.forget_before(oldest);
-                        reported = log.frame(number).body;
-                        connection.sender.on_ack(ack, &reported, now);
-                    }
-                }
-                let has_ended = connection.sender.has_ended();
-                self.emit_acknowledged((flow, number), (ack, reported), (echoes, marked), before, now, observer);
-                let mut closes = false;
-                if has_ended {
-                    let connection = &mut self.connections[flow];
-                    match &mut connection.bursts {
-                        None => {
-                            connection.ended.get_or_insert(now);
-                            closes = self.connections.is_request(flow);
-                        }
-                        Some(bursts) if bursts.next.is_none() => {
-                            let next = now + bursts.pauses.next_pause();
-                            bursts.next = Some(next);
-                            self.departures.push(Reverse((next, flow)));
-                        }
-                        // A repeated segment arrived during the pause and was acknowledged.
-                        Some(_) => reached!(AckDuringPause),
-                    }
-                }
-                self.send(flow, now, observer, out);
-                self.emit_timers(flow, before, now, observer);
-                if closes {
-                    self.close(flow, now, observer);
-                }
+                let arrived = ArrivedAck { flow, vc: sender, frame: number, ack, echoes, marked };
+                self.deliver_ack(arrived, oldest, now, observer, out);
             }
             Body::Syn { flow } => self.deliver_syn((flow, number, marked), now, observer, out),
             Body::SynAck { flow } => self.deliver_syn_ack((flow, number, marked), now, observer, out),
             Body::Packet { flow, number: packet, sent } => {
-                let connection = &mut self.connections[flow];
-                connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
-                packets.counters.delivered += 1;
-                packets.counters.delivered_bytes += packets.bytes;
-                if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, sent, now);
-                }
+                self.deliver_packet(flow, packet, sent, now);
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged { .. } => {
@@ -385,6 +352,75 @@ impl EndSystems {
                 outside.receive(Delivered { time: now, vc: sender, tag, marked: marked && capable }, cells);
             }
         }
+    }
+
+    /// Delivers a packet sent without TCP.
+    fn deliver_packet(&mut self, flow: FlowIndex, packet: u64, sent: Time, now: Time) {
+        let connection = &mut self.connections[flow];
+        connection.sees(Seen::Packet, now, packet);
+        let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
+        packets.counters.delivered += 1;
+        packets.counters.delivered_bytes += packets.bytes;
+        if let Some(delays) = &mut self.delays {
+            delays.on_delivered(flow, sent, now);
+        }
+    }
+
+    /// Delivers an acknowledgement. Its VC no longer needs the records of frames before `oldest`.
+    fn deliver_ack(
+        &mut self,
+        arrived: ArrivedAck,
+        oldest: FrameNumber,
+        now: Time,
+        observer: &mut impl Observer,
+        out: &mut Vec<Departure>,
+    ) {
+        let ArrivedAck { flow, vc, frame, ack, echoes, .. } = arrived;
+        if let Some(delays) = &mut self.delays {
+            delays.on_ack(flow, ack.ack, now);
+        }
+        let before = emit::before(&self.connections, flow, observer);
+        let connection = &mut self.connections[flow];
+        connection.sees(Seen::Ack, now, ack.ack);
+        connection.sender.on_echo(echoes);
+        let mut reported = SackBlocks::NONE;
+        match self.vcs.blocks(vc) {
+            None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+            Some(log) => {
+                log.forget_before(oldest);
+                reported = log.frame(frame).body;
+                connection.sender.on_ack(ack, &reported, now);
+            }
+        }
+        let has_ended = connection.sender.has_ended();
+        self.emit_acknowledged(arrived, reported, before, now, observer);
+        let closes = has_ended && self.on_all_acknowledged(flow, now);
+        self.send(flow, now, observer, out);
+        self.emit_timers(flow, before, now, observer);
+        if closes {
+            self.close(flow, now, observer);
+        }
+    }
+
+    /// Records that a receiver has acknowledged everything that its sender had to send. Returns whether the connection
+    /// closes.
+    #[inline(never)]
+    fn on_all_acknowledged(&mut self, flow: FlowIndex, now: Time) -> bool {
+        let connection = &mut self.connections[flow];
+        match &mut connection.bursts {
+            None => {
+                connection.ended.get_or_insert(now);
+                return self.connections.is_request(flow);
+            }
+            Some(bursts) if bursts.next.is_none() => {
+                let next = now + bursts.pauses.next_pause();
+                bursts.next = Some(next);
+                self.departures.push(Reverse((next, flow)));
+            }
+            // A repeated segment arrived during the pause and was acknowledged.
+            Some(_) => reached!(AckDuringPause),
+        }
+        false
     }
 
     /// Returns whether the next tick may now be earlier: a clock has woken, a sender is paced, pauses or does not use
@@ -464,29 +500,7 @@ impl EndSystems {
         }
         self.due = due;
         let after_ticks = now + Span(1);
-        while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
-            self.departures.pop();
-            if self.connections.has_closed(flow) {
-                continue;
-            }
-            let connection = &mut self.connections[flow];
-            if connection.packets.is_some() {
-                self.emit(flow, now, observer, out);
-                continue;
-            }
-            self.wake_before(after_ticks);
-            let before = emit::before(&self.connections, flow, observer);
-            let connection = &mut self.connections[flow];
-            match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
-                Some(bursts) => {
-                    bursts.next = None;
-                    connection.sender.write(bursts.bytes);
-                }
-                None => connection.departure = None,
-            }
-            self.send(flow, now, observer, out);
-            self.emit_timers(flow, before, now, observer);
-        }
+        self.send_due(now, observer, out);
         if self.requests.as_ref().is_some_and(|requests| requests.next() == Some(now)) {
             self.wake_before(after_ticks);
             self.open_requests(now, observer, out);
@@ -499,6 +513,33 @@ impl EndSystems {
             self.asleep.push(number);
         }
         ticked
+    }
+
+    /// Lets the paced senders, bursts and flows without TCP send that are due at `now`, after its clock ticks.
+    fn send_due(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
+        while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
+            self.departures.pop();
+            if self.connections.has_closed(flow) {
+                continue;
+            }
+            let connection = &mut self.connections[flow];
+            if connection.packets.is_some() {
+                self.emit(flow, now, observer, out);
+                continue;
+            }
+            self.wake_before(now + Span(1));
+            let before = emit::before(&self.connections, flow, observer);
+            let connection = &mut self.connections[flow];
+            match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
+                Some(bursts) => {
+                    bursts.next = None;
+                    connection.sender.write(bursts.bytes);
+                }
+                None => connection.departure = None,
+            }
+            self.send(flow, now, observer, out);
+            self.emit_timers(flow, before, now, observer);
+        }
     }
 
     /// Returns the delays of the flows' packets so far, by flow, if delays are measured.

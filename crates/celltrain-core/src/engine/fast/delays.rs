@@ -7,7 +7,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::arrivals::Arrivals;
 use super::late::HeldBack;
-use super::plan::{Passed, Plan, PortIndex, Role, Stage, StageEnd, StageIndex};
+use super::plan::{Passed, Plan, PortIndex, Role, StageEnd, StageIndex};
 use crate::cell::{FrameNumber, Run};
 use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
 use crate::index::{Label, LinkIndex, VcIndex};
@@ -106,26 +106,23 @@ impl StageDelays {
         let stages =
             plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
         let delays_packets = network.links.iter().any(|link| !link.late.is_empty());
-        let has_merged = |vc: VcIndex, link: LinkIndex| {
-            let Vc { merge, path, .. } = &network.vcs[vc];
-            let at = merge.map(|merge| network.merges[merge].at);
-            at.is_some_and(|at| path.iter().take_while(|&&before| before != at).chain([&at]).all(|&own| own != link))
-        };
-        let stage = |(start, label): (LinkIndex, Label)| {
+        let place = |start: LinkIndex, label: Label| {
             let first = plan.link_of(start);
-            let vc = routing.vcs[first][label];
-            let place = match plan.roles.get(start) {
+            match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
                 Some(Role::Shaped(_)) => Place::Shaped,
                 Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
-                Some(_) if delays_packets || has_merged(vc, first) => Place::Mixed,
+                Some(_) if delays_packets || has_merged(network, routing.vcs[first][label], first) => Place::Mixed,
                 Some(_) => Place::Port,
-            };
-            let Stage { lead, end, .. } = plan.stages[start][label];
-            let last = plan.passed[start][label].last();
+            }
+        };
+        let stage = |(start, label): (LinkIndex, Label)| {
+            let stage = plan.stages[start][label];
+            let (first, passes) = (plan.link_of(start), plan.passed[start][label].clone());
+            let last = passes.last();
             let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
-            let next = match (end, routing.next[link][at]) {
+            let next = match (stage.end, routing.next[link][at]) {
                 (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
                     let counts_entry = matches!(plan.roles[link], Role::Contended(port) if counts_entries(port));
                     if counts_entry { NOWHERE } else { plan.stages[link][label].number }
@@ -133,30 +130,12 @@ impl StageDelays {
                 (StageEnd::Shaped { .. }, Next::Port { link, label }) => plan.stages[link][label].number,
                 _ => NOWHERE,
             };
-            let to_last = last.map_or(0, |last| last.lead.0);
-            let passing = match place {
-                Place::Host | Place::Port | Place::Mixed | Place::Fifo => {
-                    window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
-                }
-                Place::Shaped | Place::BehindLosses => Window::EMPTY,
-            };
             let (queues, tracker) = &queues[first];
-            let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
-            let bits = if network.vcs[vc].merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
-            VcInStage {
-                passes: plan.passed[start][label].clone(),
-                arrivals: Arrivals::new(u32::MAX >> (u32::BITS - bits)),
-                waiting,
-                place,
-                latest: None,
-                tracker,
-                passing,
-                total: lead,
-                times: 0,
-                passed: 0,
-                lead,
-                next,
-            }
+            let merges = network.vcs[routing.vcs[first][label]].merge.is_some();
+            let bits = if merges { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
+            let arrivals = Arrivals::new(u32::MAX >> (u32::BITS - bits));
+            let tracker = tracker + queues.part(label);
+            VcInStage::new(place(start, label), stage.lead, passes, window, tracker, arrivals, next)
         };
         let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
@@ -367,6 +346,40 @@ impl StageDelays {
 }
 
 impl VcInStage {
+    /// Creates the state of a VC in a stage of duration `lead`, in which it crosses the transparent ports `passes`.
+    fn new(
+        place: Place,
+        lead: Span,
+        passes: Vec<Passed>,
+        window: Window,
+        tracker: usize,
+        arrivals: Arrivals,
+        next: StageIndex,
+    ) -> Self {
+        let to_last = passes.last().map_or(0, |last| last.lead.0);
+        let passing = match place {
+            Place::Host | Place::Port | Place::Mixed | Place::Fifo => {
+                window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
+            }
+            Place::Shaped | Place::BehindLosses => Window::EMPTY,
+        };
+        let (waiting, latest) = Default::default();
+        Self {
+            passes,
+            arrivals,
+            waiting,
+            place,
+            latest,
+            tracker,
+            passing,
+            total: lead,
+            times: 0,
+            passed: 0,
+            lead,
+            next,
+        }
+    }
+
     /// Records the arrival of a packet's last cell at the beginning of the stage.
     #[inline]
     fn arrive(&mut self, frame: FrameNumber, now: Time) {
@@ -408,6 +421,13 @@ impl VcInStage {
         self.passed += self.times;
         trackers[self.tracker].count_equal(self.delay(), std::mem::take(&mut self.times));
     }
+}
+
+/// Returns whether a VC has merged with others before it leaves on a link.
+fn has_merged(network: &Network, vc: VcIndex, link: LinkIndex) -> bool {
+    let Vc { merge, path, .. } = &network.vcs[vc];
+    let at = merge.map(|merge| network.merges[merge].at);
+    at.is_some_and(|at| path.iter().take_while(|&&before| before != at).chain([&at]).all(|&own| own != link))
 }
 
 /// Counts a packet that starts at `start` at the transparent ports that it passes in the window, up to `until`.

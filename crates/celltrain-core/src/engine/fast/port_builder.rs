@@ -25,6 +25,7 @@ use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::CellBits;
 use crate::contracts::Edge;
+use crate::departure::HeadRule;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
@@ -265,7 +266,7 @@ impl PortBuilder<'_> {
         let draws = self.draws("port", &network.links[link].name, "policy");
         let policy = (draft.policy, draws, network.aal5.framing);
         let port =
-            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.marker(link), egress);
+            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.head_rule(link), egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
         port
@@ -295,7 +296,7 @@ impl PortBuilder<'_> {
             vcs,
             capacity: self.network.links[link].buffer,
             admission,
-            marker: self.marker(link),
+            rule: self.head_rule(link),
             timing,
         }
     }
@@ -337,6 +338,11 @@ impl PortBuilder<'_> {
     /// Creates the marker of a port, if the port or its allocator marks cells; otherwise returns `None`.
     fn marker(&self, link: LinkIndex) -> Option<Marker> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
+    }
+
+    /// Creates the rule of a port that acts on cells at the head of its queue, if the port has one.
+    fn head_rule(&self, link: LinkIndex) -> Option<Box<HeadRule>> {
+        self.marker(link).map(|marker| Box::new(HeadRule::new(marker, self.routing.vcs[link].len())))
     }
 
     /// Adds the first port of a memory, which represents all ports of the memory.
@@ -521,14 +527,14 @@ struct OutputParts {
     vcs: usize,
     capacity: Option<u32>,
     admission: Admission,
-    marker: Option<Marker>,
+    rule: Option<Box<HeadRule>>,
     timing: Timing,
 }
 
 impl OutputParts {
     fn build<D: Discipline>(self, queue: D, granularity: ReportGranularity) -> Output<D> {
         let buffer = OutputBuffer::new(self.capacity, self.vcs, self.admission, queue);
-        Output::new(buffer, self.timing, self.marker, granularity)
+        Output::new(buffer, self.timing, self.rule, granularity)
     }
 }
 

@@ -35,7 +35,6 @@ impl<D: Discipline> QueuePort<D> {
             if delimits {
                 output.buffer.admission.delimit(cell);
             }
-            let cell = output.mark_arrival(cell);
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
             let start = if is_first && is_last && output.may_bypass_queue(now, cell) {
                 output.bypass_queue(now, cell, &mut depart)

@@ -416,9 +416,9 @@ impl Switch {
         }
         let class = port.class(cell.label());
         self.memory.leave(class, now);
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_departure(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let left = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_departure(cell, left, now);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
@@ -460,9 +460,9 @@ impl Switch {
         if DELIMITS {
             port.admission.delimit(cell);
         }
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_arrival(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_arrival(cell, waiting);
         }
         let starts = self.rules.frames == FrameAdmission::Whole && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory() {
@@ -483,7 +483,7 @@ impl Switch {
             self.make_room::<false>(now, place, cell, class)
         };
         match room {
-            Room::Found => self.enqueue(place, cell),
+            Room::Found => self.enqueue(now, place, cell),
             Room::NotFound if starts => {
                 self.ports[place].admission.refuse_frame(label);
                 self.refuse(now, place, cell, class, true);
@@ -495,9 +495,9 @@ impl Switch {
 
     /// Puts a cell that the memory has already counted into its port's queue.
     #[inline(always)]
-    fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
+    fn enqueue(&mut self, now: Time, place: MemoryPlace, cell: Cell) {
         let port = &mut self.ports[place];
-        port.enqueue(cell);
+        port.enqueue(now, cell);
         if !port.is_busy {
             port.is_busy = true;
             self.to_start.push(place);
@@ -509,7 +509,7 @@ impl Switch {
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
         match self.make_room::<false>(now, place, cell, class) {
-            Room::Found => self.enqueue(place, cell),
+            Room::Found => self.enqueue(now, place, cell),
             Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
             Room::FrameCut => unreachable!("an RM cell belongs to no frame"),
         }
@@ -621,7 +621,7 @@ impl Switch {
             verdict = self.ports[place].admission.final_verdict(cell, is_full);
         }
         match verdict {
-            Verdict::Enter => self.enqueue(place, cell),
+            Verdict::Enter => self.enqueue(now, place, cell),
             Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
             Verdict::Refuse(_) => {}
             Verdict::DiscardHeld(_) | Verdict::PushOut => {

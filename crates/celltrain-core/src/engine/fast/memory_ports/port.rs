@@ -6,10 +6,11 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
+use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::marking::{Counted, Marker};
+use crate::marking::Counted;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
 use crate::port::CellQueues;
@@ -19,6 +20,7 @@ use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
+use crate::units::Time;
 use crate::wire::Wire;
 
 use super::stored::Stored;
@@ -35,7 +37,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     /// Time for which the port has sent Ethernet frames, in units of the clock.
     pub(in crate::engine::fast) on_ethernet: u64,
     pub(super) vc_counts: VcCounts,
-    pub(super) marker: Option<Marker>,
+    /// The rule that acts on cells at the head of the queue, if there is one.
+    pub(super) rule: Option<Box<HeadRule>>,
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
     pub(super) stored: Option<Box<Stored>>,
@@ -65,7 +68,7 @@ impl MemoryPort {
         classes: TiVec<Label, CellClass>,
         (policy, rng, framing): (Box<dyn BufferPolicy>, Stream, Framing),
         queues: Option<Service>,
-        marker: Option<Marker>,
+        rule: Option<Box<HeadRule>>,
         egress: Egress,
     ) -> Self {
         let vcs = classes.len();
@@ -75,7 +78,7 @@ impl MemoryPort {
             wire: Wire::Cells,
             on_ethernet: 0,
             vc_counts: VcCounts::of(&*policy),
-            marker,
+            rule,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
                 None => Waiting::Fifo(VecDeque::new()),
@@ -116,12 +119,12 @@ impl MemoryPort {
     /// Returns whether the port may mark cells that do not end a packet.
     #[inline]
     pub(super) fn marks_every_cell(&self) -> bool {
-        self.marker.as_ref().is_some_and(Marker::marks_every_cell)
+        self.rule.as_ref().is_some_and(|rule| rule.marker.marks_every_cell())
     }
 
     /// Returns which waiting cells the port compares with its marking thresholds.
     pub(super) fn counted(&self) -> Counted {
-        self.marker.as_ref().map_or(Counted::Port, |marker| marker.of)
+        self.rule.as_ref().map_or(Counted::Port, |rule| rule.marker.of)
     }
 
     #[inline]
@@ -131,8 +134,11 @@ impl MemoryPort {
 
     /// Puts a cell that the memory has already counted into its queue.
     #[inline]
-    pub(super) fn enqueue(&mut self, cell: Cell) {
+    pub(super) fn enqueue(&mut self, now: Time, cell: Cell) {
         self.count_one_in(cell.label());
+        if let Some(rule) = &mut self.rule {
+            rule.enter(cell, now);
+        }
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);
         }

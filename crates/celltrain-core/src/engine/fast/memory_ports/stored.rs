@@ -235,9 +235,9 @@ impl Switch {
         if port.admission.on_cell_inside(cell) {
             return self.store_inside(now, place, cell, class);
         }
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_arrival(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_arrival(cell, waiting);
         }
         if port.admission.starts_packet(cell) {
             self.free_stored(place, label, class, now);
@@ -274,6 +274,9 @@ impl Switch {
                 let port = &mut self.ports[place];
                 if decides && admission == PacketAdmission::Fits {
                     port.stored_mut().take_places(label, cells);
+                }
+                if let Some(rule) = &mut port.rule {
+                    rule.enter(cell, now);
                 }
                 let Some(unused) = port.store(cell) else { return };
                 if !port.is_busy {
