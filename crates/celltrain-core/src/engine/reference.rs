@@ -70,7 +70,7 @@ pub(super) struct Engine<'a> {
 }
 
 /// An event. Events are ordered by time, then by kind, then by link or flow.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     time: Time,
     what: What,
@@ -98,26 +98,6 @@ enum AtEnd {
     /// A cell leaves the delay line, or a packet on the line is due.
     Line,
 }
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.time, self.what).cmp(&(other.time, other.what))
-    }
-}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Event {}
 
 /// The current instant; reused for all instants to avoid allocations.
 #[derive(Default)]

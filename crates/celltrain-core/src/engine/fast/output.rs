@@ -115,12 +115,6 @@ impl<D: Discipline> Output<D> {
         self.is_deferred() && self.rule.is_some()
     }
 
-    /// Returns the choices made in addition to the discipline, for `--explain-plan`.
-    pub(super) fn details(&self) -> Vec<String> {
-        let departures = format!("Departures::{:?}", self.buffer.queue.departures());
-        vec![format!("Effects::{:?}", self.timing.effects), departures]
-    }
-
     /// Records arriving cells for the port's allocator.
     #[inline]
     pub(super) fn note(&mut self, run: Run, first: Time, period: Span) {
@@ -221,18 +215,6 @@ impl<D: Discipline> Output<D> {
         debug_assert!(self.buffer.is_consistent(), "every waiting cell is counted once");
     }
 
-    /// Updates the counts to their state at `until`. Everything before it must be settled.
-    pub(super) fn look_at(&mut self, until: Time) {
-        self.serve_before(until);
-        self.buffer.dequeue_deferred();
-    }
-
-    /// Returns the number of cells waiting at `now`. Everything before it must be settled.
-    pub(super) fn occupancy(&mut self, now: Time) -> u32 {
-        self.look_at(now);
-        self.buffer.occupancy
-    }
-
     /// Returns the time when all waiting cells will have been sent if no others arrive.
     pub(super) fn tail_start(&self) -> Time {
         self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
@@ -321,11 +303,6 @@ impl<D: Discipline> Output<D> {
         self.leave_waiting(run, first_start, period);
     }
 
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.timing.horizon = horizon;
-        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
-    }
-
     /// Reports the departures of a port with [`Departures::Later`]. The link must have been busy since the previous report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
@@ -350,7 +327,7 @@ impl<D: Discipline> Output<D> {
     }
 }
 
-/// Call [`Output::look_at`] first.
+/// Call [`PortQueue::look_at`] first.
 impl<D: Discipline> PortQueue for Output<D> {
     fn view(&self) -> BufferView<'_> {
         let OutputBuffer { occupancy, tracker, .. } = &self.buffer;
@@ -366,6 +343,26 @@ impl<D: Discipline> PortQueue for Output<D> {
         let leaves = |(label, &cells)| cells - self.buffer.queue.awaiting_of(label);
         let waiting = state.waiting.iter_enumerated().filter(|_| !self.is_deferred());
         PortEnd { leave_later: waiting.map(leaves).collect(), state }
+    }
+
+    fn look_at(&mut self, until: Time) {
+        self.serve_before(until);
+        self.buffer.dequeue_deferred();
+    }
+
+    fn waiting_at(&mut self, now: Time) -> u32 {
+        self.look_at(now);
+        self.buffer.occupancy
+    }
+
+    fn set_horizon(&mut self, horizon: Time) {
+        self.timing.horizon = horizon;
+        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
+    }
+
+    fn details(&self) -> Vec<String> {
+        let departures = format!("Departures::{:?}", self.buffer.queue.departures());
+        vec![format!("Effects::{:?}", self.timing.effects), departures]
     }
 }
 

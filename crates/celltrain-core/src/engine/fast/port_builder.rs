@@ -255,18 +255,17 @@ impl PortBuilder<'_> {
         let port = self.memory_port(link, ti_vec![class; self.routing.vcs[link].len()], draft);
         let config = MemoryConfig::of_port(link, self.network.links[link].buffer);
         let memory = self.network.memory(&config, &self.times, self.clock);
-        let rest = (least_lead, Rules::of(&config, service));
-        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rest)
+        let rules = Rules::of(&config, service, least_lead);
+        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rules)
     }
 
     /// Creates a port of a memory.
     fn memory_port(&self, link: LinkIndex, classes: TiVec<Label, CellClass>, draft: Draft) -> MemoryPort {
         let Self { network, routing, .. } = self;
         let egress = self.egress(link, &draft);
-        let draws = self.draws("port", &network.links[link].name, "policy");
-        let policy = (draft.policy, draws, network.aal5.framing);
+        let admission = self.admission(link, draft.policy);
         let port =
-            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.head_rule(link), egress);
+            MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, self.head_rule(link), egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
         port
@@ -282,15 +281,18 @@ impl PortBuilder<'_> {
     fn fifo(&self, link: LinkIndex, Draft { policy, timing, .. }: Draft) -> Fifo {
         let Self { network, routing, .. } = self;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
-        let draws = self.draws("port", &network.links[link].name, "policy");
-        let fifo = Fifo::new(vcs, capacity, policy, draws, (&timing, network.aal5.framing), self.kept);
+        let fifo = Fifo::new(vcs, capacity, self.admission(link, policy), &timing, self.kept);
         fifo.storing(network.stores(link))
+    }
+
+    fn admission(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>) -> Admission {
+        let draws = self.draws("port", &self.network.links[link].name, "policy");
+        Admission::new(self.routing.vcs[link].len(), policy, draws).framed(self.network.aal5.framing)
     }
 
     fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
         let vcs = self.routing.vcs[link].len();
-        let draws = self.draws("port", &self.network.links[link].name, "policy");
-        let admission = Admission::new(vcs, policy, draws).framed(self.network.aal5.framing);
+        let admission = self.admission(link, policy);
         OutputParts {
             link,
             vcs,
@@ -372,13 +374,13 @@ impl PortBuilder<'_> {
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
         let (row, ingress) = self.cell_ingress(set, first, upstream, effects, ties);
-        let mut rules = Rules::of(config, network.service_order);
+        let mut rules = Rules::of(config, network.service_order, least_lead);
         if network.aal5.framing == Framing::Packets {
             rules.frames = FrameAdmission::Whole;
         }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
-        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
+        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules);
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));

@@ -78,7 +78,7 @@ impl PauseState {
         let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
         let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
         let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };
-        let event = |&group| memories.iter().find_map(|memory| memory.deadlocked(group, now));
+        let event = |&(link, priority)| memories.iter().find_map(|memory| memory.deadlocked(link, priority, now));
         let events = cycle.iter().filter_map(event).collect();
         self.deadlock = Some((now, cycle));
         events

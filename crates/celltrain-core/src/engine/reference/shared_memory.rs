@@ -311,7 +311,7 @@ impl<'a> SharedMemory<'a> {
         groups
     }
 
-    pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
+    pub(super) fn deadlocked(&self, link: LinkIndex, priority: u8, now: Time) -> Option<MemoryEvent> {
         let pools = &self.config.pools;
         let mut queues = self.config.queues.iter_enumerated();
         let (queue, _) = queues.find(|(_, queue)| {

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
@@ -12,11 +11,9 @@ use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::Counted;
 use crate::memory::{CellClass, QueueEnd};
-use crate::policy::BufferPolicy;
 use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
 use crate::queue_range::QueueTracker;
-use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
@@ -66,7 +63,7 @@ impl MemoryPort {
     pub(in crate::engine::fast) fn new(
         capacity: Option<u32>,
         classes: TiVec<Label, CellClass>,
-        (policy, rng, framing): (Box<dyn BufferPolicy>, Stream, Framing),
+        admission: Admission,
         queues: Option<Service>,
         rule: Option<Box<HeadRule>>,
         egress: Egress,
@@ -77,7 +74,7 @@ impl MemoryPort {
             is_busy: false,
             wire: Wire::Cells,
             on_ethernet: 0,
-            vc_counts: VcCounts::of(&*policy),
+            vc_counts: VcCounts::of(&*admission.policy),
             rule,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
@@ -86,7 +83,7 @@ impl MemoryPort {
             stored: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
-            admission: Admission::new(vcs, policy, rng).framed(framing),
+            admission,
             classes,
             removals: Removals::Never,
             cut_frames: ti_vec![Vec::new(); vcs],
@@ -251,21 +248,6 @@ impl MemoryPort {
         }
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
-
-    /// Updates the counts by VC.
-    pub(super) fn count_waiting(&mut self) {
-        if self.vc_counts == VcCounts::Kept {
-            return;
-        }
-        self.counts = Counts::new(self.counts.per_vc.len());
-        match &self.waiting {
-            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
-            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
-            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
-        }
-        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
-        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
-    }
 }
 
 const STORED_WHOLE: &str = "a port that stores packets has its own way for cells that come and go";
@@ -285,5 +267,20 @@ impl PortQueue for MemoryPort {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
         // The port does not know any departure in advance.
         PortEnd { state, leave_later: TiVec::new() }
+    }
+
+    /// The port is always settled up to the present.
+    fn look_at(&mut self, _: Time) {
+        if self.vc_counts == VcCounts::Kept {
+            return;
+        }
+        self.counts = Counts::new(self.counts.per_vc.len());
+        match &self.waiting {
+            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
+            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
+            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
+        }
+        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
+        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
     }
 }

@@ -32,7 +32,7 @@ impl SharedMemory<'_> {
             let rest = if let Asked::Packet(cells) = asked { cells - 1 } else { 0 };
             let buffer = self.buffer_with(at.ports, link, cell, rest);
             let mut judged = None;
-            at.ports[link].judge_packet((cell, rest), at.now, buffer, |event| match event {
+            at.ports[link].judge_packet(cell, rest, at.now, buffer, |event| match event {
                 PortEvent::Judged { view, admitted: true, policy } => {
                     judged = Some(Judged::of(link, label, view, policy.explain(view, label)));
                 }
