@@ -94,14 +94,7 @@ impl PortPlan {
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = timing.effects == Effects::FrameEnds && inputs == 1;
         let cells = match single_cells {
-            Self::Stream
-                if is_last_behind_one
-                    && gets_single_cells
-                    && may_run_ahead
-                    && std::env::var_os("NO_AT_ONCE").is_none() =>
-            {
-                Self::AtOnce
-            }
+            Self::Stream if is_last_behind_one && gets_single_cells && may_run_ahead => Self::AtOnce,
             _ => single_cells,
         };
         match mode {
