@@ -274,10 +274,12 @@ impl<B: Copy> FrameLog<B> {
 
     /// Discards every frame before this number.
     pub fn forget_before(&mut self, number: FrameNumber) {
-        while number.since(self.first, self.mask) > 0 {
-            assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
-            self.first = self.first.later(1, self.mask);
+        let gone = number.since(self.first, self.mask);
+        assert!(gone as usize <= self.frames.len(), "only frames that were sent are forgotten");
+        for _ in 0..gone {
+            self.frames.pop_front();
         }
+        self.first = self.first.later(gone, self.mask);
     }
 }
 
@@ -374,6 +376,12 @@ impl Reassembler {
             self.cells += run.cells - 1;
             return self.on_cell(run.last, max_cells, cells_of);
         }
+        self.on_single_cells(run, max_cells, cells_of)
+    }
+
+    /// Does the same cell by cell. A call of its own, so that whole frames save no registers for this loop.
+    #[inline(never)]
+    fn on_single_cells(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         let mut damaged = 0;
         for cell in run.iter() {
             match self.on_cell(cell, max_cells, &cells_of) {

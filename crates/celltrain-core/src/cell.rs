@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::index::{Label, indices};
 
 /// One ATM cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The label in the low 24 bits, with header bits above it.
     label_and_bits: u32,

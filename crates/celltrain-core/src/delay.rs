@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cancellation::CancellationToken;
-use crate::cell::{Cell, FrameNumber};
+use crate::cell::FrameNumber;
 pub use crate::delay_choice::DelayChoice;
 pub use crate::delay_times::DelayTimes;
 pub(crate) use crate::delay_times::DelayTracker;
+use crate::departure::Departing;
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{Link, Network, Routing};
 use crate::rate_control::RateControl;
@@ -269,7 +270,6 @@ pub(crate) struct PortDelays {
 }
 
 struct AtPort {
-    waiting: TiVec<Label, Waiting>,
     trackers: Vec<DelayTracker>,
     queues: PortQueues,
 }
@@ -277,28 +277,16 @@ struct AtPort {
 impl PortDelays {
     /// Creates the state at the start of a run.
     pub(crate) fn new(network: &Network, routing: &Routing, rate_control: &RateControl, clock: Clock) -> Self {
-        let port = |queues: PortQueues| AtPort {
-            waiting: ti_vec![Waiting::default(); queues.part_of.len()],
-            trackers: vec![DelayTracker::default(); queues.parts],
-            queues,
-        };
+        let port = |queues: PortQueues| AtPort { trackers: vec![DelayTracker::default(); queues.parts], queues };
         let ports = PortQueues::find(network, routing, rate_control).into_iter().map(port).collect();
         Self { window: Window::new(network.window(clock)), clock, ports }
     }
 
-    /// Records a cell that arrives at a port.
-    pub(crate) fn on_arrival(&mut self, port: LinkIndex, cell: Cell, now: Time) {
+    /// Records a cell whose transmission starts at `now`.
+    pub(crate) fn on_departure(&mut self, port: LinkIndex, Departing { cell, waited, .. }: Departing, now: Time) {
         if cell.last_cell() {
-            self.ports[port].waiting[cell.label()].arrive(cell.frame, now);
-        }
-    }
-
-    /// Records a cell whose transmission starts.
-    pub(crate) fn on_departure(&mut self, port: LinkIndex, cell: Cell, now: Time) {
-        if cell.last_cell() {
-            let AtPort { waiting, trackers, queues } = &mut self.ports[port];
-            let delay = now - waiting[cell.label()].depart(cell.frame);
-            trackers[queues.part(cell.label())].count_if(self.window.contains(now), delay);
+            let AtPort { trackers, queues } = &mut self.ports[port];
+            trackers[queues.part(cell.label())].count_if(self.window.contains(now), waited);
         }
     }
 

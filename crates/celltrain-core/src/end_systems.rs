@@ -78,6 +78,18 @@ pub struct EndSystems {
     delays: Option<Box<FlowDelays>>,
 }
 
+/// An acknowledgement that reaches the sender of a flow.
+#[derive(Clone, Copy)]
+struct ArrivedAck {
+    flow: FlowIndex,
+    vc: VcIndex,
+    frame: FrameNumber,
+    ack: Ack,
+    /// True if the receiver reports a mark.
+    echoes: bool,
+    marked: bool,
+}
+
 /// Counts of a VC's cells at its sending and receiving host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {

@@ -17,6 +17,7 @@ pub mod delay;
 pub(crate) mod delay_choice;
 mod delay_line;
 mod delay_times;
+mod departure;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;

@@ -251,18 +251,20 @@ impl LinkLosses {
     /// Adds a rule for the VC with this label. If several VCs have merged, the rule counts the frames of `branch`. A
     /// probability uses `draws`.
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
-        self.add_rule(label, (rule.unit, &rule.pattern, None), branch, draws);
+        self.add_rule(label, rule.unit, &rule.pattern, None, branch, draws);
     }
 
     /// Adds a rule that delays packets of the VC with this label by `delay`.
     pub fn add_delay(&mut self, label: Label, rule: &DelayRule, delay: Span, branch: Option<u8>, draws: Stream) {
-        self.add_rule(label, (LossUnit::Packets, &rule.pattern, Some(delay)), branch, draws);
+        self.add_rule(label, LossUnit::Packets, &rule.pattern, Some(delay), branch, draws);
     }
 
     fn add_rule(
         &mut self,
         label: Label,
-        (unit, pattern, delay): (LossUnit, &LossPattern, Option<Span>),
+        unit: LossUnit,
+        pattern: &LossPattern,
+        delay: Option<Span>,
         branch: Option<u8>,
         draws: Stream,
     ) {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 pub use crate::counted::Counted;
 use crate::coverage::reached;
+use crate::departure::Departing;
 use crate::error::Fault;
 use crate::policy::BufferPolicy;
 use crate::policy::not_capable::NotCapable;
@@ -46,6 +47,11 @@ pub struct MarkingConfig {
     /// Selects which waiting cells are compared with the limits.
     #[serde(default)]
     pub of: Counted,
+    /// With `at: Dequeue`, the port also marks packets whose last cells have waited longer. Tests compare with it the waits
+    /// that both engines see.
+    #[cfg(test)]
+    #[serde(skip)]
+    pub longest_wait: Option<crate::units::Span>,
 }
 
 fn one() -> f64 {
@@ -66,7 +72,16 @@ pub enum MarkedAt {
 impl MarkingConfig {
     /// Returns a step at `k_min`, for the queue length that a packet finds.
     pub fn step(k_min: Threshold) -> Self {
-        Self { k_min, k_max: None, p_max: 1.0, weight: 1.0, at: MarkedAt::Enqueue, of: Counted::Port }
+        Self {
+            k_min,
+            k_max: None,
+            p_max: 1.0,
+            weight: 1.0,
+            at: MarkedAt::Enqueue,
+            of: Counted::Port,
+            #[cfg(test)]
+            longest_wait: None,
+        }
     }
 
     /// Returns the faults of the settings, for a buffer or memory of `capacity` cells (`None`: infinite).
@@ -110,6 +125,8 @@ impl MarkingConfig {
             of: self.of,
             average: 0.0,
             every_cell: false,
+            #[cfg(test)]
+            longest_wait: self.longest_wait,
             rng,
         }
     }
@@ -128,6 +145,8 @@ pub(crate) struct Marker {
     average: f64,
     /// True if every data cell is marked, false if only the last cell of a packet is marked.
     every_cell: bool,
+    #[cfg(test)]
+    longest_wait: Option<crate::units::Span>,
     rng: Stream,
 }
 
@@ -154,10 +173,15 @@ impl Marker {
         if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
     }
 
-    /// Marks a departing cell if marking on departure requires it, and returns the cell. `waiting` cells remain.
+    /// Marks a departing cell if marking on departure requires it, and returns the cell.
     #[inline]
-    pub(crate) fn on_departure(&mut self, cell: Cell, waiting: u32) -> Cell {
-        if self.at == MarkedAt::Dequeue { self.mark(cell, waiting) } else { cell }
+    pub(crate) fn on_departure(&mut self, departing: Departing) -> Cell {
+        let Departing { cell, left, .. } = departing;
+        #[cfg(test)]
+        if cell.last_cell() && self.longest_wait.is_some_and(|longest| departing.waited > longest) {
+            return cell.with_efci(true);
+        }
+        if self.at == MarkedAt::Dequeue { self.mark(cell, left) } else { cell }
     }
 
     fn mark(&mut self, cell: Cell, waiting: u32) -> Cell {
@@ -192,13 +216,17 @@ mod tests {
         cell(0, 7, true)
     }
 
+    fn departing(cell: Cell, left: u32) -> Departing {
+        Departing { cell, left, waited: crate::units::Span(0) }
+    }
+
     #[test]
     fn threshold_marking_marks_the_last_cell_of_a_packet_if_more_than_k_cells_wait() {
         let mut marker = marker(&MarkingConfig::step(65.into()));
         assert!(!marker.on_arrival(last(), 65).efci());
         assert!(marker.on_arrival(last(), 66).efci());
         assert!(!marker.on_arrival(last(), 0).efci(), "only the queue decides about the mark");
-        assert!(!marker.on_departure(last(), 66).efci(), "packets are marked on arrival");
+        assert!(!marker.on_departure(departing(last(), 66)).efci(), "packets are marked on arrival");
         assert!(!marker.on_arrival(cell(0, 7, false), 66).efci());
     }
 
@@ -209,7 +237,7 @@ mod tests {
                 let mut marker = marker(&MarkingConfig { at, ..MarkingConfig::step(65.into()) });
                 for waiting in [0, 65, 66, 1000] {
                     let arrived = marker.on_arrival(cell, waiting);
-                    assert!(marker.on_departure(arrived, waiting).efci(), "{at:?}, {waiting} cells");
+                    assert!(marker.on_departure(departing(arrived, waiting)).efci(), "{at:?}, {waiting} cells");
                 }
             }
         }
@@ -219,7 +247,8 @@ mod tests {
     fn marking_at_departure_counts_the_cells_that_remain_in_the_queue() {
         let mut marker = marker(&MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(65.into()) });
         assert!(!marker.on_arrival(last(), 66).efci());
-        assert!(marker.on_departure(last(), 66).efci() && !marker.on_departure(last(), 65).efci());
+        assert!(marker.on_departure(departing(last(), 66)).efci());
+        assert!(!marker.on_departure(departing(last(), 65)).efci());
     }
 
     #[test]

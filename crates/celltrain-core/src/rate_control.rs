@@ -52,6 +52,18 @@ struct Loop {
     rms_ended: u64,
 }
 
+impl Loop {
+    /// Creates the loop of a VC that is shaped at `home`, if the VC is an ABR VC. `part` is the part of its path on which
+    /// its cells are ATM cells.
+    fn new(vc: &Vc, part: &Range<usize>, home: Option<Place>) -> Option<Self> {
+        vc.abr.as_ref()?;
+        let home = home.expect("every ABR VC leaves its source through a shaped port");
+        let partner = vc.partner.expect("an ABR VC has a VC for the opposite direction");
+        let end = vc.path[part.end - 1];
+        Some(Self { home, end, partner, destination: Destination::new(), rms_ended: 0 })
+    }
+}
+
 impl RateControl {
     /// Creates the shaped ports, loops and allocators of a network, before the first cell is sent.
     ///
@@ -75,19 +87,7 @@ impl RateControl {
             shaped[link].then(|| Place { link, label: label() })
         };
         let places: TiVec<VcIndex, _> = network.vcs.iter_enumerated().zip(&parts).map(place).collect();
-        let loops: TiVec<VcIndex, Option<Loop>> = network
-            .vcs
-            .iter()
-            .zip(&parts)
-            .zip(&places)
-            .map(|((vc, part), place)| {
-                vc.abr.as_ref()?;
-                let home = place.expect("every ABR VC leaves its source through a shaped port");
-                let partner = vc.partner.expect("an ABR VC has a VC for the opposite direction");
-                let end = vc.path[part.end - 1];
-                Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
-            })
-            .collect();
+        let loops = network.vcs.iter().zip(&parts).zip(&places).map(|((vc, part), &place)| Loop::new(vc, part, place));
         let longest = longest_frames(network);
         let port = |link: LinkIndex| {
             if !shaped[link] {
@@ -124,8 +124,8 @@ impl RateControl {
         Ok(Self {
             ports: network.links.keys().map(port).collect(),
             allocators: network.links.keys().map(allocator).collect(),
+            loops: loops.collect(),
             places,
-            loops,
             passes: passes(network, routing, &parts),
         })
     }

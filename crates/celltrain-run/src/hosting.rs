@@ -101,7 +101,7 @@ pub(crate) fn observe<P: Probe + Tap>(
 ) -> Result<(), Unfinished> {
     let Some(hosts) = hosts else { return Ok(engine.observe(network, until, probe, keep_going)?) };
     engine
-        .observe_hosted((network, until), probe, keep_going, |simulation| hosts.run(simulation, Tap::on_packet))
+        .observe_hosted(network, until, probe, keep_going, |simulation| hosts.run(simulation, Tap::on_packet))
         .map_err(unfinished)
 }
 

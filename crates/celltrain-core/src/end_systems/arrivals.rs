@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use super::connection::Seen;
 use super::frames::{Body, Departure};
 use super::outside::Delivered;
-use super::{EndSystems, emit};
+use super::{ArrivedAck, EndSystems, emit};
 use crate::aal5::{Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
 use crate::events::{Failure, Observer};
 use crate::index::{FlowIndex, VcIndex};
-use crate::tcp::{Ack, SackBlocks, Segment};
+use crate::tcp::{SackBlocks, Segment};
 use crate::units::Time;
 
 /// Cells that the receiving host of a VC has collected.
@@ -117,23 +117,13 @@ impl EndSystems {
                 }
             }
             Body::Ack { flow, ack, echoes } => {
-                let reported = self.vcs.blocks(sender).map_or(SackBlocks::NONE, |log| {
-                    log.forget_before(oldest);
-                    log.frame(number).body
-                });
-                self.deliver_ack(Arrival { flow, number, marked, now }, (ack, reported, echoes), observer, out);
+                let arrived = ArrivedAck { flow, vc: sender, frame: number, ack, echoes, marked };
+                self.deliver_ack(arrived, oldest, now, observer, out);
             }
             Body::Syn { flow } => self.deliver_syn((flow, number, marked), now, observer, out),
             Body::SynAck { flow } => self.deliver_syn_ack((flow, number, marked), now, observer, out),
             Body::Packet { flow, number: packet, sent } => {
-                let connection = &mut self.connections[flow];
-                connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
-                packets.counters.delivered += 1;
-                packets.counters.delivered_bytes += packets.bytes;
-                if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, sent, now);
-                }
+                self.deliver_packet(flow, packet, sent, now);
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged { .. } => {
@@ -147,6 +137,7 @@ impl EndSystems {
             }
         }
     }
+
     /// Delivers a segment to a connection's receiver, and sends the acknowledgement if it is due.
     fn deliver_segment(
         &mut self,
@@ -173,15 +164,28 @@ impl EndSystems {
         self.emit_timers(flow, before, now, observer);
     }
 
-    /// Delivers an acknowledgement to a connection's sender, and sends what it now may.
+    /// Delivers a packet sent without TCP.
+    fn deliver_packet(&mut self, flow: FlowIndex, packet: u64, sent: Time, now: Time) {
+        let connection = &mut self.connections[flow];
+        connection.sees(Seen::Packet, now, packet);
+        let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
+        packets.counters.delivered += 1;
+        packets.counters.delivered_bytes += packets.bytes;
+        if let Some(delays) = &mut self.delays {
+            delays.on_delivered(flow, sent, now);
+        }
+    }
+
+    /// Delivers an acknowledgement. Its VC no longer needs the records of frames before `oldest`.
     fn deliver_ack(
         &mut self,
-        arrival: Arrival,
-        (ack, reported, echoes): (Ack, SackBlocks, bool),
+        arrived: ArrivedAck,
+        oldest: FrameNumber,
+        now: Time,
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        let Arrival { flow, number, marked, now } = arrival;
+        let ArrivedAck { flow, vc, frame, ack, echoes, .. } = arrived;
         if let Some(delays) = &mut self.delays {
             delays.on_ack(flow, ack.ack, now);
         }
@@ -189,10 +193,18 @@ impl EndSystems {
         let connection = &mut self.connections[flow];
         connection.sees(Seen::Ack, now, ack.ack);
         connection.sender.on_echo(echoes);
-        connection.sender.on_ack(ack, &reported, now);
+        let mut reported = SackBlocks::NONE;
+        match self.vcs.blocks(vc) {
+            None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+            Some(log) => {
+                log.forget_before(oldest);
+                reported = log.frame(frame).body;
+                connection.sender.on_ack(ack, &reported, now);
+            }
+        }
         let has_ended = connection.sender.has_ended();
-        self.emit_acknowledged((flow, number), (ack, reported), (echoes, marked), before, now, observer);
-        let closes = has_ended && self.on_end(flow, now);
+        self.emit_acknowledged(arrived, reported, before, now, observer);
+        let closes = has_ended && self.on_all_acknowledged(flow, now);
         self.send(flow, now, observer, out);
         self.emit_timers(flow, before, now, observer);
         if closes {
@@ -200,8 +212,10 @@ impl EndSystems {
         }
     }
 
-    /// Records that everything a flow had to send is acknowledged. Returns whether its connection closes.
-    fn on_end(&mut self, flow: FlowIndex, now: Time) -> bool {
+    /// Records that a receiver has acknowledged everything that its sender had to send. Returns whether the connection
+    /// closes.
+    #[inline(never)]
+    fn on_all_acknowledged(&mut self, flow: FlowIndex, now: Time) -> bool {
         let connection = &mut self.connections[flow];
         match &mut connection.bursts {
             None => {

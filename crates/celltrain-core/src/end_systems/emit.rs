@@ -2,7 +2,7 @@
 
 use super::connection::Packets;
 use super::connections::Connections;
-use super::{Body, Connection, Departure, EndSystems};
+use super::{ArrivedAck, Body, Connection, Departure, EndSystems};
 use crate::cell::{Cell, FrameNumber};
 use crate::events::{
     AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, HandshakeStep, Observer, RequestEvent,
@@ -91,9 +91,8 @@ impl EndSystems {
     #[inline]
     pub(super) fn emit_acknowledged(
         &self,
-        (flow, frame): FrameOf,
-        (ack, blocks): (Ack, SackBlocks),
-        (echo, marked): (bool, bool),
+        ArrivedAck { flow, frame, ack, echoes: echo, marked, .. }: ArrivedAck,
+        blocks: SackBlocks,
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,

@@ -18,7 +18,7 @@ impl EndSystems {
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries one byte. Every other segment has the full size.
-            let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
+            let cells = if segment.len > 1 { cells } else { probe_cells(&self.aal5, segment) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
             let capable = connection.sender.sends_capable();
@@ -83,6 +83,12 @@ impl EndSystems {
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
     }
+}
+
+/// Returns the number of cells of a window probe.
+#[cold]
+fn probe_cells(aal5: &Aal5Options, probe: Segment) -> u32 {
+    aal5.segment_cells(u64::from(probe.len))
 }
 
 /// Passes a frame to its host's port, or to the host's packet processing if that takes time.

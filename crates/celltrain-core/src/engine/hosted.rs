@@ -1,5 +1,6 @@
 //! A run with end systems outside the simulation, which react during the run.
 
+use super::simulation::InjectedPacket;
 use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::FrameNumber;
@@ -103,7 +104,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// # Errors
     /// The same as for [`Simulation::inject`].
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
-        self.put(host, vc, (bytes, false), tag)
+        self.put(host, InjectedPacket { vc, bytes, capable: false, tag })
     }
 
     /// Passes a frame with an ECN-capable packet to the port of `host` at the present instant. Ports may mark it.
@@ -117,11 +118,11 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         bytes: u64,
         tag: u64,
     ) -> Result<(), SimulationError> {
-        self.put(host, vc, (bytes, true), tag)
+        self.put(host, InjectedPacket { vc, bytes, capable: true, tag })
     }
 
-    fn put(&mut self, host: NodeIndex, vc: VcIndex, packet: (u64, bool), tag: u64) -> Result<(), SimulationError> {
-        let frame = self.simulation.frame(host, vc, packet, tag)?;
+    fn put(&mut self, host: NodeIndex, packet: InjectedPacket) -> Result<(), SimulationError> {
+        let frame = self.simulation.frame(host, packet)?;
         Ok(self.simulation.put(frame, self.token)?)
     }
 

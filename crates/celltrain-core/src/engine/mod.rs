@@ -130,7 +130,8 @@ impl Engine {
     /// The same as for [`Engine::run_hosted`].
     pub fn observe_hosted<P: Probe, E: From<Interrupted>>(
         self,
-        (network, until): (&Network, Duration),
+        network: &Network,
+        until: Duration,
         probe: &mut P,
         keep_going: impl FnMut(f64) -> bool,
         hosts: impl FnOnce(&mut HostedSimulation<'_, '_, &mut P>) -> Result<(), E>,

@@ -39,7 +39,7 @@ use crate::rate_control::{Place, RateControl};
 use crate::tie::ServiceOrder;
 use crate::units::{Clock, Span, Time};
 use crate::wire::Wire;
-use buffers::{BufferEvent, Buffers};
+use buffers::{Arriving, BufferEvent, Buffers};
 use event_sink::{ReportedLosses, event_sink};
 use link_ends::LinkEnds;
 use pauses::PauseState;
@@ -70,7 +70,7 @@ pub(super) struct Engine<'a> {
 }
 
 /// An event. Events are ordered by time, then by kind, then by link or flow.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     time: Time,
     what: What,
@@ -98,26 +98,6 @@ enum AtEnd {
     /// A cell leaves the delay line, or a packet on the line is due.
     Line,
 }
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.time, self.what).cmp(&(other.time, other.what))
-    }
-}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Event {}
 
 /// The current instant; reused for all instants to avoid allocations.
 #[derive(Default)]
@@ -281,10 +261,8 @@ impl Engine<'_> {
         for Departure { link, last, cells, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
             let cell = |number| if number == cells { last } else { last.not_last() };
-            if let Some(delays) = &mut self.delays {
-                delays.on_arrival(link, cell(cells), now);
-            }
             if let Some(port) = self.rate_control.port_mut(link) {
+                self.buffers.frames[link].enter(cell(cells), now);
                 port.on_packet(last.label(), Packet { frame: last.frame, cells, tagged: last.tagged() });
                 (1..=cells)
                     .for_each(|number| event_sink!(self, now, probe).cell(link, cell(number), CellStep::Arrived));
@@ -331,11 +309,12 @@ impl Engine<'_> {
     /// Offers a cell to the buffer of a port that is not shaped.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         event_sink!(self, now, probe).cell(link, cell, CellStep::Arrived);
-        let cell = self.mark(link, cell, Marker::on_arrival, now, probe);
+        let waiting = self.buffers.counted(link, cell);
+        let cell = self.mark(link, cell, |marker| marker.on_arrival(cell, waiting), now, probe);
         let in_service = self.transmitting[link];
         let length = || self.end_systems.packet_cells(self.routing.vcs[link][cell.label()], cell.frame);
         let mut event_sink = event_sink!(self, now, probe);
-        self.buffers.offer(link, cell, &length, now, &mut |event| {
+        self.buffers.offer(Arriving { link, cell, length: &length }, now, &mut |event| {
             reached!(FrameInServicePushedOut if is_of_frame_in_service(&event, in_service));
             event_sink.buffer(cell, &event);
         });
@@ -346,11 +325,12 @@ impl Engine<'_> {
         &mut self,
         link: LinkIndex,
         cell: Cell,
-        on: fn(&mut Marker, Cell, u32) -> Cell,
+        on: impl FnOnce(&mut Marker) -> Cell,
         now: Time,
         probe: &mut impl Probe,
     ) -> Cell {
-        let marked = self.buffers.mark(link, cell, on);
+        let Some(marker) = &mut self.buffers.markers[link] else { return cell };
+        let marked = on(marker);
         if marked != cell {
             event_sink!(self, now, probe).cell(link, marked, CellStep::Marked);
         }
@@ -381,15 +361,10 @@ impl Engine<'_> {
         let Some(cell) = self.pauses.take_cell(link, &mut self.buffers.ports[link], priority) else { return };
         let mut event_sink = event_sink!(self, now, probe);
         self.buffers.of(link).leave(link, cell, now, &mut |event| event_sink.buffer(cell, &event));
-        let is_marked = self.rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
-        let is_marked = is_marked.is_some_and(|most| self.buffers.ports[link].occupancy() > most) && !cell.is_rm();
-        if is_marked && !cell.efci() {
-            event_sink!(self, now, probe).cell(link, cell.with_efci(true), CellStep::Marked);
-        }
-        let cell = if is_marked { cell.with_efci(true) } else { cell };
-        let cell = self.mark(link, cell, Marker::on_departure, now, probe);
+        let departing = self.buffers.departing(link, cell, now);
+        let cell = self.mark(link, cell, |marker| marker.on_departure(departing), now, probe);
         if let Some(delays) = &mut self.delays {
-            delays.on_departure(link, cell, now);
+            delays.on_departure(link, departing, now);
         }
         event_sink!(self, now, probe).cell(link, cell, CellStep::Departed);
         self.transmitting[link] = Some(cell);

@@ -12,6 +12,16 @@ use crate::network::Network;
 use crate::probe::{Nothing, Probe, Queues};
 use crate::units::{Clock, Span, Time};
 
+/// A packet that a caller passes to a host.
+#[derive(Clone, Copy)]
+pub(super) struct InjectedPacket {
+    pub(super) vc: VcIndex,
+    pub(super) bytes: u64,
+    /// True if ports may mark the packet instead of losing it.
+    pub(super) capable: bool,
+    pub(super) tag: u64,
+}
+
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
 /// The result is exactly that of [`Engine::run`], whichever steps are taken. An injected frame joins the queue of its
@@ -181,22 +191,20 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// # Errors
     /// Returns an error if there is no such VC, it starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
-        let frame = self.frame(host, vc, (bytes, false), tag)?;
+        let frame = self.frame(host, InjectedPacket { vc, bytes, capable: false, tag })?;
         let (now, token) = (self.now, &CancellationToken::never());
         self.reach(Advance::to(now), &Progress::default(), token)?;
         Ok(self.put(frame, token)?)
     }
 
-    /// Returns the frame of an injected packet of `bytes`, which is ECN-capable if `capable` is true.
+    /// Returns the frame of an injected packet.
     ///
     /// # Errors
     /// The same as for [`Simulation::inject`].
     pub(super) fn frame(
         &self,
         host: NodeIndex,
-        vc: VcIndex,
-        (bytes, capable): (u64, bool),
-        tag: u64,
+        InjectedPacket { vc, bytes, capable, tag }: InjectedPacket,
     ) -> Result<InjectedFrame, SimulationError> {
         let network = self.network;
         let Some(of_vc) = network.vcs.get(vc) else {

@@ -1,6 +1,7 @@
 //! Tests that run both engines to the end of short runs.
 
 mod delays;
+mod departures;
 mod losses;
 mod requests;
 

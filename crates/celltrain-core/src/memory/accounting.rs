@@ -99,7 +99,8 @@ impl Memory {
     pub fn new(
         config: &MemoryConfig,
         cell_time: impl Fn(LinkIndex) -> Span,
-        (clock, cell): (Clock, CellFormat),
+        clock: Clock,
+        cell: CellFormat,
         seed: u64,
     ) -> Self {
         let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];

@@ -13,6 +13,7 @@
 
 mod accounting;
 mod config;
+mod deadlock;
 mod drain_rate;
 mod interval;
 mod occupancy;
@@ -35,6 +36,7 @@ pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
+pub(crate) use deadlock::{PausedGroup, deadlock};
 pub use occupancy::OccupancyTimes;
 pub use pause_response::{PauseResponse, QUANTUM_BITS};
 

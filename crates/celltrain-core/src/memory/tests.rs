@@ -149,7 +149,7 @@ fn class(input: u32, output: u32, priority: u32) -> CellClass {
 }
 
 fn memory(config: &MemoryConfig) -> Memory {
-    Memory::new(config, |_| Span(1), (Clock::exact(1), CellFormat::ATM), 1)
+    Memory::new(config, |_| Span(1), Clock::exact(1), CellFormat::ATM, 1)
 }
 
 /// A model of a memory that stores only the parts of every queue, and computes everything else when needed.

@@ -10,7 +10,7 @@ use crate::units::Clock;
 impl Network {
     /// Creates an empty memory for links with these cell times on `clock`.
     pub fn memory(&self, config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock) -> Memory {
-        Memory::new(config, |link| times[link].cell_time, (clock, self.aal5.cell), self.seed)
+        Memory::new(config, |link| times[link].cell_time, clock, self.aal5.cell, self.seed)
     }
 
     /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.

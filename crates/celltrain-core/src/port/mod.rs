@@ -8,14 +8,15 @@
 //! this port. Both use the same `Admission`.
 
 pub(crate) mod admission;
+mod pause_frames;
 mod queues;
 mod stored;
-
-pub(crate) use stored::Freed;
 mod under_way;
 
 pub use admission::FrameOutcome;
+pub(crate) use pause_frames::{PauseFrames, PauseOrder};
 pub use queues::CellQueues;
+pub(crate) use stored::Freed;
 
 use std::collections::VecDeque;
 

@@ -102,7 +102,8 @@ impl Port {
     /// Asks the policy about a packet. It sees the packet's other `rest` cells as if they waited.
     pub(crate) fn judge_packet(
         &mut self,
-        (cell, rest): (Cell, u32),
+        cell: Cell,
+        rest: u32,
         now: Time,
         buffer: Buffer,
         emit: impl FnMut(PortEvent<'_>),
@@ -128,7 +129,7 @@ impl Port {
         if self.must_decide(cell, starts) {
             let fits = self.stores == Some(PacketAdmission::Fits);
             cells = if fits { length() } else { 1 };
-            let admitted = self.judge_packet((cell, cells - 1), now, self.buffer_with(cells - 1), &mut emit);
+            let admitted = self.judge_packet(cell, cells - 1, now, self.buffer_with(cells - 1), &mut emit);
             if fits && admitted && cells <= self.room().saturating_sub(self.places()) {
                 self.take_places(label, cells);
             }

@@ -171,6 +171,45 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
     proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
 }
 
+/// Sends trains of at most `longest` cells that start from `now` on and before `until`, and takes back the cells that
+/// have not started by then.
+fn send_ahead(
+    source: &mut Source,
+    [now, until]: [Time; 2],
+    data_waits: bool,
+    longest: u32,
+) -> Result<(), TestCaseError> {
+    loop {
+        let start = source.next_departure().max(now);
+        if start >= until {
+            return Ok(());
+        }
+        let Some(kind) = source.next_kind(start, data_waits) else { return Ok(()) };
+        if kind != Kind::Data {
+            source.sent(start, kind);
+            continue;
+        }
+        let interval = source.interval();
+        let cells = source.data_cells_until_rm(start).min(longest);
+        prop_assert!(cells > 0, "rule 3 makes the next cell a data cell");
+        let before = source.clone();
+        source.sent_data(start, cells);
+        let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
+        let late = u32::try_from(late).unwrap();
+        // Take the cells back in two steps, as two separate events would.
+        source.unsend_data(late / 2);
+        source.unsend_data(late - late / 2);
+        if late == 0 {
+            // Taking back all cells and sending them again changes nothing.
+            let sent = source.clone();
+            source.unsend_data(cells);
+            prop_assert_eq!(settled(source), settled(&before));
+            source.sent_data(start, cells);
+            prop_assert_eq!(settled(source), settled(&sent));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
@@ -201,35 +240,7 @@ proptest! {
                 since_forward = if kind == Kind::ForwardRm { 0 } else { since_forward + 1 };
                 prop_assert!(since_forward < parameters.nrm, "one forward RM cell is sent for each Nrm cells");
             }
-            loop {
-                let start = ahead.next_departure().max(now);
-                if start >= until {
-                    break;
-                }
-                let Some(kind) = ahead.next_kind(start, data_waits) else { break };
-                if kind != Kind::Data {
-                    ahead.sent(start, kind);
-                    continue;
-                }
-                let interval = ahead.interval();
-                let cells = ahead.data_cells_until_rm(start).min(longest);
-                prop_assert!(cells > 0, "rule 3 makes the next cell a data cell");
-                let before = ahead.clone();
-                ahead.sent_data(start, cells);
-                let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
-                let late = u32::try_from(late).unwrap();
-                // Take the cells back in two steps, as two separate events would.
-                ahead.unsend_data(late / 2);
-                ahead.unsend_data(late - late / 2);
-                if late == 0 {
-                    // Taking back all cells and sending them again changes nothing.
-                    let sent = ahead.clone();
-                    ahead.unsend_data(cells);
-                    prop_assert_eq!(settled(&ahead), settled(&before));
-                    ahead.sent_data(start, cells);
-                    prop_assert_eq!(settled(&ahead), settled(&sent));
-                }
-            }
+            send_ahead(&mut ahead, [now, until], data_waits, longest)?;
             now = until;
             prop_assert_eq!(settled(&ahead), settled(&oracle));
             match event {

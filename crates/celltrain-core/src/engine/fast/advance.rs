@@ -13,6 +13,7 @@ use super::links::Ingress;
 use super::nic::Phase;
 use super::plan::{Plan, Role, StageEnd};
 use super::port_plan::PortMode;
+use super::port_queue::PortQueue as _;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::{EndSystems, InjectedFrame};
@@ -165,7 +166,7 @@ impl<'a> Engine<'a> {
             port.set_horizon(horizon);
         }
         for port in &mut self.at_once {
-            port.fifo.ask_at(horizon);
+            port.fifo.set_horizon(horizon);
             port.to_hosts.set_horizon(horizon);
         }
         for &RmDeparture { link, label, start } in &self.fabric.late.rm_cells {

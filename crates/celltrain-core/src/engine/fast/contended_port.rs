@@ -20,17 +20,9 @@ pub(super) type Ports = TiVec<PortIndex, Option<Box<dyn ContendedPort>>>;
 
 /// A contended port, or all ports of a memory.
 pub(super) trait ContendedPort: Any {
-    /// Settles everything before `until`, or only a part if everything would delay a check for cancellation too long.
-    /// Everything before `since` is already settled. `number` is the port's own number. `batch` must be empty, and is
-    /// empty again afterwards.
-    fn work(
-        &mut self,
-        number: PortIndex,
-        since: Time,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) -> Worked;
+    /// Settles a period, or only a part of it if everything would delay a check for cancellation too long. `batch` must be
+    /// empty, and is empty again afterwards.
+    fn work(&mut self, due: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked;
 
     /// Returns the queue of the port, or of the port with this place in its memory.
     fn queue(&self, place: MemoryPlace) -> &dyn PortQueue;
@@ -38,11 +30,8 @@ pub(super) trait ContendedPort: Any {
     fn queue_mut(&mut self, place: MemoryPlace) -> &mut dyn PortQueue;
 
     /// Updates the counts to their state at `until`. All earlier events must be settled.
-    fn look_at(&mut self, until: Time);
-
-    /// Returns the number of cells waiting at `now`. All earlier events must be settled.
-    fn occupancy(&mut self, place: MemoryPlace, _now: Time) -> u32 {
-        self.queue(place).view().occupancy
+    fn look_at(&mut self, until: Time) {
+        self.queue_mut(MemoryPlace::default()).look_at(until);
     }
 
     /// Calls `act` for the egress of each port of single cells.
@@ -50,6 +39,7 @@ pub(super) trait ContendedPort: Any {
 
     /// Moves the horizon up to which the port can be settled next.
     fn set_horizon(&mut self, horizon: Time) {
+        self.queue_mut(MemoryPlace::default()).set_horizon(horizon);
         self.each_egress(&mut |egress| egress.to_hosts.set_horizon(horizon));
     }
 
@@ -63,11 +53,15 @@ pub(super) trait ContendedPort: Any {
 
     /// Returns the name of the type, for `--explain-plan`.
     fn name(&self) -> String;
+}
 
-    /// Returns the choices made in addition to the type.
-    fn details(&self) -> Vec<String> {
-        Vec::new()
-    }
+/// The period that a port must settle. Everything before it is already settled.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+    /// The port's own number.
+    pub(super) port: PortIndex,
+    pub(super) since: Time,
+    pub(super) until: Time,
 }
 
 pub(super) struct Worked {

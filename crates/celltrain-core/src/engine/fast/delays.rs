@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::arrivals::Arrivals;
 use super::late::HeldBack;
-use super::plan::{Passed, Plan, PortIndex, Role, Stage, StageEnd, StageIndex};
+use super::plan::{Passed, Plan, PortIndex, Role, StageEnd, StageIndex};
 use crate::cell::{FrameNumber, Run};
 use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
-use crate::index::{Label, LinkIndex, VcIndex};
-use crate::network::{Network, Next, Routing, Vc};
+use crate::index::{Label, LinkIndex};
+use crate::network::{Network, Next, Routing};
 use crate::rate_control::RateControl;
 use crate::units::{Clock, Span, Time};
 
@@ -36,10 +35,8 @@ pub(super) struct StageDelays {
 struct VcInStage {
     /// The transparent ports of the stage.
     passes: Vec<Passed>,
-    /// The packets at [`Place::Port`].
-    arrivals: Arrivals,
-    /// The packets at other places. At a host, only those whose cells are held back; at a first-in first-out port, only
-    /// those that may start after the horizon.
+    /// The waiting packets. At a host, only those whose cells are held back; at a first-in first-out port, only those that
+    /// may start after the horizon.
     waiting: Waiting,
     place: Place,
     /// The latest packet at a shaped port, not counted yet because the port may take back its last cell.
@@ -70,10 +67,8 @@ enum Place {
     Host,
     /// A shaped port, which may take back the last cell of a packet.
     Shaped,
-    /// A port at which the packets of the VC arrive and leave in the order of their numbers.
+    /// A port that reports its packets when they leave.
     Port,
-    /// A port at which packets with other numbers can overtake: VCs have merged, or links delay packets.
-    Mixed,
     /// A first-in first-out port that counts its packets when they enter: [`StageDelays::on_entry`].
     Fifo,
     /// The end of a link with losses, where no cells wait.
@@ -105,27 +100,19 @@ impl StageDelays {
             PortQueues::find(network, routing, rate_control).into_iter().map(numbered).collect();
         let stages =
             plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
-        let delays_packets = network.links.iter().any(|link| !link.late.is_empty());
-        let has_merged = |vc: VcIndex, link: LinkIndex| {
-            let Vc { merge, path, .. } = &network.vcs[vc];
-            let at = merge.map(|merge| network.merges[merge].at);
-            at.is_some_and(|at| path.iter().take_while(|&&before| before != at).chain([&at]).all(|&own| own != link))
+        let place = |start: LinkIndex| match plan.roles.get(start) {
+            None => Place::BehindLosses,
+            Some(Role::Host(_)) => Place::Host,
+            Some(Role::Shaped(_)) => Place::Shaped,
+            Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
+            Some(_) => Place::Port,
         };
         let stage = |(start, label): (LinkIndex, Label)| {
-            let first = plan.link_of(start);
-            let vc = routing.vcs[first][label];
-            let place = match plan.roles.get(start) {
-                None => Place::BehindLosses,
-                Some(Role::Host(_)) => Place::Host,
-                Some(Role::Shaped(_)) => Place::Shaped,
-                Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
-                Some(_) if delays_packets || has_merged(vc, first) => Place::Mixed,
-                Some(_) => Place::Port,
-            };
-            let Stage { lead, end, .. } = plan.stages[start][label];
-            let last = plan.passed[start][label].last();
+            let stage = plan.stages[start][label];
+            let (first, passes) = (plan.link_of(start), plan.passed[start][label].clone());
+            let last = passes.last();
             let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
-            let next = match (end, routing.next[link][at]) {
+            let next = match (stage.end, routing.next[link][at]) {
                 (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
                     let counts_entry = matches!(plan.roles[link], Role::Contended(port) if counts_entries(port));
                     if counts_entry { NOWHERE } else { plan.stages[link][label].number }
@@ -133,30 +120,8 @@ impl StageDelays {
                 (StageEnd::Shaped { .. }, Next::Port { link, label }) => plan.stages[link][label].number,
                 _ => NOWHERE,
             };
-            let to_last = last.map_or(0, |last| last.lead.0);
-            let passing = match place {
-                Place::Host | Place::Port | Place::Mixed | Place::Fifo => {
-                    window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
-                }
-                Place::Shaped | Place::BehindLosses => Window::EMPTY,
-            };
             let (queues, tracker) = &queues[first];
-            let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
-            let bits = if network.vcs[vc].merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
-            VcInStage {
-                passes: plan.passed[start][label].clone(),
-                arrivals: Arrivals::new(u32::MAX >> (u32::BITS - bits)),
-                waiting,
-                place,
-                latest: None,
-                tracker,
-                passing,
-                total: lead,
-                times: 0,
-                passed: 0,
-                lead,
-                next,
-            }
+            VcInStage::new(place(start), stage.lead, passes, window, tracker + queues.part(label), next)
         };
         let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
@@ -204,7 +169,7 @@ impl StageDelays {
         pass(&mut self.passages, self.window, stage, start, Time::NEVER);
         let (next, arrival) = (stage.next, start + stage.lead);
         if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
+            next.waiting.arrive(frame, arrival);
         }
     }
 
@@ -219,7 +184,7 @@ impl StageDelays {
             return self.on_other_run(number, frame, arrival);
         }
         let since = match stage.place {
-            Place::Port => stage.arrivals.take(frame),
+            Place::Port => stage.waiting.depart(frame),
             // If this is `NEVER`, the total exceeds the arrival time, so it differs from every other total.
             Place::Host => self.now,
             // The packet counted when it entered.
@@ -237,7 +202,7 @@ impl StageDelays {
     #[inline(never)]
     fn on_run_of_waiting(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
-        if stage.place != Place::Fifo || stage.waiting.first(frame).is_some() {
+        if stage.waiting.first(frame).is_some() {
             let total = arrival - stage.waiting.depart(frame);
             self.on_other_total(number, frame, arrival, total);
         }
@@ -250,7 +215,7 @@ impl StageDelays {
         stage.times += 1;
         let next = stage.next;
         if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
+            next.waiting.arrive(frame, arrival);
         }
     }
 
@@ -284,13 +249,13 @@ impl StageDelays {
             Place::Host if self.now != Time::NEVER => stage.waiting.arrive(frame, self.now),
             Place::Shaped => starts = stage.latest.replace((frame, start)),
             Place::Fifo if stage.waiting.first(frame).is_none() => return,
-            Place::Host | Place::Port | Place::Mixed | Place::Fifo | Place::BehindLosses => {}
+            Place::Host | Place::Port | Place::Fifo | Place::BehindLosses => {}
         }
         if let Some((frame, start)) = starts {
             self.on_start(number, frame, start);
         }
         if let Some(next) = self.stages.get_mut(next) {
-            next.arrive(frame, arrival);
+            next.waiting.arrive(frame, arrival);
         }
     }
 
@@ -300,7 +265,7 @@ impl StageDelays {
         if latest.take_if(|&mut (_, start)| start >= now).is_some()
             && let Some(next) = self.stages.get_mut(next)
         {
-            next.take_back();
+            next.waiting.take_back();
         }
     }
 
@@ -316,7 +281,7 @@ impl StageDelays {
     fn on_start(&mut self, number: StageIndex, frame: FrameNumber, start: Time) {
         let stage = &mut self.stages[number];
         if stage.place != Place::BehindLosses {
-            let delay = start - stage.depart(frame);
+            let delay = start - stage.waiting.depart(frame);
             self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
         pass(&mut self.passages, self.window, stage, start, Time::NEVER);
@@ -340,10 +305,7 @@ impl StageDelays {
         for (number, frame, start) in latest.chain(held) {
             let stage = &self.stages[number];
             if stage.place != Place::BehindLosses && start <= horizon {
-                let arrival = match stage.place {
-                    Place::Port => stage.arrivals.of(frame),
-                    _ => waiting.entry(number).or_insert_with(|| stage.waiting.clone()).depart(frame),
-                };
+                let arrival = waiting.entry(number).or_insert_with(|| stage.waiting.clone()).depart(frame);
                 others[stage.tracker].count_if(self.window.contains(start), start - arrival);
             }
             pass(&mut passages, self.window, stage, start, horizon);
@@ -367,35 +329,17 @@ impl StageDelays {
 }
 
 impl VcInStage {
-    /// Records the arrival of a packet's last cell at the beginning of the stage.
-    #[inline]
-    fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        if !self.arrivals.arrive(frame, now) {
-            self.arrive_elsewhere(frame, now);
-        }
-    }
-
-    /// Records an arrival for which [`VcInStage::arrivals`] has no room or is not used.
-    #[inline(never)]
-    fn arrive_elsewhere(&mut self, frame: FrameNumber, now: Time) {
-        if self.place == Place::Port {
-            self.arrivals.make_room(frame, now);
-        } else {
-            self.waiting.arrive(frame, now);
-        }
-    }
-
-    /// Undoes the latest arrival.
-    fn take_back(&mut self) {
-        // A packet that arrives again takes the same place in the other list.
-        if self.place != Place::Port {
-            self.waiting.take_back();
-        }
-    }
-
-    /// Removes a waiting packet. Returns the arrival time of its last cell.
-    fn depart(&mut self, frame: FrameNumber) -> Time {
-        if self.place == Place::Port { self.arrivals.take(frame) } else { self.waiting.depart(frame) }
+    /// Creates the state of a VC in a stage of duration `lead`, in which it crosses the transparent ports `passes`.
+    fn new(place: Place, lead: Span, passes: Vec<Passed>, window: Window, tracker: usize, next: StageIndex) -> Self {
+        let to_last = passes.last().map_or(0, |last| last.lead.0);
+        let passing = match place {
+            Place::Host | Place::Port | Place::Fifo => {
+                window.up_to(Time(window.until().0.saturating_sub(to_last))).later(lead)
+            }
+            Place::Shaped | Place::BehindLosses => Window::EMPTY,
+        };
+        let (waiting, latest) = Default::default();
+        Self { passes, waiting, place, latest, tracker, passing, total: lead, times: 0, passed: 0, lead, next }
     }
 
     /// Returns the delay of the latest packets at the port.

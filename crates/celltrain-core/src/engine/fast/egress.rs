@@ -6,10 +6,12 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::event_list::EventList;
 use super::fabric::{Fabric, Onward};
 use super::fifo::Fifo;
 use super::links::{HAS_THE_MEMORY, Ingress, Links, StreamIndex};
 use super::plan::{AtOnceIndex, Stage, StageIndex};
+use super::port_queue::PortQueue as _;
 use super::timing::Timing;
 use super::train::Train;
 use crate::cell::{Cell, CellBits, Run};
@@ -201,10 +203,18 @@ impl Downstream<'_> {
     }
 
     /// Adds cells to a link into a contended port.
-    #[inline]
-    pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
+    #[inline(always)]
+    pub(super) fn join(&mut self, onward: Onward) {
+        if let Some(onward) = join_trains(self.links, &mut self.fabric.event_list, onward) {
+            self.join_others(onward);
+        }
+    }
+
+    /// Adds cells to a link on which cells do not arrive in trains.
+    #[inline(never)]
+    pub(super) fn join_others(&mut self, Onward { port, input, train }: Onward) {
         let arrival = match &mut self.links.ingress[port] {
-            Ingress::Trains(trains) => trains.join(input as usize, train),
+            Ingress::Trains(_) => unreachable!("{TRAINS_HAVE_JOINED}"),
             &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
             &mut Ingress::AtOnce(to) => {
                 let mut time = train.next;
@@ -284,6 +294,19 @@ impl Downstream<'_> {
         self.at_once[to].take(time, cell, self.fabric);
     }
 }
+
+/// Adds cells to a link on which trains arrive, and schedules its port. Returns the cells if they arrive in another form.
+#[inline(always)]
+pub(super) fn join_trains(links: &mut Links, event_list: &mut EventList, onward: Onward) -> Option<Onward> {
+    let Onward { port, input, train } = onward;
+    let Ingress::Trains(trains) = &mut links.ingress[port] else { return Some(onward) };
+    if let Some(arrival) = trains.join(input as usize, train) {
+        event_list.settle_by(port, links.effect_of(port, arrival));
+    }
+    None
+}
+
+const TRAINS_HAVE_JOINED: &str = "trains join their link before";
 
 /// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use typed_index_collections::TiVec;
 
-use super::contended_port::{Ports, Worked};
+use super::contended_port::{Due, Ports, Worked};
 use super::delays::StageDelays;
-use super::egress::{AtOncePort, Downstream};
+use super::egress::{AtOncePort, Downstream, join_trains};
 use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::{Fabric, Line};
@@ -215,7 +215,7 @@ impl<'a> Engine<'a> {
     fn depart_on_ethernet(&mut self, Departure { link, last, cells, .. }: Departure, now: Time, phase: Phase) {
         let Role::Host(nic) = self.fabric.plan.roles[link] else { unreachable!("shaped ports need AAL5") };
         let last_cell = self.fabric.sending_time(link, last);
-        let first_start = self.nics[nic].join_on_ethernet((now, phase), last.label(), cells, last_cell);
+        let first_start = self.nics[nic].join_on_ethernet(now, phase, last.label(), cells, last_cell);
         self.downstream().0.go_on_ethernet(link, Run { last, cells }, first_start);
     }
 
@@ -248,7 +248,12 @@ impl<'a> Engine<'a> {
         reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
     )]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        self.downstream().0.go(link, run, first_start, period);
+        // In most networks, hosts feed ports of trains. These need no `Downstream`.
+        if let Some(onward) = self.fabric.go(link, run, first_start, period)
+            && let Some(onward) = join_trains(&mut self.links, &mut self.fabric.event_list, onward)
+        {
+            self.downstream().0.join_others(onward);
+        }
     }
 
     /// Settles a contended port up to `now`.
@@ -275,7 +280,7 @@ impl<'a> Engine<'a> {
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let (mut downstream, ports, batch) = self.downstream();
         let Some(unit) = &mut ports[port] else { return until };
-        let Worked { reached, next_effect } = unit.work(port, since, until, batch, &mut downstream);
+        let Worked { reached, next_effect } = unit.work(Due { port, since, until }, batch, &mut downstream);
         self.fabric.event_list.set(Leaf::Port(port), next_effect.map(|time| (time, Rank::Settle)));
         reached
     }
@@ -301,10 +306,8 @@ impl<'a> Engine<'a> {
                 };
                 let (unit, member) = self.links.unit(port);
                 self.work(unit, now, token)?;
-                let occupancy = self.ports[unit]
-                    .as_mut()
-                    .expect("a port with an allocator processes arrivals")
-                    .occupancy(member, now);
+                let unit = self.ports[unit].as_mut().expect("a port with an allocator processes arrivals");
+                let occupancy = unit.queue_mut(member).waiting_at(now);
                 self.fabric.rate_control.write(vc, number, place, occupancy, now);
             }
         }

@@ -1,7 +1,7 @@
 //! Explains which implementation runs for each port, and why: `celltrain run FILE --explain-plan`.
 
 use super::memory_ports::supports;
-use super::plan::Role;
+use super::plan::{MemoryPlace, Role};
 use super::port_builder::{PortBuilder, PortSet};
 use super::port_plan::PortMode;
 use crate::cancellation::{CancellationToken, Interrupted};
@@ -50,7 +50,11 @@ pub(in crate::engine) fn explain(
             Role::Contended(port) => {
                 let unit = ports[links.unit(port).0].as_ref();
                 let name = unit.map_or("AtOncePort".into(), |unit| unit.name());
-                (name, unit.map_or(Vec::new(), |unit| unit.details()), plans[port].1.clone())
+                (
+                    name,
+                    unit.map_or(Vec::new(), |unit| unit.queue(MemoryPlace::default()).details()),
+                    plans[port].1.clone(),
+                )
             }
         };
         let mut feeds = Vec::new();

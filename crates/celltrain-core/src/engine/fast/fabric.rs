@@ -10,7 +10,7 @@ use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Leaf, Rank};
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
-use super::plan::{Plan, PortIndex, StageEnd};
+use super::plan::{LaneIndex, Plan, PortIndex, StageEnd};
 use super::train::Train;
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
@@ -113,18 +113,27 @@ impl Fabric {
                 None
             }
             StageEnd::Shaped { lane, link, vc } => {
-                if run.last.last_cell() {
-                    if run.last.efci() {
-                        self.end_systems.mark(vc, run.last.frame);
-                    }
-                    let delivery = Delivery { time: last, link, vc, frame: run.last.frame, cells: run.cells };
-                    self.lanes.push_frame(lane, delivery, &mut self.event_list);
-                }
+                self.send_to_shaped(
+                    lane,
+                    Delivery { time: last, link, vc, frame: run.last.frame, cells: run.cells },
+                    run,
+                );
                 None
             }
             StageEnd::Port { port, input, label } => {
                 Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
+        }
+    }
+
+    /// Sends a packet to a shaped port if its last cell is in this run.
+    #[inline(never)]
+    fn send_to_shaped(&mut self, lane: LaneIndex, packet: Delivery, run: Run) {
+        if run.last.last_cell() {
+            if run.last.efci() {
+                self.end_systems.mark(packet.vc, packet.frame);
+            }
+            self.lanes.push_frame(lane, packet, &mut self.event_list);
         }
     }
 

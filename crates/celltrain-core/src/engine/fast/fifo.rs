@@ -7,13 +7,11 @@ use super::links::Pipe;
 use super::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use super::timing::Timing;
 use super::waiting_cells::Kept;
-use crate::aal5::Framing;
 use crate::cell::Cell;
 use crate::index::Label;
-use crate::policy::{BufferPolicy, View};
+use crate::policy::View;
 use crate::port::admission::{Admission, Verdict};
 use crate::queue_range::QueueTracker;
-use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
 use crate::units::{Span, Time};
@@ -58,20 +56,12 @@ pub(super) struct Fifo {
 
 impl Fifo {
     /// Creates an empty buffer for a port with `vcs` VCs. With [`Kept::Cells`], a probe looks at queues during the
-    /// run, not only at the horizon ([`Fifo::ask_at`]).
-    pub(super) fn new(
-        vcs: usize,
-        capacity: Option<u32>,
-        policy: Box<dyn BufferPolicy>,
-        rng: rng::Stream,
-        (timing, framing): (&Timing, Framing),
-        kept: Kept,
-    ) -> Self {
+    /// run, not only at the horizon ([`PortQueue::set_horizon`]).
+    pub(super) fn new(vcs: usize, capacity: Option<u32>, admission: Admission, timing: &Timing, kept: Kept) -> Self {
         let &Timing { cell_time, horizon, .. } = timing;
         let capacity = capacity.unwrap_or(u32::MAX);
-        let vc_counts = VcCounts::of(&*policy);
+        let vc_counts = VcCounts::of(&*admission.policy);
         let records_all = vc_counts == VcCounts::Kept || kept == Kept::Cells;
-        let admission = Admission::new(vcs, policy, rng).framed(framing);
         let mut fifo = Self {
             free_at: Time::default(),
             admit_all_below: wait_for(admission.asked_from(), cell_time),
@@ -93,7 +83,7 @@ impl Fifo {
             capacity,
             tracker: QueueTracker::default(),
         };
-        fifo.ask_at(horizon);
+        fifo.set_horizon(horizon);
         fifo
     }
 
@@ -110,13 +100,6 @@ impl Fifo {
     /// Returns whether the port stores packets whole. If so, [`Fifo::store`] replaces [`Fifo::enter`].
     pub(super) fn stores(&self) -> bool {
         !self.packets.is_empty()
-    }
-
-    /// Sets the time at which the results will need the list of waiting cells.
-    pub(super) fn ask_at(&mut self, horizon: Time) {
-        if let Some(longest_wait) = self.longest_wait {
-            self.noted_from = Time(horizon.0.saturating_sub(longest_wait));
-        }
     }
 
     /// Returns whether packets delimit themselves. If so, [`Fifo::delimit`] must precede [`Fifo::enter`].
@@ -293,22 +276,6 @@ impl Fifo {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Updates the counts to their state at `until`. All earlier events must be settled. Must not be called before the
-    /// horizon, unless a probe looks at queues.
-    pub(super) fn look_at(&mut self, until: Time) {
-        self.forget(until);
-        assert_eq!(self.ready(), self.waiting_before(until), "waiting VCs are recorded before the query");
-        if self.vc_counts == VcCounts::OnDemand {
-            self.counts = Counts::new(self.counts.per_vc.len());
-            for &label in self.admitted.rest() {
-                self.counts.put(label, 1);
-            }
-            for cell in self.packets.iter().flatten() {
-                self.counts.put(cell.label(), 1);
-            }
-        }
-    }
-
     fn occupancy(&self) -> u32 {
         self.ready() + self.held
     }
@@ -333,7 +300,7 @@ impl Fifo {
     }
 }
 
-/// Call [`Fifo::look_at`] first.
+/// Call [`PortQueue::look_at`] first.
 impl PortQueue for Fifo {
     fn view(&self) -> BufferView<'_> {
         let occupancy = self.occupancy();
@@ -353,6 +320,28 @@ impl PortQueue for Fifo {
             end.leave_later[cell.label()] -= 1;
         }
         end
+    }
+
+    /// Must not be called before the horizon, unless a probe looks at queues.
+    fn look_at(&mut self, until: Time) {
+        self.forget(until);
+        assert_eq!(self.ready(), self.waiting_before(until), "waiting VCs are recorded before the query");
+        if self.vc_counts == VcCounts::OnDemand {
+            self.counts = Counts::new(self.counts.per_vc.len());
+            for &label in self.admitted.rest() {
+                self.counts.put(label, 1);
+            }
+            for cell in self.packets.iter().flatten() {
+                self.counts.put(cell.label(), 1);
+            }
+        }
+    }
+
+    /// The results will need the list of waiting cells at the horizon.
+    fn set_horizon(&mut self, horizon: Time) {
+        if let Some(longest_wait) = self.longest_wait {
+            self.noted_from = Time(horizon.0.saturating_sub(longest_wait));
+        }
     }
 }
 

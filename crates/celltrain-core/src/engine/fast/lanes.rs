@@ -68,7 +68,7 @@ impl Lanes {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push_frame(&mut self, lane: LaneIndex, delivery: Delivery, event_list: &mut EventList) {
         self.frames[lane].push_back(delivery);
         if self.frames[lane].len() == 1 {

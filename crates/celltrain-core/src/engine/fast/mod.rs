@@ -13,7 +13,6 @@
 )]
 
 mod advance;
-mod arrivals;
 mod contended_port;
 mod delays;
 mod disciplines;

@@ -9,8 +9,8 @@ use super::port_queue::{BufferView, PortEnd, PortQueue};
 use super::timing::{Arrivals, Effects, Timing};
 use super::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::cell::{Cell, Run};
+use crate::departure::HeadRule;
 use crate::index::{Label, LinkIndex};
-use crate::marking::Marker;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
@@ -62,9 +62,10 @@ pub(super) struct Output<D> {
     /// Used only with [`Departures::Later`]. Every start is reported, not only starts of cells that end a run, once a
     /// single departure may have an effect, because another contended port follows or the run is almost over.
     pub(super) granularity: ReportGranularity,
-    /// Departed cells with their starts, at a port that marks cells. Some of the cells may be marked.
+    /// Departed cells with their starts, at a port with a rule that acts on departures.
     gone: Vec<(Cell, Time)>,
-    marker: Option<Marker>,
+    /// The rule that acts on cells at the head of the queue, if there is one.
+    rule: Option<Box<HeadRule>>,
     /// Arrivals that have been recorded but not yet taken.
     pub(super) arrivals: Vec<Arrival>,
 }
@@ -91,15 +92,15 @@ impl<D: Discipline> Output<D> {
     pub(super) fn new(
         buffer: OutputBuffer<D>,
         timing: Timing,
-        marker: Option<Marker>,
+        rule: Option<Box<HeadRule>>,
         granularity: ReportGranularity,
     ) -> Self {
         debug_assert!(
-            marker.is_none() || buffer.queue.departures() == Departures::Later,
-            "a port that marks cells sees each cell that leaves"
+            rule.is_none() || buffer.queue.departures() == Departures::Later,
+            "a rule that acts on departures sees each cell that leaves"
         );
         let next_start = Time::default();
-        Self { buffer, next_start, timing, granularity, gone: Vec::new(), marker, arrivals: Vec::new() }
+        Self { buffer, next_start, timing, granularity, gone: Vec::new(), rule, arrivals: Vec::new() }
     }
 
     /// Returns whether the port determines later which cells leave.
@@ -111,13 +112,7 @@ impl<D: Discipline> Output<D> {
     /// Returns whether a rule acts on cells that leave.
     #[inline(always)]
     pub(super) fn sees_departures(&self) -> bool {
-        self.is_deferred() && self.timing.marks()
-    }
-
-    /// Returns the choices made in addition to the discipline, for `--explain-plan`.
-    pub(super) fn details(&self) -> Vec<String> {
-        let departures = format!("Departures::{:?}", self.buffer.queue.departures());
-        vec![format!("Effects::{:?}", self.timing.effects), departures]
+        self.is_deferred() && self.rule.is_some()
     }
 
     /// Records arriving cells for the port's allocator.
@@ -180,29 +175,26 @@ impl<D: Discipline> Output<D> {
         }
     }
 
-    /// Sends the cells that start before `until` one by one. A rule that acts on cells at the head of a queue sees each
-    /// cell here, when it starts, with the number of cells that it leaves behind. The only such rule marks cells. These
-    /// cells enter one by one, too, at `OutputBuffer::now`, so a discipline can store when they arrived.
+    /// Sends the cells that start before `until` one by one, at a port with a rule that acts on cells at the head of the
+    /// queue. The rule sees each cell when it starts.
+    #[inline(never)]
     fn see_departures(&mut self, until: Time) {
         while self.next_start < until {
-            let Some(mut cell) = self.buffer.take() else { break };
-            let waiting = self.buffer.occupancy;
-            if let Some(marker) = &mut self.marker {
-                cell = marker.on_departure(cell, waiting);
-            }
+            let Some(cell) = self.buffer.take() else { break };
+            let rule = self.rule.as_mut().expect("the port has a rule");
+            let cell = rule.on_departure(cell, self.buffer.occupancy, self.next_start);
             self.gone.push((cell, self.next_start));
             self.next_start += self.timing.cell_time;
         }
     }
 
-    /// Passes an arriving cell to the port's marker, if it has one. Returns the cell, perhaps marked.
-    #[inline]
-    pub(super) fn mark_arrival(&mut self, cell: Cell) -> Cell {
-        match &mut self.marker {
-            Some(marker) if self.buffer.queue.departures() == Departures::Later => {
-                marker.on_arrival(cell, self.buffer.occupancy)
-            }
-            _ => cell,
+    /// Offers a cell to a port whose rule sees each cell.
+    #[inline(never)]
+    fn offer_seen(&mut self, now: Time, cell: Cell) {
+        let rule = self.rule.as_mut().expect("the port has a rule");
+        let cell = rule.on_arrival(cell, self.buffer.occupancy);
+        if self.buffer.offer(cell) {
+            rule.enter(cell, now);
         }
     }
 
@@ -221,18 +213,6 @@ impl<D: Discipline> Output<D> {
         }
         assert!(self.buffer.occupancy <= self.buffer.capacity, "no queue exceeds its buffer");
         debug_assert!(self.buffer.is_consistent(), "every waiting cell is counted once");
-    }
-
-    /// Updates the counts to their state at `until`. Everything before it must be settled.
-    pub(super) fn look_at(&mut self, until: Time) {
-        self.serve_before(until);
-        self.buffer.dequeue_deferred();
-    }
-
-    /// Returns the number of cells waiting at `now`. Everything before it must be settled.
-    pub(super) fn occupancy(&mut self, now: Time) -> u32 {
-        self.look_at(now);
-        self.buffer.occupancy
     }
 
     /// Returns the time when all waiting cells will have been sent if no others arrive.
@@ -262,7 +242,11 @@ impl<D: Discipline> Output<D> {
             if self.buffer.must_report_before(cell.label()) {
                 self.report_departures(depart);
             }
-            self.buffer.offer(cell);
+            if self.rule.is_some() {
+                self.offer_seen(now, cell);
+            } else {
+                self.buffer.offer(cell);
+            }
             return None;
         }
         let start = self.tail_start();
@@ -319,11 +303,6 @@ impl<D: Discipline> Output<D> {
         self.leave_waiting(run, first_start, period);
     }
 
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.timing.horizon = horizon;
-        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
-    }
-
     /// Reports the departures of a port with [`Departures::Later`]. The link must have been busy since the previous report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
@@ -348,7 +327,7 @@ impl<D: Discipline> Output<D> {
     }
 }
 
-/// Call [`Output::look_at`] first.
+/// Call [`PortQueue::look_at`] first.
 impl<D: Discipline> PortQueue for Output<D> {
     fn view(&self) -> BufferView<'_> {
         let OutputBuffer { occupancy, tracker, .. } = &self.buffer;
@@ -364,6 +343,26 @@ impl<D: Discipline> PortQueue for Output<D> {
         let leaves = |(label, &cells)| cells - self.buffer.queue.awaiting_of(label);
         let waiting = state.waiting.iter_enumerated().filter(|_| !self.is_deferred());
         PortEnd { leave_later: waiting.map(leaves).collect(), state }
+    }
+
+    fn look_at(&mut self, until: Time) {
+        self.serve_before(until);
+        self.buffer.dequeue_deferred();
+    }
+
+    fn waiting_at(&mut self, now: Time) -> u32 {
+        self.look_at(now);
+        self.buffer.occupancy
+    }
+
+    fn set_horizon(&mut self, horizon: Time) {
+        self.timing.horizon = horizon;
+        self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
+    }
+
+    fn details(&self) -> Vec<String> {
+        let departures = format!("Departures::{:?}", self.buffer.queue.departures());
+        vec![format!("Effects::{:?}", self.timing.effects), departures]
     }
 }
 

@@ -295,8 +295,9 @@ impl Plan {
             plan.way_to(link).fold(Span(0), |lead, link| lead + times[link].cell_time + times[link].delay)
         };
         plan.losses = lossy.map(|(link, _)| LossPlan { link, lead: lead(link) }).collect();
+        let rules = PathRules { routing, rate_control, times, partition_of: &partition_of };
         for link in (0..network.links.len() + plan.losses.len()).map(LinkIndex::from) {
-            plan.add_stages(routing, rate_control, times, link, &partition_of);
+            plan.add_stages(&rules, link);
         }
         plan
     }
@@ -371,95 +372,112 @@ impl Plan {
     }
 
     /// Adds the stages that begin at a port. Frames that go to hosts with the same lead share a lane.
-    fn add_stages(
-        &mut self,
-        routing: &Routing,
-        rate_control: &RateControl,
-        times: &TiSlice<LinkIndex, LinkTimes>,
-        start: LinkIndex,
-        partition_of: &impl Fn(LinkIndex) -> u32,
-    ) {
-        let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
-        // Lanes by lead, and by whether the RM loop ends at the end of the lane.
-        let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
-        let mut all_rm_event_lanes = self.rm_event_lanes;
-        let mut rm_event_lane = |of: (Span, bool)| {
-            *rm_event_lanes.entry(of).or_insert_with(|| {
-                all_rm_event_lanes += 1;
-                RmLaneIndex::from(all_rm_event_lanes - 1)
-            })
-        };
-        let losses_before = self.losses_before(start);
+    fn add_stages(&mut self, rules: &PathRules<'_>, start: LinkIndex) {
         let first = self.link_of(start);
         // Transparent ports begin no stage.
-        let is_passed = losses_before.is_none() && self.roles[first] == Role::Transparent;
-        let vcs = if is_passed { 0 } else { routing.next[first].len() };
+        let is_passed = first == start && self.roles[first] == Role::Transparent;
+        let vcs = if is_passed { 0 } else { rules.routing.next[first].len() };
+        let mut lanes = StageLanes::default();
         let mut stages = TiVec::with_capacity(vcs);
         let mut all_passed = TiVec::with_capacity(vcs);
         let mut rm_ways = TiVec::with_capacity(if self.watched == Watched::Nothing { 0 } else { vcs });
-        for label in routing.next[first].keys().take(vcs) {
-            let (mut link, mut at) = (first, label);
-            let (mut lead, mut passed) = (Span(0), Vec::new());
-            let vc = routing.vcs[first][label];
-            let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
-            let mut has_crossed = losses_before.is_some();
-            let end = loop {
-                if !std::mem::take(&mut has_crossed) {
-                    lead = lead + times[link].cell_time + times[link].delay;
-                    if let Some(number) = self.losses_on(link) {
-                        break StageEnd::Port { port: self.port_of_losses(number), input: 0, label: at };
-                    }
-                }
-                if rate_control.ends(vc, link) {
-                    let lane = rm_event_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link, passed: passed.len(), lane });
-                }
-                rm_way.passes.extend(rate_control.allocator_at(link, at).map(|place| {
-                    let lane = rm_event_lane((lead, false));
-                    RmPass { lead, place, link, lane }
-                }));
-                match routing.next[link][at] {
-                    Next::Host { vc } => {
-                        let lane = lanes.entry((lead, partition_of(link)));
-                        let lane = *lane.or_insert_with(|| self.lanes.push_and_get_key(None));
-                        break StageEnd::Host { vc, link, lane };
-                    }
-                    Next::Port { link: next, label } => {
-                        let came_in = link;
-                        link = next;
-                        at = label;
-                        match self.roles[link] {
-                            Role::Transparent => passed.push(Passed { link, label, lead }),
-                            Role::Contended(port) => {
-                                // This is not a method, because the caller has borrowed the lanes.
-                                if let Some(&Some((memory, place))) = self.in_memory.get(link) {
-                                    break self.memories[memory].stage_end(came_in, place, label);
-                                }
-                                let input = self.upstream.input(link, came_in);
-                                break StageEnd::Port { port, input, label };
-                            }
-                            Role::Shaped(_) => {
-                                let lane = self.lanes.push_and_get_key(Some(Place { link: next, label }));
-                                break StageEnd::Shaped { lane, link: came_in, vc };
-                            }
-                            Role::Host(_) => unreachable!("no VC enters a host's own port"),
-                        }
-                    }
-                }
-            };
+        for label in rules.routing.next[first].keys().take(vcs) {
+            let Path { lead, end, passed, rm_way } = self.follow(rules, start, label, &mut lanes);
             stages.push(Stage { number: StageIndex::from(self.stages_in_all + stages.len()), lead, end });
             all_passed.push(passed);
             if self.watched != Watched::Nothing {
-                rm_ways.push(rate_control.home(vc).map(|_| rm_way));
+                rm_ways.push(rules.rate_control.home(rm_way.vc).map(|_| rm_way));
             }
         }
-        self.rm_event_lanes = all_rm_event_lanes;
         self.stages_in_all += stages.len();
         self.stages.push(stages);
         self.passed.push(all_passed);
         if self.watched != Watched::Nothing {
             self.rm_ways.push(rm_ways);
         }
+    }
+
+    /// Follows a VC from the start of a stage to its end.
+    fn follow(&mut self, rules: &PathRules<'_>, start: LinkIndex, label: Label, lanes: &mut StageLanes) -> Path {
+        let &PathRules { routing, rate_control, times, .. } = rules;
+        let (mut link, mut at) = (self.link_of(start), label);
+        let (mut lead, mut passed) = (Span(0), Vec::new());
+        let mut rm_way = RmWay { vc: routing.vcs[link][label], passes: Vec::new(), end: None };
+        let mut has_crossed = self.losses_before(start).is_some();
+        let end = loop {
+            if !std::mem::take(&mut has_crossed) {
+                lead = lead + times[link].cell_time + times[link].delay;
+                if let Some(number) = self.losses_on(link) {
+                    break StageEnd::Port { port: self.port_of_losses(number), input: 0, label: at };
+                }
+            }
+            if rate_control.ends(rm_way.vc, link) {
+                let lane = lanes.rm(lead, true, &mut self.rm_event_lanes);
+                rm_way.end = Some(RmEnd { lead, link, passed: passed.len(), lane });
+            }
+            if let Some(place) = rate_control.allocator_at(link, at) {
+                let lane = lanes.rm(lead, false, &mut self.rm_event_lanes);
+                rm_way.passes.push(RmPass { lead, place, link, lane });
+            }
+            let from = link;
+            (link, at) = match routing.next[link][at] {
+                Next::Host { vc } => {
+                    let lane = lanes.frames.entry((lead, (rules.partition_of)(link)));
+                    let lane = *lane.or_insert_with(|| self.lanes.push_and_get_key(None));
+                    break StageEnd::Host { vc, link, lane };
+                }
+                Next::Port { link, label } => (link, label),
+            };
+            match self.roles[link] {
+                Role::Transparent => passed.push(Passed { link, label: at, lead }),
+                Role::Contended(port) => match self.in_memory(link) {
+                    Some((memory, place)) => break self.memories[memory].stage_end(from, place, at),
+                    None => break StageEnd::Port { port, input: self.upstream.input(link, from), label: at },
+                },
+                Role::Shaped(_) => {
+                    let lane = self.lanes.push_and_get_key(Some(Place { link, label: at }));
+                    break StageEnd::Shaped { lane, link: from, vc: rm_way.vc };
+                }
+                Role::Host(_) => unreachable!("no VC enters a host's own port"),
+            }
+        };
+        Path { lead, end, passed, rm_way }
+    }
+}
+
+/// Everything that determines where the stages of a plan end.
+struct PathRules<'a> {
+    routing: &'a Routing,
+    rate_control: &'a RateControl,
+    times: &'a TiSlice<LinkIndex, LinkTimes>,
+    /// The partition that simulates the node at the end of a link.
+    partition_of: &'a dyn Fn(LinkIndex) -> u32,
+}
+
+/// A VC's path through a stage.
+struct Path {
+    lead: Span,
+    end: StageEnd,
+    passed: Vec<Passed>,
+    rm_way: RmWay,
+}
+
+/// The lanes of the stages that begin at one port.
+#[derive(Default)]
+struct StageLanes {
+    /// Lanes of frames to hosts, by lead and partition.
+    frames: BTreeMap<(Span, u32), LaneIndex>,
+    /// Lanes of RM events, by lead, and by whether the RM loop ends at the end of the lane.
+    rm: BTreeMap<(Span, bool), RmLaneIndex>,
+}
+
+impl StageLanes {
+    /// Returns the lane of RM events with this lead. `all` is the number of lanes in the plan so far.
+    fn rm(&mut self, lead: Span, is_end: bool, all: &mut usize) -> RmLaneIndex {
+        *self.rm.entry((lead, is_end)).or_insert_with(|| {
+            *all += 1;
+            RmLaneIndex::from(*all - 1)
+        })
     }
 }
 

@@ -25,6 +25,7 @@ use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::CellBits;
 use crate::contracts::Edge;
+use crate::departure::HeadRule;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
@@ -254,18 +255,17 @@ impl PortBuilder<'_> {
         let port = self.memory_port(link, ti_vec![class; self.routing.vcs[link].len()], draft);
         let config = MemoryConfig::of_port(link, self.network.links[link].buffer);
         let memory = self.network.memory(&config, &self.times, self.clock);
-        let rest = (least_lead, Rules::of(&config, service));
-        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rest)
+        let rules = Rules::of(&config, service, least_lead);
+        MemoryPorts::new(&config, memory, ingress, ti_vec![port], arriving, std::iter::once(cell_time), rules)
     }
 
     /// Creates a port of a memory.
     fn memory_port(&self, link: LinkIndex, classes: TiVec<Label, CellClass>, draft: Draft) -> MemoryPort {
         let Self { network, routing, .. } = self;
         let egress = self.egress(link, &draft);
-        let draws = self.draws("port", &network.links[link].name, "policy");
-        let policy = (draft.policy, draws, network.aal5.framing);
+        let admission = self.admission(link, draft.policy);
         let port =
-            MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.marker(link), egress);
+            MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, self.head_rule(link), egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
         port
@@ -281,21 +281,24 @@ impl PortBuilder<'_> {
     fn fifo(&self, link: LinkIndex, Draft { policy, timing, .. }: Draft) -> Fifo {
         let Self { network, routing, .. } = self;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
-        let draws = self.draws("port", &network.links[link].name, "policy");
-        let fifo = Fifo::new(vcs, capacity, policy, draws, (&timing, network.aal5.framing), self.kept);
+        let fifo = Fifo::new(vcs, capacity, self.admission(link, policy), &timing, self.kept);
         fifo.storing(network.stores(link))
+    }
+
+    fn admission(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>) -> Admission {
+        let draws = self.draws("port", &self.network.links[link].name, "policy");
+        Admission::new(self.routing.vcs[link].len(), policy, draws).framed(self.network.aal5.framing)
     }
 
     fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
         let vcs = self.routing.vcs[link].len();
-        let draws = self.draws("port", &self.network.links[link].name, "policy");
-        let admission = Admission::new(vcs, policy, draws).framed(self.network.aal5.framing);
+        let admission = self.admission(link, policy);
         OutputParts {
             link,
             vcs,
             capacity: self.network.links[link].buffer,
             admission,
-            marker: self.marker(link),
+            rule: self.head_rule(link),
             timing,
         }
     }
@@ -339,6 +342,11 @@ impl PortBuilder<'_> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
 
+    /// Creates the rule of a port that acts on cells at the head of its queue, if the port has one.
+    fn head_rule(&self, link: LinkIndex) -> Option<Box<HeadRule>> {
+        self.marker(link).map(|marker| Box::new(HeadRule::new(marker, self.routing.vcs[link].len())))
+    }
+
     /// Adds the first port of a memory, which represents all ports of the memory.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
@@ -366,13 +374,13 @@ impl PortBuilder<'_> {
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
         let (row, ingress) = self.cell_ingress(set, first, upstream, effects, ties);
-        let mut rules = Rules::of(config, network.service_order);
+        let mut rules = Rules::of(config, network.service_order, least_lead);
         if network.aal5.framing == Framing::Packets {
             rules.frames = FrameAdmission::Whole;
         }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
-        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
+        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules);
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
@@ -521,14 +529,14 @@ struct OutputParts {
     vcs: usize,
     capacity: Option<u32>,
     admission: Admission,
-    marker: Option<Marker>,
+    rule: Option<Box<HeadRule>>,
     timing: Timing,
 }
 
 impl OutputParts {
     fn build<D: Discipline>(self, queue: D, granularity: ReportGranularity) -> Output<D> {
         let buffer = OutputBuffer::new(self.capacity, self.vcs, self.admission, queue);
-        Output::new(buffer, self.timing, self.marker, granularity)
+        Output::new(buffer, self.timing, self.rule, granularity)
     }
 }
 

@@ -1,10 +1,10 @@
 //! A port of single cells whose departure times are not a simple sum.
 
-use super::contended_port::{ContendedPort, Worked};
+use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
 use super::ingress::{Among, Batch, CellIngress};
 use super::output::{Discipline, Output};
-use super::plan::{MemoryPlace, PortIndex};
+use super::plan::MemoryPlace;
 use super::port_queue::PortQueue;
 use crate::cell::Run;
 use crate::units::{Span, Time};
@@ -35,7 +35,6 @@ impl<D: Discipline> QueuePort<D> {
             if delimits {
                 output.buffer.admission.delimit(cell);
             }
-            let cell = output.mark_arrival(cell);
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
             let start = if is_first && is_last && output.may_bypass_queue(now, cell) {
                 output.bypass_queue(now, cell, &mut depart)
@@ -51,20 +50,13 @@ impl<D: Discipline> QueuePort<D> {
 }
 
 impl<D: Discipline> ContendedPort for QueuePort<D> {
-    fn work(
-        &mut self,
-        number: PortIndex,
-        _since: Time,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) -> Worked {
+    fn work(&mut self, Due { port, until, .. }: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
         let reached = self.ingress.reach(until, downstream.links, |first| self.output.first_of(first));
         self.take_cells(reached, batch, downstream);
         let Self { ingress, output, egress } = self;
         output.report_arrivals(egress.to_hosts.link, downstream);
         let (free_at, effect_of_waiting) = (output.free_at(), output.effect_of_waiting());
-        let next_effect = downstream.links.next_effect(number, free_at, ingress.next_to_matter, effect_of_waiting);
+        let next_effect = downstream.links.next_effect(port, free_at, ingress.next_to_matter, effect_of_waiting);
         Worked { reached, next_effect }
     }
 
@@ -76,29 +68,12 @@ impl<D: Discipline> ContendedPort for QueuePort<D> {
         &mut self.output
     }
 
-    fn look_at(&mut self, until: Time) {
-        self.output.look_at(until);
-    }
-
-    fn occupancy(&mut self, _: MemoryPlace, now: Time) -> u32 {
-        self.output.occupancy(now)
-    }
-
     fn each_egress(&mut self, act: &mut dyn FnMut(&mut Egress)) {
         act(&mut self.egress);
     }
 
-    fn set_horizon(&mut self, horizon: Time) {
-        self.output.set_horizon(horizon);
-        self.egress.to_hosts.set_horizon(horizon);
-    }
-
     fn name(&self) -> String {
         format!("QueuePort<{}>", D::NAME)
-    }
-
-    fn details(&self) -> Vec<String> {
-        self.output.details()
     }
 
     fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {

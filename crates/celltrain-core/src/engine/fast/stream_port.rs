@@ -1,10 +1,10 @@
 //! A first-in first-out port of single cells.
 
-use super::contended_port::{ContendedPort, Worked};
+use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
 use super::fifo::Fifo;
 use super::ingress::{Batch, CellIngress};
-use super::plan::{MemoryPlace, PortIndex};
+use super::plan::MemoryPlace;
 use super::port_queue::PortQueue;
 use crate::units::Time;
 
@@ -69,14 +69,7 @@ impl StreamPort {
 }
 
 impl ContendedPort for StreamPort {
-    fn work(
-        &mut self,
-        number: PortIndex,
-        _since: Time,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) -> Worked {
+    fn work(&mut self, Due { port, until, .. }: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
         let reached = self.ingress.reach(until, downstream.links, |first| first);
         if self.fifo.stores() {
             self.store_cells(reached, batch, downstream);
@@ -87,7 +80,7 @@ impl ContendedPort for StreamPort {
         } else {
             self.take_cells::<false, false>(reached, batch, downstream);
         }
-        let next_effect = downstream.links.next_effect(number, self.fifo.free_at, self.ingress.next_to_matter, None);
+        let next_effect = downstream.links.next_effect(port, self.fifo.free_at, self.ingress.next_to_matter, None);
         Worked { reached, next_effect }
     }
 
@@ -103,16 +96,7 @@ impl ContendedPort for StreamPort {
         &mut self.fifo
     }
 
-    fn look_at(&mut self, until: Time) {
-        self.fifo.look_at(until);
-    }
-
     fn each_egress(&mut self, act: &mut dyn FnMut(&mut Egress)) {
         act(&mut self.egress);
-    }
-
-    fn set_horizon(&mut self, horizon: Time) {
-        self.fifo.ask_at(horizon);
-        self.egress.to_hosts.set_horizon(horizon);
     }
 }

@@ -10,8 +10,7 @@ use crate::scheduler::waiting::{Counts, ReportGranularity};
 pub(super) enum Departures {
     /// On arrival: the cell starts when everything before it has been sent.
     AtAdmission,
-    /// When the cell starts. Until then, it may be overtaken, pushed out or marked. At a port that marks cells,
-    /// `Output::see_departures` sees each cell when it leaves the head of its queue.
+    /// When the cell starts. Until then, it may be overtaken, pushed out or marked.
     Later,
 }
 

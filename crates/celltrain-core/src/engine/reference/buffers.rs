@@ -5,12 +5,14 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::shared_memory::SharedMemory;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::Cell;
+use crate::departure::{Departing, FrameArrivals};
 use crate::events::{Judged, MemoryEvent};
 use crate::index::{LinkIndex, MemoryIndex};
 use crate::marking::{Counted, Marker};
 use crate::network::{Link, LinkTimes, Network, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::{Port, PortEvent};
+use crate::rate_control::RateControl;
 use crate::rng::Stream;
 use crate::tie::TieBreaker;
 use crate::units::{Clock, Time};
@@ -31,24 +33,33 @@ pub(super) type Emit<'a> = dyn FnMut(BufferEvent<'_>) + 'a;
 /// The ports of a run, by link.
 pub(super) type Ports = TiSlice<LinkIndex, Port>;
 
+/// A cell that arrives at a port. `length` gives the number of cells in its packet.
+#[derive(Clone, Copy)]
+pub(super) struct Arriving<'a> {
+    pub(super) link: LinkIndex,
+    pub(super) cell: Cell,
+    pub(super) length: &'a dyn Fn() -> u32,
+}
+
+/// The ports at an instant, and the receiver of events.
+pub(super) struct At<'a, 'b> {
+    pub(super) now: Time,
+    pub(super) ports: &'a mut Ports,
+    pub(super) emit: &'a mut Emit<'b>,
+}
+
 /// The interface between the engine and a buffer.
 pub(super) trait Buffering {
-    /// Offers a cell that arrives at `now` to a port. `length` gives the number of cells in its packet.
-    fn offer(
-        &mut self,
-        ports: &mut Ports,
-        link: LinkIndex,
-        cell: Cell,
-        length: &dyn Fn() -> u32,
-        now: Time,
-        emit: &mut Emit<'_>,
-    );
+    /// Offers an arriving cell to its port.
+    fn offer(&mut self, arriving: Arriving<'_>, at: &mut At<'_, '_>);
 
     /// Records that a port has handed a cell to its transmitter.
-    fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, emit: &mut Emit<'_>);
+    fn leave(&mut self, _link: LinkIndex, _cell: Cell, _now: Time, _emit: &mut Emit<'_>) {}
 
     /// Returns the number of cells that a port, where `at_port` cells wait, compares with its marking thresholds.
-    fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32;
+    fn counted(&self, _of: Counted, _link: LinkIndex, _cell: Cell, at_port: u32) -> u32 {
+        at_port
+    }
 
     /// Returns the order of cells that arrive at the same instant.
     fn ties(&mut self) -> &mut TieBreaker;
@@ -60,29 +71,15 @@ struct OwnBuffer {
 }
 
 impl Buffering for OwnBuffer {
-    fn offer(
-        &mut self,
-        ports: &mut Ports,
-        link: LinkIndex,
-        cell: Cell,
-        length: &dyn Fn() -> u32,
-        now: Time,
-        emit: &mut Emit<'_>,
-    ) {
+    fn offer(&mut self, Arriving { link, cell, length }: Arriving<'_>, At { now, ports, emit }: &mut At<'_, '_>) {
         let port = &mut ports[link];
         let occupancy = port.occupancy();
         let emit = |event: PortEvent<'_>| emit(BufferEvent::Port(link, occupancy, event));
         if port.stores().is_some() {
-            port.store_observed(cell, length, now, emit);
+            port.store_observed(cell, length, *now, emit);
         } else {
-            port.offer_observed(cell, now, emit);
+            port.offer_observed(cell, *now, emit);
         }
-    }
-
-    fn leave(&mut self, _link: LinkIndex, _cell: Cell, _now: Time, _emit: &mut Emit<'_>) {}
-
-    fn counted(&self, _of: Counted, _link: LinkIndex, _cell: Cell, at_port: u32) -> u32 {
-        at_port
     }
 
     fn ties(&mut self) -> &mut TieBreaker {
@@ -92,7 +89,10 @@ impl Buffering for OwnBuffer {
 
 pub(super) struct Buffers<'a> {
     pub(super) ports: TiVec<LinkIndex, Port>,
-    markers: TiVec<LinkIndex, Option<Marker>>,
+    /// The markers of ports and of their allocators.
+    pub(super) markers: TiVec<LinkIndex, Option<Marker>>,
+    /// The frames that wait at each port, also at shaped ones.
+    pub(super) frames: TiVec<LinkIndex, FrameArrivals>,
     own: TiVec<LinkIndex, OwnBuffer>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
     /// The memory of each port that shares one.
@@ -105,6 +105,7 @@ impl<'a> Buffers<'a> {
     pub(super) fn new(
         network: &'a Network,
         routing: &Routing,
+        rate_control: &RateControl,
         clock: Clock,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
@@ -129,13 +130,17 @@ impl<'a> Buffers<'a> {
             let cell_times = routing.inputs[link.from].iter().map(|&from| times[from].cell_time);
             OwnBuffer { ties: TieBreaker::new(network.tie_order, cell_times, stream(index, "ties")) }
         };
+        let marker = |link: LinkIndex| {
+            network.marker(link).or_else(|| rate_control.marks_above(link).map(Marker::of_every_cell))
+        };
         let mut in_memory = ti_vec![None; network.links.len()];
         for (number, memory) in network.memories.iter_enumerated() {
             memory.ports.iter().for_each(|&port| in_memory[port] = Some(number));
         }
         Ok(Self {
             ports: all(network.links.iter_enumerated().map(port))?.into(),
-            markers: network.links.keys().map(|link| network.marker(link)).collect(),
+            markers: network.links.keys().map(marker).collect(),
+            frames: routing.vcs.iter().map(|vcs| FrameArrivals::new(vcs.len())).collect(),
             own: network.links.iter_enumerated().map(own).collect(),
             memories: network.memories.keys().map(|memory| SharedMemory::new(memory, network, routing)).collect(),
             in_memory,
@@ -159,26 +164,31 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Offers a cell that arrives at `now` to the buffer of a port. `length` gives the number of cells in its packet.
-    pub(super) fn offer(
-        &mut self,
-        link: LinkIndex,
-        cell: Cell,
-        length: &dyn Fn() -> u32,
-        now: Time,
-        emit: &mut Emit<'_>,
-    ) {
-        let Self { ports, own, memories, in_memory, .. } = self;
-        Self::select(own, memories, in_memory[link], link).offer(ports, link, cell, length, now, emit);
+    /// Offers a cell that arrives at `now` to the buffer of its port.
+    pub(super) fn offer(&mut self, arriving: Arriving<'_>, now: Time, emit: &mut Emit<'_>) {
+        let Self { ports, frames, own, memories, in_memory, .. } = self;
+        let Arriving { link, cell, .. } = arriving;
+        let mut emit = |event: BufferEvent<'_>| {
+            if let BufferEvent::Port(_, _, PortEvent::Admitted) = event {
+                frames[link].enter(cell, now);
+            }
+            emit(event);
+        };
+        let mut at = At { now, ports, emit: &mut emit };
+        Self::select(own, memories, in_memory[link], link).offer(arriving, &mut at);
     }
 
-    /// Passes a cell to the port's marker, on arrival or at departure. Returns the cell, perhaps marked.
-    pub(super) fn mark(&mut self, link: LinkIndex, cell: Cell, on: fn(&mut Marker, Cell, u32) -> Cell) -> Cell {
-        let Self { ports, markers, own, memories, in_memory } = self;
-        let Some(marker) = &mut markers[link] else { return cell };
-        let buffer = Self::select(own, memories, in_memory[link], link);
-        let waiting = buffer.counted(marker.of, link, cell, ports[link].occupancy());
-        on(marker, cell, waiting)
+    /// Returns the number of cells that a port compares with its marking thresholds for a cell.
+    pub(super) fn counted(&mut self, link: LinkIndex, cell: Cell) -> u32 {
+        let Self { ports, markers, own, memories, in_memory, .. } = self;
+        let of = markers[link].as_ref().map_or(Counted::Port, |marker| marker.of);
+        Self::select(own, memories, in_memory[link], link).counted(of, link, cell, ports[link].occupancy())
+    }
+
+    /// Returns a cell that leaves the head of its queue at `now`, as rules see it that act there.
+    pub(super) fn departing(&mut self, link: LinkIndex, cell: Cell, now: Time) -> Departing {
+        let waited = self.frames[link].leave(cell, now);
+        Departing { cell, left: self.counted(link, cell), waited }
     }
 
     /// Returns the first of the ports whose arrivals are ordered together: the first port of the memory, or the port

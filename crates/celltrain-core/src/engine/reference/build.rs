@@ -38,7 +38,7 @@ impl<'a> Engine<'a> {
         let delays = network.delays.at_ports().then(|| PortDelays::new(network, &routing, &rate_control, clock));
         let mut engine = Self {
             network,
-            buffers: Buffers::new(network, &routing, clock, token)?,
+            buffers: Buffers::new(network, &routing, &rate_control, clock, token)?,
             times: LinkTimes::of(network, clock),
             transmitting: ti_vec![None; network.links.len()],
             pauses: PauseState::new(network),

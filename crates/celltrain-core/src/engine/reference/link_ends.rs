@@ -104,9 +104,6 @@ impl Engine<'_> {
                 if cell.tagged() != came_tagged {
                     event_sink!(self, now, probe).cell(port, cell, CellStep::Tagged);
                 }
-                if let Some(delays) = &mut self.delays {
-                    delays.on_arrival(port, cell, now);
-                }
                 self.now.at_ports.push(PortArrival { port, input, vc, cell });
             }
         }

@@ -5,7 +5,6 @@
 //! of the link, and takes effect a response time after it arrives.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -15,38 +14,11 @@ use super::{Engine, Event, What};
 use crate::cell::Cell;
 use crate::events::MemoryEvent;
 use crate::index::{Label, LinkIndex};
+use crate::memory::{PausedGroup, deadlock};
 use crate::network::{Graph, Link, LinkTimes, Network, PAUSE_FRAME_BITS};
-use crate::port::Port;
+use crate::port::{PauseFrames, PauseOrder, Port};
 use crate::probe::Probe;
-use crate::units::{Span, Time};
-
-/// A priority group that is paused: the link that feeds it, and its priority.
-pub(super) type PausedGroup = (LinkIndex, u8);
-
-/// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
-/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
-/// returns whether a port is stopped for a priority.
-pub(super) fn deadlock(
-    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
-    is_stopped: impl Fn(PausedGroup) -> bool,
-) -> Option<Vec<PausedGroup>> {
-    loop {
-        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
-            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
-        };
-        let Some((&free, _)) = groups.iter().find(can_go) else { break };
-        groups.remove(&free);
-    }
-    let mut way = vec![*groups.keys().next()?];
-    loop {
-        let &(link, priority) = way.last()?;
-        let next = (*groups[&(link, priority)].first()?, priority);
-        if let Some(start) = way.iter().position(|&group| group == next) {
-            return Some(way.split_off(start));
-        }
-        way.push(next);
-    }
-}
+use crate::units::Time;
 
 /// The pauses of all links.
 pub(super) struct PauseState {
@@ -106,7 +78,7 @@ impl PauseState {
         let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
         let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
         let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };
-        let event = |&group| memories.iter().find_map(|memory| memory.deadlocked(group, now));
+        let event = |&(link, priority)| memories.iter().find_map(|memory| memory.deadlocked(link, priority, now));
         let events = cycle.iter().filter_map(event).collect();
         self.deadlock = Some((now, cycle));
         events
@@ -167,62 +139,5 @@ impl Engine<'_> {
             self.events.push(Reverse(Event { time, what, cell: Cell::NONE }));
         }
         true
-    }
-}
-
-/// A pause frame's order to a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PauseOrder {
-    /// The link of the port.
-    link: LinkIndex,
-    priority: u8,
-    /// True if the pause begins, false if it ends.
-    stops: bool,
-    /// The time that the port takes to obey.
-    response: Span,
-}
-
-/// The packets and pause frames that ports send, by link.
-struct PauseFrames {
-    /// Orders that wait for a port to send them.
-    waiting: TiVec<LinkIndex, Vec<PauseOrder>>,
-    /// The latest cell on each link, if it does not end its packet.
-    under_way: TiVec<LinkIndex, Option<Cell>>,
-}
-
-impl PauseFrames {
-    fn new(links: usize) -> Self {
-        Self { waiting: ti_vec![Vec::new(); links], under_way: ti_vec![None; links] }
-    }
-
-    /// Gives a port an order to send over `by`. An older order for the same priority is not sent any more.
-    fn push(&mut self, by: LinkIndex, order: PauseOrder) {
-        self.waiting[by].retain(|old| old.priority != order.priority);
-        self.waiting[by].push(order);
-    }
-
-    /// Returns the orders of a pause frame that a free port sends now. It sends none while a packet is under way.
-    fn take(&mut self, link: LinkIndex, port: &Port) -> Vec<PauseOrder> {
-        if self.waiting[link].is_empty() || self.is_in_packet(link, port) {
-            return Vec::new();
-        }
-        std::mem::take(&mut self.waiting[link])
-    }
-
-    /// Returns whether the port of a link has sent a part of a packet, and can send more of it.
-    fn is_in_packet(&self, link: LinkIndex, port: &Port) -> bool {
-        self.under_way[link].is_some_and(|sent| port.has_rest_of(sent))
-    }
-
-    /// Passes the next cell of a port to the transmitter: of the packet under way, or else of a VC that may send.
-    fn take_cell(&mut self, link: LinkIndex, port: &mut Port, may_go: Option<impl Fn(Label) -> bool>) -> Option<Cell> {
-        let sent = self.under_way[link].filter(|&sent| port.is_fifo() && port.has_rest_of(sent));
-        let cell = match (sent, may_go) {
-            (Some(sent), _) => port.take_unpaused(|label| label == sent.label()),
-            (None, Some(may_go)) => port.take_unpaused(may_go),
-            (None, None) => port.take(),
-        }?;
-        self.under_way[link] = (!cell.last_cell()).then_some(cell);
-        Some(cell)
     }
 }

@@ -30,6 +30,7 @@ impl Engine<'_> {
     pub(super) fn admit_shaped(&mut self, arrival: &PortArrival, now: Time, probe: &mut impl Probe) {
         let &PortArrival { port, vc, cell, .. } = arrival;
         event_sink!(self, now, probe).cell(port, cell, CellStep::Arrived);
+        self.buffers.frames[port].enter(cell, now);
         if cell.last_cell() && cell.efci() {
             self.end_systems.mark(vc, cell.frame);
         }
@@ -39,8 +40,9 @@ impl Engine<'_> {
 
     pub(super) fn serve_shaped(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
         if let Some(cell) = self.shape(link, now, probe) {
+            let departing = self.buffers.departing(link, cell, now);
             if let Some(delays) = &mut self.delays {
-                delays.on_departure(link, cell, now);
+                delays.on_departure(link, departing, now);
             }
             let LinkTimes { cell_time, delay } = self.times[link];
             let what = What::AtEnd(link, AtEnd::Arrival);

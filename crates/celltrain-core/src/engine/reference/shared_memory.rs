@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::TiVec;
 
-use super::buffers::{BufferEvent, Buffering, Emit, Ports};
-use super::pauses::PausedGroup;
+use super::buffers::{Arriving, At, BufferEvent, Buffering, Emit, Ports};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::coverage::reached;
@@ -14,8 +13,8 @@ use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Counted;
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PauseResponse, Pauses, PolicyScope,
-    QueueConfig, QueueIndex, Refusal, Removal, Side,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PauseResponse, PausedGroup, Pauses,
+    PolicyScope, QueueConfig, QueueIndex, Refusal, Removal, Side,
 };
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Decision;
@@ -44,13 +43,6 @@ pub(super) struct SharedMemory<'a> {
     pause_frames: Vec<PauseChange>,
     /// Records the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
-}
-
-/// The ports during an arrival, a departure or a removal, and the receiver of events.
-struct At<'a, 'b> {
-    now: Time,
-    ports: &'a mut Ports,
-    emit: &'a mut Emit<'b>,
 }
 
 /// The question for the policy of a memory when a cell arrives.
@@ -319,7 +311,7 @@ impl<'a> SharedMemory<'a> {
         groups
     }
 
-    pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
+    pub(super) fn deadlocked(&self, link: LinkIndex, priority: u8, now: Time) -> Option<MemoryEvent> {
         let pools = &self.config.pools;
         let mut queues = self.config.queues.iter_enumerated();
         let (queue, _) = queues.find(|(_, queue)| {
@@ -342,20 +334,11 @@ impl<'a> SharedMemory<'a> {
 }
 
 impl Buffering for SharedMemory<'_> {
-    fn offer(
-        &mut self,
-        ports: &mut Ports,
-        link: LinkIndex,
-        cell: Cell,
-        length: &dyn Fn() -> u32,
-        now: Time,
-        emit: &mut Emit<'_>,
-    ) {
-        let at = &mut At { now, ports, emit };
-        if at.ports[link].stores().is_some() {
-            self.store(link, cell, length, at);
+    fn offer(&mut self, arriving: Arriving<'_>, at: &mut At<'_, '_>) {
+        if at.ports[arriving.link].stores().is_some() {
+            self.store(arriving, at);
         } else {
-            self.offer_cell(link, cell, at);
+            self.offer_cell(arriving.link, arriving.cell, at);
         }
     }
 

@@ -69,7 +69,7 @@ impl MemoryPorts {
             switch.begin_instant::<true>(now, Among { is_first: true, is_last: true }, downstream);
             for &input in &merging.tied {
                 let (cell, inside) = (merging.cells[input as usize], &mut merging.inside[input as usize]);
-                switch.take(now, (cell, inside), ingress.first_stream.input(input), downstream);
+                switch.take(now, cell, inside, ingress.first_stream.input(input), downstream);
             }
             merging.tied.clear();
             switch.end_instant::<true>(now, downstream);
@@ -163,7 +163,8 @@ impl Switch {
     fn take(
         &mut self,
         now: Time,
-        (cell, inside): (Cell, &mut Inside),
+        cell: Cell,
+        inside: &mut Inside,
         stream: StreamIndex,
         downstream: &mut Downstream<'_>,
     ) {

@@ -96,7 +96,7 @@ impl Calendar {
 
     /// Makes an idle port busy until `free`, whatever its rate.
     pub(super) fn start_until(&mut self, place: MemoryPlace, free: Time) {
-        self.rates[self.rate_of[place] as usize].put((free, place));
+        self.rates[self.rate_of[place] as usize].put(free, place);
     }
 
     /// Returns the first time at which a busy port that satisfies `matters` becomes free.
@@ -163,15 +163,15 @@ impl Rate {
 
     #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time) {
-        let moved = self.put((now + self.cell_time, place));
+        let moved = self.put(now + self.cell_time, place);
         // If service precedes arrivals, a port may start twice in an instant.
         reached!(PortStartsTwice if moved);
     }
 
     /// Adds a port. Returns whether others become free later.
     #[inline]
-    fn put(&mut self, free: (Time, MemoryPlace)) -> bool {
-        let mut at = self.end;
+    fn put(&mut self, time: Time, place: MemoryPlace) -> bool {
+        let (free, mut at) = ((time, place), self.end);
         self.end = self.place(self.end + 1);
         debug_assert_ne!(self.end, self.first, "a port appears in the calendar once");
         let end = at;

@@ -17,11 +17,11 @@ use std::any::Any;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::contended_port::{ContendedPort, Worked};
+use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
 use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
-use super::plan::{MemoryPlace, PortIndex};
+use super::plan::MemoryPlace;
 use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
@@ -63,7 +63,6 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
     merging: Merging,
-    least_lead: Span,
     switch: Switch,
 }
 
@@ -103,6 +102,8 @@ pub(super) struct ArrivingVc {
 /// The rules of the memory's ports that do not change during a run.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
+    /// A cell has no effect elsewhere for at least this time after its start.
+    pub(super) least_lead: Span,
     pub(super) service: ServiceOrder,
     /// With [`FrameAdmission::Whole`], the whole frame is refused when its first cell finds no room.
     pub(super) frames: FrameAdmission,
@@ -111,8 +112,8 @@ pub(super) struct Rules {
 
 impl Rules {
     /// Returns the rules of a memory.
-    pub(super) fn of(config: &MemoryConfig, service: ServiceOrder) -> Self {
-        Self { service, frames: config.frames, policies_see: config.policies_see }
+    pub(super) fn of(config: &MemoryConfig, service: ServiceOrder, least_lead: Span) -> Self {
+        Self { least_lead, service, frames: config.frames, policies_see: config.policies_see }
     }
 
     fn policies_see_memory(self) -> bool {
@@ -131,7 +132,7 @@ enum Room {
 }
 
 impl MemoryPorts {
-    /// Creates the ports of this memory. A cell has no effect elsewhere for at least `least_lead` after its start.
+    /// Creates the ports of this memory.
     pub(super) fn new(
         config: &MemoryConfig,
         memory: Memory,
@@ -139,7 +140,7 @@ impl MemoryPorts {
         mut ports: TiVec<MemoryPlace, MemoryPort>,
         vcs: TiVec<Label, ArrivingVc>,
         cell_times: impl ExactSizeIterator<Item = Span>,
-        (least_lead, rules): (Span, Rules),
+        rules: Rules,
     ) -> Self {
         let place = |link: LinkIndex| ports.iter().position(|port| port.link() == link).map(MemoryPlace::from);
         let port_of_queue = config.queues.iter().map(|queue| place(queue.link)).collect();
@@ -171,7 +172,7 @@ impl MemoryPorts {
             is_plain,
             sending,
         };
-        Self { merging: Merging::new(&ingress), ingress, least_lead, switch }
+        Self { merging: Merging::new(&ingress), ingress, switch }
     }
 
     /// Returns whether packets delimit themselves.
@@ -217,15 +218,15 @@ impl MemoryPorts {
 
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     fn effect_of_waiting(&self) -> Option<Time> {
-        let Switch { calendar, ports, .. } = &self.switch;
+        let Switch { calendar, ports, rules, .. } = &self.switch;
         if self.stores() {
             let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready());
             let effect = |(free_at, cell_time, place): (Time, Span, MemoryPlace)| {
                 free_at + cell_time * u64::from(ports[place].least_to_an_effect())
             };
-            return Some(ready.map(effect).min()? + self.least_lead);
+            return Some(ready.map(effect).min()? + rules.least_lead);
         }
-        Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
+        Some(calendar.first_of(|place| ports[place].is_ready())? + rules.least_lead)
     }
 
     /// Returns this port if it stands for the ports of a memory.
@@ -264,14 +265,7 @@ impl MemoryPorts {
 }
 
 impl ContendedPort for MemoryPorts {
-    fn work(
-        &mut self,
-        number: PortIndex,
-        _since: Time,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) -> Worked {
+    fn work(&mut self, Due { port, until, .. }: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
         let reached = self.ingress.reach(until, downstream.links, |first| first);
         if self.stores() {
             self.take_cells::<true, true>(reached, batch, downstream);
@@ -282,7 +276,7 @@ impl ContendedPort for MemoryPorts {
         }
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, downstream));
         let (next, effect_of_waiting) = (self.ingress.next_to_matter, self.effect_of_waiting());
-        let next_effect = downstream.links.next_effect(number, Time::default(), next, effect_of_waiting);
+        let next_effect = downstream.links.next_effect(port, Time::default(), next, effect_of_waiting);
         Worked { reached, next_effect }
     }
 
@@ -299,9 +293,9 @@ impl ContendedPort for MemoryPorts {
     }
 
     /// The ports are always settled up to the present. Updates the counts of all ports.
-    fn look_at(&mut self, _: Time) {
+    fn look_at(&mut self, until: Time) {
         self.merging.inside_mut().for_each(|inside| self.switch.store_entered(inside));
-        self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
+        self.switch.ports.iter_mut().for_each(|port| port.look_at(until));
     }
 
     fn each_egress(&mut self, act: &mut dyn FnMut(&mut Egress)) {
@@ -416,9 +410,9 @@ impl Switch {
         }
         let class = port.class(cell.label());
         self.memory.leave(class, now);
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_departure(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let left = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_departure(cell, left, now);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
@@ -460,9 +454,9 @@ impl Switch {
         if DELIMITS {
             port.admission.delimit(cell);
         }
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_arrival(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_arrival(cell, waiting);
         }
         let starts = self.rules.frames == FrameAdmission::Whole && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory() {
@@ -483,7 +477,7 @@ impl Switch {
             self.make_room::<false>(now, place, cell, class)
         };
         match room {
-            Room::Found => self.enqueue(place, cell),
+            Room::Found => self.enqueue(now, place, cell),
             Room::NotFound if starts => {
                 self.ports[place].admission.refuse_frame(label);
                 self.refuse(now, place, cell, class, true);
@@ -495,9 +489,9 @@ impl Switch {
 
     /// Puts a cell that the memory has already counted into its port's queue.
     #[inline(always)]
-    fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
+    fn enqueue(&mut self, now: Time, place: MemoryPlace, cell: Cell) {
         let port = &mut self.ports[place];
-        port.enqueue(cell);
+        port.enqueue(now, cell);
         if !port.is_busy {
             port.is_busy = true;
             self.to_start.push(place);
@@ -509,7 +503,7 @@ impl Switch {
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
         match self.make_room::<false>(now, place, cell, class) {
-            Room::Found => self.enqueue(place, cell),
+            Room::Found => self.enqueue(now, place, cell),
             Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
             Room::FrameCut => unreachable!("an RM cell belongs to no frame"),
         }
@@ -621,7 +615,7 @@ impl Switch {
             verdict = self.ports[place].admission.final_verdict(cell, is_full);
         }
         match verdict {
-            Verdict::Enter => self.enqueue(place, cell),
+            Verdict::Enter => self.enqueue(now, place, cell),
             Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
             Verdict::Refuse(_) => {}
             Verdict::DiscardHeld(_) | Verdict::PushOut => {

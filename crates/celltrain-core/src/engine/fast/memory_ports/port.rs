@@ -4,21 +4,20 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
+use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::marking::{Counted, Marker};
+use crate::marking::Counted;
 use crate::memory::{CellClass, QueueEnd};
-use crate::policy::BufferPolicy;
 use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
 use crate::queue_range::QueueTracker;
-use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
+use crate::units::Time;
 use crate::wire::Wire;
 
 use super::stored::Stored;
@@ -35,7 +34,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     /// Time for which the port has sent Ethernet frames, in units of the clock.
     pub(in crate::engine::fast) on_ethernet: u64,
     pub(super) vc_counts: VcCounts,
-    pub(super) marker: Option<Marker>,
+    /// The rule that acts on cells at the head of the queue, if there is one.
+    pub(super) rule: Option<Box<HeadRule>>,
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
     pub(super) stored: Option<Box<Stored>>,
@@ -63,9 +63,9 @@ impl MemoryPort {
     pub(in crate::engine::fast) fn new(
         capacity: Option<u32>,
         classes: TiVec<Label, CellClass>,
-        (policy, rng, framing): (Box<dyn BufferPolicy>, Stream, Framing),
+        admission: Admission,
         queues: Option<Service>,
-        marker: Option<Marker>,
+        rule: Option<Box<HeadRule>>,
         egress: Egress,
     ) -> Self {
         let vcs = classes.len();
@@ -74,8 +74,8 @@ impl MemoryPort {
             is_busy: false,
             wire: Wire::Cells,
             on_ethernet: 0,
-            vc_counts: VcCounts::of(&*policy),
-            marker,
+            vc_counts: VcCounts::of(&*admission.policy),
+            rule,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
                 None => Waiting::Fifo(VecDeque::new()),
@@ -83,7 +83,7 @@ impl MemoryPort {
             stored: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
-            admission: Admission::new(vcs, policy, rng).framed(framing),
+            admission,
             classes,
             removals: Removals::Never,
             cut_frames: ti_vec![Vec::new(); vcs],
@@ -116,12 +116,12 @@ impl MemoryPort {
     /// Returns whether the port may mark cells that do not end a packet.
     #[inline]
     pub(super) fn marks_every_cell(&self) -> bool {
-        self.marker.as_ref().is_some_and(Marker::marks_every_cell)
+        self.rule.as_ref().is_some_and(|rule| rule.marker.marks_every_cell())
     }
 
     /// Returns which waiting cells the port compares with its marking thresholds.
     pub(super) fn counted(&self) -> Counted {
-        self.marker.as_ref().map_or(Counted::Port, |marker| marker.of)
+        self.rule.as_ref().map_or(Counted::Port, |rule| rule.marker.of)
     }
 
     #[inline]
@@ -131,8 +131,11 @@ impl MemoryPort {
 
     /// Puts a cell that the memory has already counted into its queue.
     #[inline]
-    pub(super) fn enqueue(&mut self, cell: Cell) {
+    pub(super) fn enqueue(&mut self, now: Time, cell: Cell) {
         self.count_one_in(cell.label());
+        if let Some(rule) = &mut self.rule {
+            rule.enter(cell, now);
+        }
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);
         }
@@ -245,21 +248,6 @@ impl MemoryPort {
         }
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
-
-    /// Updates the counts by VC.
-    pub(super) fn count_waiting(&mut self) {
-        if self.vc_counts == VcCounts::Kept {
-            return;
-        }
-        self.counts = Counts::new(self.counts.per_vc.len());
-        match &self.waiting {
-            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
-            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
-            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
-        }
-        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
-        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
-    }
 }
 
 const STORED_WHOLE: &str = "a port that stores packets handles arriving and departing cells separately";
@@ -279,5 +267,20 @@ impl PortQueue for MemoryPort {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
         // The port does not know any departure in advance.
         PortEnd { state, leave_later: TiVec::new() }
+    }
+
+    /// The port is always settled up to the present.
+    fn look_at(&mut self, _: Time) {
+        if self.vc_counts == VcCounts::Kept {
+            return;
+        }
+        self.counts = Counts::new(self.counts.per_vc.len());
+        match &self.waiting {
+            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
+            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
+            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
+        }
+        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
+        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
     }
 }

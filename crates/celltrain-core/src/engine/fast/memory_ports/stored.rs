@@ -78,19 +78,25 @@ impl Stored {
         self.cells += run.cells;
     }
 
-    /// Takes the packet of a VC. Returns its cells, and the places it had taken for other cells.
-    fn take(&mut self, label: Label) -> (Vec<Run>, u32) {
+    /// Takes the packet of a VC.
+    fn take(&mut self, label: Label) -> Freed {
         let packet = &mut self.packets[label];
-        let (cells, places) = (std::mem::take(&mut packet.cells), std::mem::take(&mut packet.places));
-        self.cells -= number_of(&cells);
+        let (runs, places) = (std::mem::take(&mut packet.cells), std::mem::take(&mut packet.places));
+        self.cells -= number_of(&runs);
         self.all_places -= places;
-        (cells, places)
+        Freed { runs, places }
     }
 
     fn take_places(&mut self, label: Label, cells: u32) {
         self.packets[label].places = cells;
         self.all_places += cells;
     }
+}
+
+/// The cells of a removed packet, and the places that it had taken for other cells.
+struct Freed {
+    runs: Vec<Run>,
+    places: u32,
 }
 
 fn number_of(runs: &[Run]) -> u32 {
@@ -132,17 +138,17 @@ impl MemoryPort {
         Some(places)
     }
 
-    /// Frees the stored cells of a VC's packet. Returns them, and the places it had taken for other cells.
-    fn free_stored(&mut self, label: Label) -> (Vec<Run>, u32) {
-        let (runs, places) = self.stored_mut().take(label);
-        let cells = number_of(&runs);
+    /// Frees the stored cells of a VC's packet.
+    fn free_stored(&mut self, label: Label) -> Freed {
+        let freed = self.stored_mut().take(label);
+        let cells = number_of(&freed.runs);
         self.count_out_all(label, cells);
         self.admission.on_held_discarded(label, cells);
         if let Some(follower) = self.admission.follower() {
             // Virtual queues choose the cells that leave, as for cells that are sent.
             (0..cells).for_each(|_| follower.on_leave(1));
         }
-        (runs, places)
+        freed
     }
 
     fn count_out_all(&mut self, label: Label, cells: u32) {
@@ -154,32 +160,31 @@ impl MemoryPort {
         self.stored.as_deref_mut().expect("the port stores packets")
     }
 
-    /// Removes the first or last packet of a queue that has not begun to leave, or a packet that is still arriving. Returns
-    /// its cells, and the places it had taken for other cells.
+    /// Removes the first or last packet of a queue that has not begun to leave, or a packet that is still arriving.
     fn remove_packet(
         &mut self,
         end: QueueEnd,
         arriving: Option<Cell>,
         is_in: impl Fn(CellClass) -> bool,
-    ) -> Option<(Vec<Run>, u32)> {
+    ) -> Option<Freed> {
         let stored = self.stored.as_deref().expect("the port stores packets");
         let Waiting::Packets(queue) = &mut self.waiting else {
             unreachable!("cells can be removed only if a single queue holds all cells")
         };
         let label_is_in = |label: Label| is_in(self.classes[label]);
         let may_go = |run: &Run| label_is_in(run.last.label()) && !stored.is_leaving(run.last);
-        let (runs, places) = if let Some(runs) = take_packet(queue, end, may_go) {
-            (runs, 0)
+        let freed = if let Some(runs) = take_packet(queue, end, may_go) {
+            Freed { runs, places: 0 }
         } else {
             let holds = |&label: &Label| label_is_in(label) && !stored.packets[label].cells.is_empty();
             let label = stored.packets.keys().find(holds)?;
             self.stored_mut().take(label)
         };
-        for (number, cell) in runs.iter().flat_map(|run| run.iter()).enumerate() {
+        for (number, cell) in freed.runs.iter().flat_map(|run| run.iter()).enumerate() {
             self.count_one_out(cell.label());
             self.admission.on_removed(cell, number == 0, arriving);
         }
-        Some((runs, places))
+        Some(freed)
     }
 }
 
@@ -235,9 +240,9 @@ impl Switch {
         if port.admission.on_cell_inside(cell) {
             return self.store_inside(now, place, cell, class);
         }
-        if let Some(marker) = &mut port.marker {
-            let waiting = self.memory.counted(marker.of, class, port.occupancy);
-            cell = marker.on_arrival(cell, waiting);
+        if let Some(rule) = &mut port.rule {
+            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            cell = rule.on_arrival(cell, waiting);
         }
         if port.admission.starts_packet(cell) {
             self.free_stored(place, label, class, now);
@@ -260,7 +265,7 @@ impl Switch {
             || !port.admission.may_refuse_frames();
         let arrived = port.admission.on_cell(cell, at_end || admits_all);
         let is_asked = arrived.starts() || (at_end && decides && arrived.passes() && !admits_all);
-        let passes = if is_asked { self.judge_packet(now, place, (cell, class), cells - 1) } else { arrived.passes() };
+        let passes = if is_asked { self.judge_packet(now, place, cell, class, cells - 1) } else { arrived.passes() };
         if !passes {
             return self.lose_packet(place, cell, class, false, now);
         }
@@ -274,6 +279,9 @@ impl Switch {
                 let port = &mut self.ports[place];
                 if decides && admission == PacketAdmission::Fits {
                     port.stored_mut().take_places(label, cells);
+                }
+                if let Some(rule) = &mut port.rule {
+                    rule.enter(cell, now);
                 }
                 let Some(unused) = port.store(cell) else { return };
                 if !port.is_busy {
@@ -293,7 +301,7 @@ impl Switch {
     }
 
     /// Asks the policy of a port about a packet, of which it sees `rest` cells as if they waited.
-    fn judge_packet(&mut self, now: Time, place: MemoryPlace, (cell, class): (Cell, CellClass), rest: u32) -> bool {
+    fn judge_packet(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, rest: u32) -> bool {
         let sees_memory = self.rules.policies_see_memory();
         let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
         let port = &mut self.ports[place];
@@ -325,7 +333,7 @@ impl Switch {
         let room = match self.try_enter_stored(now, place, class, asked) {
             Attempt::Entered => Room::Found,
             Attempt::Refused(..) => Room::NotFound,
-            Attempt::PushOut(removal) => self.push_out_packets(removal, now, (place, cell), class, asked),
+            Attempt::PushOut(removal) => self.push_out_packets(removal, now, place, cell, class, asked),
         };
         self.record_arrival(class, cell, room == Room::Found);
         room
@@ -348,7 +356,8 @@ impl Switch {
         &mut self,
         mut removal: Removal,
         now: Time,
-        (place, cell): (MemoryPlace, Cell),
+        place: MemoryPlace,
+        cell: Cell,
         class: CellClass,
         asked: Option<u32>,
     ) -> Room {
@@ -379,8 +388,8 @@ impl Switch {
     /// Frees the stored cells of a VC's packet that is still arriving.
     #[cold]
     fn free_stored(&mut self, place: MemoryPlace, label: Label, class: CellClass, now: Time) {
-        let (cells, places) = self.ports[place].free_stored(label);
-        self.free((cells, places), class, now);
+        let freed = self.ports[place].free_stored(label);
+        self.free(freed, class, now);
     }
 
     /// Removes a waiting packet. `arriving` is the cell that needs the room, with its port. Returns the number of removed
@@ -394,16 +403,16 @@ impl Switch {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
         let arriving = arriving.filter(|&(to, _)| to == place).map(|(_, cell)| cell);
         let port = &mut self.ports[place];
-        let Some((runs, places)) = port.remove_packet(end, arriving, |class| class.egress == Some(queue)) else {
+        let Some(freed) = port.remove_packet(end, arriving, |class| class.egress == Some(queue)) else {
             return 0;
         };
-        let (class, removed) = (port.class(runs[0].last.label()), number_of(&runs));
-        self.free((runs, places), class, now);
+        let (class, removed) = (port.class(freed.runs[0].last.label()), number_of(&freed.runs));
+        self.free(freed, class, now);
         removed
     }
 
     /// Frees the places of removed cells in the memory, and places taken for cells that have not arrived.
-    fn free(&mut self, (runs, places): (Vec<Run>, u32), class: CellClass, now: Time) {
+    fn free(&mut self, Freed { runs, places }: Freed, class: CellClass, now: Time) {
         if let (Some(recorder), Some(run)) = (&mut self.recorder, runs.first()) {
             recorder.end_packet(class.egress, run.last, true);
         }

@@ -32,7 +32,8 @@ impl Nic {
     /// Does the same as [`Nic::join`] for a frame whose last cell takes `last_cell`.
     pub(in crate::engine::fast) fn join_on_ethernet(
         &mut self,
-        (now, phase): (Time, Phase),
+        now: Time,
+        phase: Phase,
         label: Label,
         cells: u32,
         last_cell: Span,
@@ -121,7 +122,7 @@ mod tests {
                     continue;
                 }
                 let (count, last_cell) = (1 + rng.below(4), Span(1 + u64::from(rng.below(9))));
-                let first = nic.join_on_ethernet((now, phase), Label::new(0), count, last_cell);
+                let first = nic.join_on_ethernet(now, phase, Label::new(0), count, last_cell);
                 assert_eq!(first, free_at.max(now));
                 for number in 1..=count {
                     let start = first + cell_time * u64::from(number - 1);

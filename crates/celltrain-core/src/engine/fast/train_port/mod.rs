@@ -12,33 +12,26 @@ mod port;
 
 pub(super) use port::{TrainDiscipline, TrainPort};
 
-use super::contended_port::{ContendedPort, Worked};
+use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Depart, Downstream};
 use super::ingress::Batch;
 use super::late::HeldBack;
-use super::plan::{MemoryPlace, PortIndex};
+use super::plan::MemoryPlace;
 use super::port_queue::PortQueue;
 use crate::coverage::reached;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::Time;
 
 impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
-    fn work(
-        &mut self,
-        number: PortIndex,
-        since: Time,
-        until: Time,
-        _batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) -> Worked {
-        downstream.links.swap_trains(number, &mut self.ingress);
+    fn work(&mut self, Due { port, since, until }: Due, _: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
+        downstream.links.swap_trains(port, &mut self.ingress);
         let (link, reached) = (self.link, self.reach(since, until));
         self.take_trains(reached, downstream.leaving(link));
         let next_arrival = self.next_to_matter();
-        downstream.links.swap_trains(number, &mut self.ingress);
+        downstream.links.swap_trains(port, &mut self.ingress);
         self.output.report_arrivals(link, downstream);
         let (free_at, effect_of_waiting) = (self.output.free_at(), self.output.effect_of_waiting());
-        let next_effect = downstream.links.next_effect(number, free_at, next_arrival, effect_of_waiting);
+        let next_effect = downstream.links.next_effect(port, free_at, next_arrival, effect_of_waiting);
         Worked { reached, next_effect }
     }
 
@@ -48,14 +41,6 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
 
     fn queue_mut(&mut self, _: MemoryPlace) -> &mut dyn PortQueue {
         &mut self.output
-    }
-
-    fn look_at(&mut self, until: Time) {
-        self.output.look_at(until);
-    }
-
-    fn occupancy(&mut self, _: MemoryPlace, now: Time) -> u32 {
-        self.output.occupancy(now)
     }
 
     fn set_horizon(&mut self, horizon: Time) {
@@ -75,10 +60,6 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
 
     fn name(&self) -> String {
         format!("TrainPort<{}>", D::NAME)
-    }
-
-    fn details(&self) -> Vec<String> {
-        self.output.details()
     }
 }
 

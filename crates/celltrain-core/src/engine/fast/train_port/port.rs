@@ -136,7 +136,6 @@ impl<D: TrainDiscipline> TrainPort<D> {
 
     #[inline]
     pub(in crate::engine::fast) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
-        let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
         }

@@ -1,7 +1,6 @@
 //! Runs of cells are admitted as if their cells arrived one by one: exhaustive tests over small numbers.
 
 use super::{TrainDiscipline, TrainPort};
-use crate::aal5::Framing;
 use crate::cell::tests::cell;
 use crate::cell::{Cell, Run};
 use crate::engine::fast::disciplines::{Counted, InOrder, Merging};
@@ -141,8 +140,8 @@ impl Seen {
 
 /// Runs a case cell by cell at a buffer whose thresholds are times.
 fn run_in_times(case: Case) -> Seen {
-    let (rng, kept) = (Stream::new(1, "policy"), Kept::Cells);
-    let mut fifo = Fifo::new(VCS, Some(case.capacity), case.policy(), rng, (&case.timing(), Framing::Aal5), kept);
+    let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy"));
+    let mut fifo = Fifo::new(VCS, Some(case.capacity), admission, &case.timing(), Kept::Cells);
     let (mut arrivals, first) = case.arrivals();
     arrivals.extend((0..case.cells).map(|i| (first + case.period * u64::from(i), cell(1, 1, i + 1 == case.cells))));
     let mut starts = Vec::new();

@@ -1,9 +1,9 @@
 //! Memories whose ports store each packet whole before they send it (`docs/design/packets.md`).
 
-use super::{Asked, At, Room, SharedMemory};
+use super::{Asked, Room, SharedMemory};
 use crate::cell::Cell;
 use crate::coverage::reached;
-use crate::engine::reference::buffers::{BufferEvent, Buffering as _, Ports};
+use crate::engine::reference::buffers::{Arriving, At, BufferEvent, Buffering as _, Ports};
 use crate::events::Judged;
 use crate::index::{Label, LinkIndex};
 use crate::memory::PolicyScope;
@@ -13,8 +13,8 @@ use crate::switching::PacketAdmission;
 use crate::units::Time;
 
 impl SharedMemory<'_> {
-    /// Offers a cell to a port that stores packets whole. `length` gives the number of cells in its packet.
-    pub(super) fn store(&mut self, link: LinkIndex, cell: Cell, length: &dyn Fn() -> u32, at: &mut At<'_, '_>) {
+    /// Offers a cell to a port that stores packets whole.
+    pub(super) fn store(&mut self, Arriving { link, cell, length }: Arriving<'_>, at: &mut At<'_, '_>) {
         let label = cell.label();
         let occupancy = at.ports[link].occupancy();
         let freed = at.ports[link].free_unfinished(cell, &mut |event| {
@@ -32,7 +32,7 @@ impl SharedMemory<'_> {
             let rest = if let Asked::Packet(cells) = asked { cells - 1 } else { 0 };
             let buffer = self.buffer_with(at.ports, link, cell, rest);
             let mut judged = None;
-            at.ports[link].judge_packet((cell, rest), at.now, buffer, |event| match event {
+            at.ports[link].judge_packet(cell, rest, at.now, buffer, |event| match event {
                 PortEvent::Judged { view, admitted: true, policy } => {
                     judged = Some(Judged::of(link, label, view, policy.explain(view, label)));
                 }

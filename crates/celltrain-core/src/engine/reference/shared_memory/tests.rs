@@ -3,7 +3,6 @@ mod headroom;
 use super::*;
 use crate::aal5::Framing;
 use crate::cancellation::CancellationToken;
-use crate::engine::reference::pauses::deadlock;
 use crate::engine::{Engine, explain_plan};
 use crate::events::{Event, Observer};
 use crate::index::{FlowIndex, NodeIndex};
@@ -519,23 +518,6 @@ fn the_ring_locks_up(framing: Framing, bytes: u64) {
     open.flows.truncate(2);
     open.vcs.truncate(4);
     assert_eq!(run(&open).deadlock, None);
-}
-
-#[test]
-fn priority_groups_that_wait_only_for_a_busy_port_are_not_reported_as_deadlocked() {
-    let link = LinkIndex::new;
-    let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
-    let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
-    assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
-    let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "cells that wait at port 2 are not part of the deadlock");
-    let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
-    assert_eq!(
-        deadlock(led_to, |_| true),
-        Some(vec![(link(1), 3), (link(2), 3)]),
-        "the path that leads to the cycle is not part of it"
-    );
 }
 
 /// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The

@@ -11,6 +11,13 @@ use crate::queue_range::QueueRange;
 use crate::scheduler::BacklogSensitivity;
 use crate::units::{Span, Time};
 
+/// Overlapping trains whose cells before `until` are admitted.
+struct KnownTrains {
+    trains: usize,
+    until: Time,
+    period: Span,
+}
+
 impl TrainPort<Queued> {
     /// Admits all cells of overlapping trains from `now` on, one train after another, and makes the random draws for
     /// their ties. Stops at `until`, or before a train for which the result might differ from single cells. Returns
@@ -23,10 +30,35 @@ impl TrainPort<Queued> {
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
         self.delimit(self.ingress.next.len());
+        let Some(known) = self.known_trains(now, until) else { return false };
+        let mut stretch = std::mem::take(&mut self.output.buffer.queue.stretch);
+        let (cells, last_arrival) = self.take_stock(now, &known, &mut stretch);
+        self.output.catch_up(now);
+        let fits = cells <= self.output.buffer.capacity - self.output.buffer.occupancy;
+        let is_admitted = stretch.len() >= 2 && fits;
+        if is_admitted {
+            self.output.start_anew_if_idle(now, depart);
+            let starts =
+                (last_arrival.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
+            let with_last = self.output.buffer.occupancy + cells;
+            let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
+            let range = QueueRange { least: self.output.buffer.occupancy, largest: with_last - gone };
+            self.admit_trains(&stretch, range, depart);
+            reached!(StretchAdmitted);
+            self.pass_over_ties(&mut stretch);
+        }
+        stretch.clear();
+        self.output.buffer.queue.stretch = stretch;
+        is_admitted
+    }
+
+    /// Finds the trains from `now` on and before `until` whose cells are admitted without a decision, keep the link busy
+    /// and have one period. Returns `None` if there are fewer than two.
+    #[inline]
+    fn known_trains(&self, now: Time, mut until: Time) -> Option<KnownTrains> {
         let order_matters = self.output.buffer.queue.sensitivity == BacklogSensitivity::Order;
         let cell_time = self.output.timing.cell_time;
-        let (mut until, mut busy_until, mut period) = (until, now, None);
-        let mut trains = 0;
+        let (mut trains, mut busy_until, mut period) = (0, now, None);
         for arrival in self.ingress.next.iter() {
             let (first, input) = (arrival.time(), arrival.input());
             if first >= until {
@@ -50,12 +82,14 @@ impl TrainPort<Queued> {
             busy_until = busy_until.max(train.last() + cell_time);
             trains += 1;
         }
-        if trains < 2 {
-            return false;
-        }
-        let period = period.unwrap_or(cell_time);
+        (trains >= 2).then(|| KnownTrains { trains, until, period: period.unwrap_or(cell_time) })
+    }
+
+    /// Lists the cells of these trains. Returns their number, and the last arrival.
+    #[inline]
+    fn take_stock(&self, now: Time, known: &KnownTrains, stretch: &mut Vec<StretchTrain>) -> (u32, Time) {
+        let &KnownTrains { trains, until, period } = known;
         let (mut cells, mut last_arrival) = (0, now);
-        let mut stretch = std::mem::take(&mut self.output.buffer.queue.stretch);
         for arrival in self.ingress.next.iter().take(trains) {
             let (first, input) = (arrival.time(), arrival.input());
             if first >= until {
@@ -69,21 +103,16 @@ impl TrainPort<Queued> {
             let round = u32::try_from(round).expect("the number of rounds is below 2^32");
             stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
-        self.output.catch_up(now);
-        if stretch.len() < 2 || cells > self.output.buffer.capacity - self.output.buffer.occupancy {
-            stretch.clear();
-            self.output.buffer.queue.stretch = stretch;
-            return false;
-        }
-        self.output.start_anew_if_idle(now, depart);
-        let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
-        let with_last = self.output.buffer.occupancy + cells;
-        let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
-        let range = QueueRange { least: self.output.buffer.occupancy, largest: with_last - gone };
-        for _ in &stretch {
+        (cells, last_arrival)
+    }
+
+    /// Takes the cells of these trains and admits them. The queue stays within `range`.
+    #[inline]
+    fn admit_trains(&mut self, stretch: &[StretchTrain], range: QueueRange, depart: &mut impl Depart) {
+        for _ in stretch {
             self.ingress.next.pop_first();
         }
-        for &StretchTrain { input, cells, first, .. } in &stretch {
+        for &StretchTrain { input, cells, first, .. } in stretch {
             let Input { train, behind, .. } = &mut self.ingress.inputs[input as usize];
             let run = train.take(cells);
             if train.cells == 0 {
@@ -101,11 +130,6 @@ impl TrainPort<Queued> {
             debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch of cells");
             self.output.buffer.admit(run, range, 0);
         }
-        reached!(StretchAdmitted);
-        self.pass_over_ties(&mut stretch);
-        stretch.clear();
-        self.output.buffer.queue.stretch = stretch;
-        true
     }
 
     /// Returns true if a VC's queue is certainly not empty at any time before `until`.
