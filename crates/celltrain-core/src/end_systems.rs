@@ -31,7 +31,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
-use crate::tcp::Segment;
+use crate::tcp::{Ack, Segment};
 use crate::timeouts::Timeouts;
 use crate::units::{Clock, Duration, Time};
 use arrivals::Collection;

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use super::frames::{Body, Departure};
 use super::processing::Processing;
 use super::{EndSystems, emit};
-use crate::aal5::Frame;
+use crate::aal5::{Aal5Options, Frame};
 use crate::events::Observer;
 use crate::index::FlowIndex;
-use crate::tcp::Ack;
+use crate::tcp::{Ack, Segment};
 use crate::units::Time;
 
 impl EndSystems {
