@@ -1,6 +1,7 @@
 //! Engines, which move the cells and advance time. The models do not depend on them.
 
 mod checks;
+mod deadlock;
 pub mod fast;
 mod hosted;
 mod predictions;

@@ -117,7 +117,7 @@ impl StageDelays {
             let place = match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
-                Some(Role::Shaped(_)) => Place::Shaped,
+                Some(Role::Shaped(_) | Role::Pausable(_)) => Place::Shaped,
                 Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
                 Some(_) if delays_packets || has_merged(vc, first) => Place::Mixed,
                 Some(_) => Place::Port,

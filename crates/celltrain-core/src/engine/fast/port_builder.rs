@@ -13,6 +13,7 @@ use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
+use super::pauses::Pausing;
 use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd, Watched};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::queue_port::QueuePort;
@@ -158,6 +159,7 @@ impl PortBuilder<'_> {
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
+            is_pausable: self.plan.is_pausable(link),
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -268,6 +270,9 @@ impl PortBuilder<'_> {
             MemoryPort::new(network.links[link].buffer, classes, policy, draft.queues, self.marker(link), egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
+        if self.plan.is_pausable(link) {
+            port = port.pausable(routing.vcs[link].iter().map(|&vc| network.vcs[vc].priority).collect());
+        }
         port
     }
 
@@ -363,6 +368,11 @@ impl PortBuilder<'_> {
             let port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
             built.push(port);
         }
+        let pausing = Pausing::new(config, times);
+        if let Some(lead) = pausing.as_ref().and_then(|pausing| pausing.least_lead()) {
+            // Any cell may start or end a pause.
+            (least_lead, effects) = (least_lead.min(lead), Effects::EveryCell);
+        }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
         let (row, ingress) = self.cell_ingress(set, first, upstream, effects, ties);
@@ -372,7 +382,8 @@ impl PortBuilder<'_> {
         }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
-        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
+        let unit =
+            MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules)).pausing(pausing);
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
@@ -507,7 +518,7 @@ impl PortBuilder<'_> {
                     let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
                     Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })
                 }
-                Role::Shaped(_) => None,
+                Role::Shaped(_) | Role::Pausable(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
             }
         };

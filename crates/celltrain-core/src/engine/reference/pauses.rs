@@ -1,11 +1,10 @@
-//! Pauses of links, and deadlocks of paused links.
+//! Pauses of links.
 //!
 //! In networks whose packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets
 //! whole, so neither a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
 //! of the link, and takes effect a response time after it arrives.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -13,40 +12,13 @@ use super::buffers::{BufferEvent, Buffers};
 use super::event_sink::event_sink;
 use super::{Engine, Event, What};
 use crate::cell::Cell;
+use crate::engine::deadlock::{PausedGroup, PausedGroups, deadlock};
 use crate::events::MemoryEvent;
 use crate::index::{Label, LinkIndex};
 use crate::network::{Graph, Link, LinkTimes, Network, PAUSE_FRAME_BITS};
 use crate::port::Port;
 use crate::probe::Probe;
 use crate::units::{Span, Time};
-
-/// A priority group that is paused: the link that feeds it, and its priority.
-pub(super) type PausedGroup = (LinkIndex, u8);
-
-/// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
-/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
-/// returns whether a port is stopped for a priority.
-pub(super) fn deadlock(
-    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
-    is_stopped: impl Fn(PausedGroup) -> bool,
-) -> Option<Vec<PausedGroup>> {
-    loop {
-        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
-            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
-        };
-        let Some((&free, _)) = groups.iter().find(can_go) else { break };
-        groups.remove(&free);
-    }
-    let mut way = vec![*groups.keys().next()?];
-    loop {
-        let &(link, priority) = way.last()?;
-        let next = (*groups[&(link, priority)].first()?, priority);
-        if let Some(start) = way.iter().position(|&group| group == next) {
-            return Some(way.split_off(start));
-        }
-        way.push(next);
-    }
-}
 
 /// The pauses of all links.
 pub(super) struct PauseState {
@@ -102,7 +74,8 @@ impl PauseState {
             return Vec::new();
         }
         let (ports, memories) = (&buffers.ports, &buffers.memories);
-        let groups = memories.iter().flat_map(|memory| memory.paused_groups(ports)).collect();
+        let mut groups = PausedGroups::new();
+        memories.iter().for_each(|memory| memory.add_paused_groups(ports, &mut groups));
         let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
         let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
         let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };

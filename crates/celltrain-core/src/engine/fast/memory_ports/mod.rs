@@ -19,19 +19,20 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::{ContendedPort, Worked};
 use super::egress::{Downstream, Egress};
-use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
+use super::fabric::Fabric;
+use super::ingress::{Among, Batch, CellIngress};
 use super::output::Arrival;
+use super::pauses::Pausing;
 use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
-use crate::index::{Label, LinkIndex, NodeIndex};
+use crate::index::{Label, LinkIndex};
 use crate::memory::{
-    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, PolicyScope, PoolIndex, QueueIndex, Removal,
 };
-use crate::network::Network;
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -44,26 +45,12 @@ use inside::Sending;
 pub(super) use port::MemoryPort;
 use port::Removals;
 
-/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
-/// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
-/// order of simultaneous cells that depends on earlier arrivals.
-pub(in crate::engine) fn supports(network: &Network) -> bool {
-    let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
-    network.links.iter().for_each(|link| inputs[link.to] += 1);
-    let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link);
-    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
-        && network
-            .memories
-            .iter()
-            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
-        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from))
-}
-
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
     merging: Merging,
     least_lead: Span,
+    /// The pauses that the memory sends, unless it only counts them.
+    pausing: Option<Box<Pausing>>,
     switch: Switch,
 }
 
@@ -171,7 +158,40 @@ impl MemoryPorts {
             is_plain,
             sending,
         };
-        Self { merging: Merging::new(&ingress), ingress, least_lead, switch }
+        Self { merging: Merging::new(&ingress), ingress, least_lead, pausing: None, switch }
+    }
+
+    /// Lets the memory pause the links that feed its ports.
+    #[must_use]
+    pub(super) fn pausing(mut self, pausing: Option<Box<Pausing>>) -> Self {
+        self.pausing = pausing;
+        self
+    }
+
+    /// Lets a port obey a pause frame that arrives at `now`. Everything before `now` is settled. Returns the earliest instant
+    /// at which a cell that may go now can have an effect elsewhere.
+    pub(super) fn obey(&mut self, place: MemoryPlace, priority: u8, stops: bool, now: Time) -> Option<Time> {
+        let port = &mut self.switch.ports[place];
+        port.waiting.pausable_queue().obey(priority, stops);
+        if stops || port.is_busy || !port.is_ready() {
+            return None;
+        }
+        // The port is served in this instant, as if the link had been busy until then.
+        port.is_busy = true;
+        self.switch.calendar.start_until(place, now);
+        Some(now + self.least_lead)
+    }
+
+    /// Calls `act` for waiting cells of paused groups, with their port and group.
+    pub(super) fn each_paused_cell(&self, mut act: impl FnMut(LinkIndex, QueueIndex)) {
+        let Switch { memory, ports, .. } = &self.switch;
+        for port in ports {
+            for run in port.cells() {
+                if let Some(group) = port.class(run.last.label()).ingress.filter(|&group| memory.is_paused(group)) {
+                    act(port.link(), group);
+                }
+            }
+        }
     }
 
     /// Returns whether packets delimit themselves.
@@ -211,8 +231,14 @@ impl MemoryPorts {
         if STORES {
             switch.update_sent();
         }
-        // The fast engine does not model pauses, so it ignores their changes.
-        while switch.memory.next_pause_change().is_some() {}
+        while let Some(change) = switch.memory.next_pause_change() {
+            if let (Some(pausing), Fabric { pauses: Some(pauses), event_list, .. }) =
+                (&self.pausing, &mut *downstream.fabric)
+            {
+                let (time, group) = pausing.arrival(change);
+                pauses.send(time, group, change.paused, event_list);
+            }
+        }
     }
 
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
@@ -226,6 +252,13 @@ impl MemoryPorts {
             return Some(ready.map(effect).min()? + self.least_lead);
         }
         Some(calendar.first_of(|place| ports[place].is_ready())? + self.least_lead)
+    }
+
+    /// Returns the earliest instant at which an action of the memory's policies can have an effect elsewhere: it removes
+    /// cells, which may end a pause.
+    fn effect_of_action(&self) -> Option<Time> {
+        let action = self.switch.memory.next_time().filter(|_| self.pausing.is_some())?;
+        Some(action + self.least_lead)
     }
 
     /// Returns this port if it stands for the ports of a memory.
@@ -281,7 +314,8 @@ impl ContendedPort for MemoryPorts {
             self.take_cells::<false, false>(reached, batch, downstream);
         }
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, downstream));
-        let (next, effect_of_waiting) = (self.ingress.next_to_matter, self.effect_of_waiting());
+        let next = self.ingress.next_to_matter;
+        let effect_of_waiting = self.effect_of_waiting().into_iter().chain(self.effect_of_action()).min();
         let next_effect = downstream.links.next_effect(number, Time::default(), next, effect_of_waiting);
         Worked { reached, next_effect }
     }

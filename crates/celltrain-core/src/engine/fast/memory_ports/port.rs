@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Framing;
-use crate::cell::{Cell, FrameNumber};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
@@ -22,7 +22,7 @@ use crate::switching::PacketAdmission;
 use crate::wire::Wire;
 
 use super::stored::Stored;
-use super::waiting::Waiting;
+use super::waiting::{PausableQueue, Waiting};
 
 /// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
 /// that arrives up to that instant is known.
@@ -103,9 +103,16 @@ impl MemoryPort {
             self.stored = Some(Box::new(Stored::new(vcs, admission)));
             self.waiting = match self.waiting {
                 Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
-                Waiting::Fifo(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
+                Waiting::Fifo(_) | Waiting::Pausable(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
             };
         }
+        self
+    }
+
+    /// Makes the port obey pauses of its link. `priorities` contains the priority of each VC.
+    #[must_use]
+    pub(in crate::engine::fast) fn pausable(mut self, priorities: TiVec<Label, u8>) -> Self {
+        self.waiting = Waiting::Pausable(Box::new(PausableQueue::new(priorities)));
         self
     }
 
@@ -138,6 +145,7 @@ impl MemoryPort {
         }
         match &mut self.waiting {
             Waiting::Fifo(cells) => cells.push_back(cell),
+            Waiting::Pausable(queue) => queue.push(cell),
             Waiting::Scheduled(queues) => queues.push(cell),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         }
@@ -148,6 +156,7 @@ impl MemoryPort {
     pub(super) fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.waiting {
             Waiting::Fifo(cells) => cells.pop_front()?,
+            Waiting::Pausable(queue) => queue.take()?,
             Waiting::Scheduled(_) if self.occupancy == 0 => return None,
             Waiting::Scheduled(queues) => queues.pop(),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
@@ -168,6 +177,7 @@ impl MemoryPort {
         match &self.waiting {
             Waiting::Packets(runs) => !runs.is_empty(),
             Waiting::Fifo(_) => self.occupancy > 0,
+            Waiting::Pausable(queue) => queue.may_be_ready(),
             Waiting::Scheduled(_) => self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells),
         }
     }
@@ -200,9 +210,7 @@ impl MemoryPort {
     /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
     /// needs the room, if that cell arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
-        let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells can be removed only if a single queue holds all cells")
-        };
+        let cells = self.waiting.single_queue();
         let is_in = |cell: &Cell| is_in(self.classes[cell.label()]);
         let place = match end {
             QueueEnd::Head => cells.iter().position(is_in),
@@ -221,9 +229,7 @@ impl MemoryPort {
     /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
     /// rest of its frame except the last cell. Passes the class of each removed cell to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
-        let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells can be pushed out only if a single queue holds all cells")
-        };
+        let cells = self.waiting.single_queue();
         let data = || cells.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
@@ -246,19 +252,19 @@ impl MemoryPort {
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 
+    /// Returns all cells of the port.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Run> {
+        self.waiting.runs().chain(self.stored.iter().flat_map(|stored| stored.waiting()))
+    }
+
     /// Updates the counts by VC.
     pub(super) fn count_waiting(&mut self) {
         if self.vc_counts == VcCounts::Kept {
             return;
         }
-        self.counts = Counts::new(self.counts.per_vc.len());
-        match &self.waiting {
-            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
-            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
-            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
-        }
-        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
-        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
+        let mut counts = Counts::new(self.counts.per_vc.len());
+        self.cells().for_each(|run| counts.put(run.last.label(), run.cells));
+        self.counts = counts;
     }
 }
 

@@ -31,7 +31,7 @@ impl Switch {
                 None => port.is_busy = false,
             },
             Waiting::Scheduled(_) => self.start::<true>(place, now, downstream),
-            Waiting::Fifo(_) => unreachable!("the port stores packets"),
+            Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         }
     }
 
@@ -73,7 +73,7 @@ impl MemoryPort {
             Waiting::Packets(runs) => Run::take_first_cells(runs, 1)?.last,
             Waiting::Scheduled(_) if !is_ready => return None,
             Waiting::Scheduled(queues) => queues.pop(),
-            Waiting::Fifo(_) => unreachable!("the port stores packets"),
+            Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         };
         self.leave_stored(cell);
         Some(cell)

@@ -3,7 +3,7 @@ mod headroom;
 use super::*;
 use crate::aal5::Framing;
 use crate::cancellation::CancellationToken;
-use crate::engine::reference::pauses::deadlock;
+use crate::engine::deadlock::deadlock;
 use crate::engine::{Engine, explain_plan};
 use crate::events::{Event, Observer};
 use crate::index::{FlowIndex, NodeIndex};

@@ -1,0 +1,56 @@
+//! The networks that the fast engine does not support, which run on the reference engine.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::ingress::MOST_MEMORY_INPUTS;
+use super::pauses::pausable;
+use crate::aal5::Framing;
+use crate::index::{LinkIndex, NodeIndex};
+use crate::network::{Network, NodeKind};
+
+/// Returns whether the fast engine supports a network.
+pub(in crate::engine) fn supports(network: &Network) -> bool {
+    needs_reference(network).is_none()
+}
+
+/// Returns why a network needs the reference engine, if it does.
+pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
+    let pausable = pausable(network);
+    let is_pausable = |link: LinkIndex| pausable.get(link) == Some(&true);
+    if let Some(reason) = pauses_unsupported(network, is_pausable) {
+        return Some(reason);
+    }
+    let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
+    network.links.iter().for_each(|link| inputs[link.to] += 1);
+    // A batch must have room for the cells of all inputs of each switch with a memory, with packets that wait until they are
+    // whole or leave in Ethernet frames, with links that pause, or with an order of simultaneous cells that depends on
+    // earlier arrivals.
+    let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
+    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link) || is_pausable(link);
+    let fits = (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+        && network.memories.iter().all(|memory| has_room(network.links[memory.ports[0]].from))
+        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from));
+    (!fits).then_some("a switch has too many inputs; this needs the reference engine")
+}
+
+/// Returns why the pauses of a network need the reference engine, if they do.
+fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
+    if !network.links.keys().any(&is_pausable) {
+        return None;
+    }
+    let routing = network.routing();
+    let merges = |link: LinkIndex| is_pausable(link) && routing.merging[link].contains(&true);
+    if network.aal5.framing == Framing::Packets {
+        Some("pause frames wait for packets; this needs the reference engine")
+    } else if network.delays.at_ports() {
+        Some("links pause, and the delays at ports are measured; this needs the reference engine")
+    } else if network.vcs.iter().any(|vc| vc.abr.is_some())
+        || network.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice)
+    {
+        Some("links pause in a network with ABR or edge devices; this needs the reference engine")
+    } else if network.links.keys().any(merges) {
+        Some("a link pauses where VCs merge; this needs the reference engine")
+    } else {
+        None
+    }
+}
