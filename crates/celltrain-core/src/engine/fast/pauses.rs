@@ -1,4 +1,22 @@
-//! Pauses of links: pause frames on their way, the ports that obey them, and deadlocks (`docs/design/fast-engine.md`).
+//! Pauses of links: pause frames on their way, the ports that obey them, and deadlocks.
+//!
+//! A pause changes departures that the engine has already computed. Three invariants keep the result exact.
+//!
+//! *Pause frames are known before they arrive.* A memory starts or ends a pause when a cell enters or leaves, or when a
+//! policy acts. The pause frame arrives a fixed time later, at the earliest. This time is one of the leads of the memory, so
+//! the event list settles the memory before any change can have reached a port. A pause frame is an event before all others
+//! of its instant except those of delay lines, so it precedes every start and every frame of that instant, as in the
+//! reference engine. Frames of the same instant are in the reference engine's order: the end of a pause precedes its begin.
+//!
+//! *Nothing is settled beyond the present.* Ports of switches that obey pauses are in a memory, or simulated like one
+//! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
+//! ([`super::pausable_nic`]), but a cell that has not started arrives a lead later at the earliest. So it is still on the
+//! link and returns to its host's queue. Cells that cannot come back, because their stage ends at a host or at losses, are
+//! sent when they start, and so are cells that may arrive after the horizon. So no cell that counts as late comes back.
+//!
+//! *A deadlock needs a cycle of stopped ports.* The VCs of most networks let no groups wait for each other in a cycle
+//! ([`waits_for`]). In the others, all memories are settled to the end of the instant of a pause frame while the ports of a
+//! cycle are stopped, and searched by the same function as in the reference engine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
