@@ -7,7 +7,7 @@ use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
 use crate::networks::{
-    INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, pausing_memory, shared_memory,
+    INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, pausing_memory, pausing_star, shared_memory,
 };
 
 /// A scenario to measure.
@@ -239,7 +239,7 @@ fn whole() -> Vec<Case> {
         cases.push(Case::whole(format!("memory-{name}"), title, toml));
     }
     let title = "four hosts whose links pause, Dynamic Threshold, 1 s";
-    cases.push(Case::whole("pauses-star", title, || include_str!("../../../scenarios/memory-lossless.toml").into()));
+    cases.push(Case::whole("pauses-star", title, pausing_star));
     let title = "32 ports of 10 Gb/s that share 8000 cells, incast, links that pause, 10 ms";
     cases.push(Case::whole("pauses-32", title, || pausing_memory(32, "10Gbps", "10ms")));
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]

@@ -86,7 +86,7 @@ impl<'a> Engine<'a> {
         };
         let pausable_nic = |&link: &LinkIndex| {
             let priorities = routing.vcs[link].iter().map(|&vc| network.vcs[vc].priority).collect::<TiVec<Label, u8>>();
-            PausableNic::new(times[link].cell_time, &priorities)
+            PausableNic::new(times[link].cell_time, &priorities, network.aal5.framing)
         };
         let losses = network.losses(&routing, clock);
         let lines = network.delay_lines(&routing, clock);

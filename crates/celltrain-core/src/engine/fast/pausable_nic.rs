@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::nic::Phase;
+use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
@@ -20,6 +21,11 @@ pub(super) struct PausableNic {
     /// Number of each VC's class, by label. The VCs of a class have the same priority.
     class_of: TiVec<Label, usize>,
     classes: Vec<Class>,
+    /// True if a pause does not interrupt a packet.
+    finishes_packets: bool,
+    /// The class of the latest frame sent, and the start of its first cell, if some of its cells have not been sent and a
+    /// pause does not interrupt it.
+    unfinished: Option<(usize, Time)>,
     /// Number of cells that have not been sent.
     unsent: u32,
     /// Cells that have been sent but may not have started, in order of their starts.
@@ -59,6 +65,8 @@ struct Cells {
 struct Ahead {
     sent: Cells,
     first_start: Time,
+    /// Start of the frame's first cell, if a pause does not interrupt a packet; otherwise `first_start`.
+    begun: Time,
 }
 
 /// Cells that a port takes back.
@@ -68,11 +76,14 @@ pub(super) struct TakenBack {
     pub(super) cells: u32,
 }
 
+/// Maximum number of cell times from the present to the start of a frame that is sent ahead.
+const MOST_AHEAD: u64 = 16;
+
 const SHORT: &str = "a queue stays below 2^32 cells";
 
 impl PausableNic {
     /// Creates an idle port. `priorities` contains the priority of each VC.
-    pub(super) fn new(cell_time: Span, priorities: &TiSlice<Label, u8>) -> Self {
+    pub(super) fn new(cell_time: Span, priorities: &TiSlice<Label, u8>, framing: Framing) -> Self {
         let mut classes: Vec<Class> = Vec::new();
         let class_of = |&priority: &u8| {
             let known = classes.iter().position(|class| class.priority == priority);
@@ -85,6 +96,8 @@ impl PausableNic {
             cell_time,
             class_of: priorities.iter().map(class_of).collect(),
             classes,
+            finishes_packets: framing == Framing::Packets,
+            unfinished: None,
             unsent: 0,
             ahead: VecDeque::new(),
             free_at: Time::default(),
@@ -124,13 +137,14 @@ impl PausableNic {
     }
 
     /// Returns the next cells to send, which start at `until` or earlier, and the start of the first one. The others follow
-    /// a cell time apart.
+    /// a cell time apart. No frame is sent long before it starts, because a pause would take it back.
     pub(super) fn send(&mut self, now: Time, until: Time) -> Option<(Run, Time)> {
         let first_start = self.free_at.max(now);
-        if self.unsent == 0 || first_start > until {
+        if self.unsent == 0 || first_start > until.min(now + self.cell_time * MOST_AHEAD) {
             return None;
         }
         let (cell_time, class) = (self.cell_time, self.next_class()?);
+        let begun = self.unfinished.map_or(first_start, |(_, begun)| begun);
         let frames = &mut self.classes[class].frames;
         let next = frames.front_mut()?;
         let Cells { last, .. } = *next;
@@ -138,13 +152,15 @@ impl PausableNic {
         next.cells -= sent.cells;
         let run = if next.cells == 0 {
             frames.pop_front();
+            self.unfinished = None;
             Run { last, cells: sent.cells }
         } else {
+            self.unfinished = self.finishes_packets.then_some((class, begun));
             Run { last: last.not_last(), cells: sent.cells }
         };
         self.unsent -= sent.cells;
         self.free_at = first_start + cell_time * u64::from(sent.cells);
-        self.ahead.push_back(Ahead { sent, first_start });
+        self.ahead.push_back(Ahead { sent, first_start, begun });
         Some((run, first_start))
     }
 
@@ -155,14 +171,21 @@ impl PausableNic {
 
     /// Returns the class of the first frame that may go.
     fn next_class(&self) -> Option<usize> {
+        if let Some((class, _)) = self.unfinished {
+            return Some(class);
+        }
         let may_go = self.classes.iter().enumerate().filter(|(_, class)| !class.is_stopped);
         let first = may_go.filter_map(|(number, class)| Some((class.frames.front()?.frame, number)));
         first.min().map(|(_, number)| number)
     }
 
-    /// Takes back the last cells sent, if they start at `now` or later. Repeated calls take back all of them.
+    /// Takes back the last cells sent, if they start at `now` or later, or the last packet, if it does. Repeated calls take
+    /// back all of them.
     pub(super) fn take_back(&mut self, now: Time) -> Option<TakenBack> {
-        let Ahead { sent, first_start } = self.ahead.back_mut()?;
+        let Ahead { sent, first_start, begun } = self.ahead.back_mut()?;
+        if self.finishes_packets && *begun < now {
+            return None;
+        }
         let gone = now.0.checked_sub(1).map_or(0, |before| started(Time(before), *first_start, self.cell_time));
         let gone = gone.min(sent.cells);
         let back = Cells { cells: sent.cells - gone, ..*sent };
@@ -175,6 +198,7 @@ impl PausableNic {
             self.ahead.pop_back();
         }
         self.unsent += back.cells;
+        self.unfinished = None;
         let label = back.last.label();
         let frames = &mut self.classes[self.class_of[label]].frames;
         match frames.front_mut() {
@@ -197,7 +221,7 @@ impl PausableNic {
         for unsent in self.classes.iter().flat_map(|class| &class.frames) {
             waiting[unsent.last.label()] += unsent.cells;
         }
-        for &Ahead { sent, first_start } in &self.ahead {
+        for &Ahead { sent, first_start, .. } in &self.ahead {
             waiting[sent.last.label()] += sent.cells - started(now, first_start, self.cell_time).min(sent.cells);
         }
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {

@@ -25,15 +25,15 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::engine::Engine;
 use super::event_list::{EventList, Leaf, Rank};
-use super::memory_ports::MemoryPorts;
+use super::memory_ports::{MemoryPorts, PauseSender, PauseSenders};
 use super::pausable_nic::TakenBack;
-use super::plan::{PausableIndex, Role, StageEnd};
+use super::plan::{MemoryPlace, PausableIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::engine::deadlock::{PausedGroup, PausedGroups, deadlock};
 use crate::index::LinkIndex;
-use crate::memory::{MemoryConfig, PauseChange, Pauses, QueueIndex};
-use crate::network::{LinkTimes, Network};
-use crate::units::{Span, Time};
+use crate::memory::{MemoryConfig, PauseChange, PauseResponse, Pauses, QueueConfig, QueueIndex};
+use crate::network::{Graph, LinkTimes, Network, PAUSE_FRAME_BITS};
+use crate::units::{Clock, Span, Time};
 
 /// The pause frames and stopped ports of a run.
 pub(super) struct LinkPauses {
@@ -125,6 +125,11 @@ pub(super) fn pausable(network: &Network) -> TiVec<LinkIndex, bool> {
     pausable
 }
 
+/// Returns whether the VCs of a network let groups wait for each other in a cycle.
+pub(super) fn has_cycle(network: &Network) -> bool {
+    !waits_for(network, &pausing_groups(network).collect()).is_empty()
+}
+
 /// Returns which groups can wait for which others in a cycle. Cells of a group wait for another one if a VC enters a switch
 /// on the link of the first and leaves it on the link of the second.
 fn waits_for(network: &Network, groups: &BTreeSet<PausedGroup>) -> BTreeMap<PausedGroup, BTreeSet<PausedGroup>> {
@@ -157,14 +162,38 @@ pub(super) struct Pausing {
 }
 
 impl Pausing {
-    /// Returns `None` if the memory only counts pauses.
-    pub(super) fn new(config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>) -> Option<Box<Self>> {
-        // A pause frame is as long as a cell, and takes the link's delay to travel back.
-        let lead = |link: LinkIndex| times[link].cell_time + times[link].delay;
-        (config.pauses == Pauses::Links).then(|| {
-            let groups = config.queues.iter().map(|queue| (queue.link, queue.priority)).collect();
-            Box::new(Self { groups, leads: config.queues.iter().map(|queue| lead(queue.link)).collect() })
-        })
+    /// Returns `None` if the memory only counts pauses. If pause frames travel as on a wire, also returns the way of each
+    /// group's pause frames.
+    pub(super) fn new(
+        network: &Network,
+        config: &MemoryConfig,
+        ports: &TiSlice<MemoryPlace, LinkIndex>,
+        times: &TiSlice<LinkIndex, LinkTimes>,
+        clock: Clock,
+    ) -> Option<(Box<Self>, Option<Box<PauseSenders>>)> {
+        if config.pauses == Pauses::Counted {
+            return None;
+        }
+        let sender = |queue: &QueueConfig| {
+            queue.lossless?;
+            let (rate, by) = (network.links[queue.link].rate, Graph::way_back(queue.link));
+            let place = MemoryPlace::from(ports.iter().position(|&port| port == by)?);
+            let sending = network.links[by].wire.frame_bits(PAUSE_FRAME_BITS / 8);
+            let sending = clock.sending_time(sending, network.links[by].rate);
+            let response = config.pause_response.unwrap_or_else(|| PauseResponse::limit(rate)).span(rate, clock);
+            let sender = PauseSender { place, sending, response: times[by].delay + response };
+            Some(((queue.link, queue.priority), sender))
+        };
+        let senders: Option<PauseSenders> =
+            network.has_pause_frames().then(|| config.queues.iter().map(sender).collect());
+        let lead = |(number, queue): (QueueIndex, &QueueConfig)| match senders.as_ref().map(|senders| senders[number]) {
+            Some(sender) => sender.map_or(Span(u64::MAX), |(_, sender)| sender.sending + sender.response),
+            // A pause frame is as long as a cell, and takes the link's delay to travel back.
+            None => times[queue.link].cell_time + times[queue.link].delay,
+        };
+        let leads = config.queues.iter_enumerated().map(lead).collect();
+        let groups = config.queues.iter().map(|queue| (queue.link, queue.priority)).collect();
+        Some((Box::new(Self { groups, leads }), senders.map(Box::new)))
     }
 
     /// Returns the shortest time from a change to the arrival of its pause frame.
@@ -244,8 +273,8 @@ impl Engine<'_> {
         let until = ahead.map_or(now, |until| now.max(Time(until)));
         let cell_time = self.pausable_nics[nic].cell_time();
         while let Some((mut run, first_start)) = self.pausable_nics[nic].send(now, until) {
-            let vc = self.routing.vcs[link][run.last.label()];
-            if self.fabric.polices_departures(vc, link) {
+            // No policed cell is sent ahead.
+            if ahead.is_none() && self.fabric.polices_departures(self.routing.vcs[link][run.last.label()], link) {
                 run = self.police(link, run, first_start, cell_time, Time::default());
             }
             self.go(link, run, first_start, cell_time);

@@ -28,7 +28,7 @@ use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
+use crate::memory::{CellClass, FrameAdmission, MemoryConfig, Pauses, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -271,9 +271,14 @@ impl PortBuilder<'_> {
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
         if self.plan.is_pausable(link) {
-            port = port.pausable(routing.vcs[link].iter().map(|&vc| network.vcs[vc].priority).collect());
+            port = port.pausable(self.priorities(link));
         }
         port
+    }
+
+    /// Returns the priority of each VC on a link.
+    fn priorities(&self, link: LinkIndex) -> TiVec<Label, u8> {
+        self.routing.vcs[link].iter().map(|&vc| self.network.vcs[vc].priority).collect()
     }
 
     fn egress(&self, link: LinkIndex, Draft { plan, timing, .. }: &Draft) -> Egress {
@@ -365,11 +370,14 @@ impl PortBuilder<'_> {
                 class: class(label),
                 arrivals,
             }));
-            let port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
+            let mut port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
+            if config.pauses == Pauses::Links && network.has_pause_frames() {
+                port = port.pausable(self.priorities(link));
+            }
             built.push(port);
         }
-        let pausing = Pausing::new(config, times);
-        if let Some(lead) = pausing.as_ref().and_then(|pausing| pausing.least_lead()) {
+        let pausing = Pausing::new(network, config, ports, times, self.clock);
+        if let Some(lead) = pausing.as_ref().and_then(|(pausing, _)| pausing.least_lead()) {
             // Any cell may start or end a pause.
             (least_lead, effects) = (least_lead.min(lead), Effects::EveryCell);
         }

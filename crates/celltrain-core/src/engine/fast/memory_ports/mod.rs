@@ -8,6 +8,7 @@
 mod arrivals;
 mod calendar;
 mod inside;
+mod pause_frames;
 mod port;
 mod sent;
 mod stored;
@@ -42,6 +43,7 @@ use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
+pub(super) use pause_frames::{PauseSender, PauseSenders};
 pub(super) use port::MemoryPort;
 use port::Removals;
 
@@ -74,6 +76,10 @@ struct Switch {
     is_plain: bool,
     /// The packets that the ports send, by place.
     sending: TiVec<MemoryPlace, Sending>,
+    /// The way of pause frames for each group, if they travel as on a wire.
+    pause_senders: Option<Box<PauseSenders>>,
+    /// True if something may happen at the end of each instant: policies act, or pause frames are sent.
+    has_ends: bool,
 }
 
 /// A VC that crosses the memory.
@@ -145,6 +151,7 @@ impl MemoryPorts {
         let recorder = None;
         let sending = ti_vec![Sending::default(); ports.len()];
         let is_plain = inside::are_plain(&memory, &ports, &vcs);
+        let has_ends = memory.has_clock();
         let switch = Switch {
             memory,
             ports,
@@ -157,14 +164,19 @@ impl MemoryPorts {
             recorder,
             is_plain,
             sending,
+            pause_senders: None,
+            has_ends,
         };
         Self { merging: Merging::new(&ingress), ingress, least_lead, pausing: None, switch }
     }
 
     /// Lets the memory pause the links that feed its ports.
     #[must_use]
-    pub(super) fn pausing(mut self, pausing: Option<Box<Pausing>>) -> Self {
-        self.pausing = pausing;
+    pub(super) fn pausing(mut self, pausing: Option<(Box<Pausing>, Option<Box<PauseSenders>>)>) -> Self {
+        if let Some((pausing, senders)) = pausing {
+            self.switch.has_ends |= senders.is_some();
+            (self.pausing, self.switch.pause_senders) = (Some(pausing), senders);
+        }
         self
     }
 
@@ -172,7 +184,10 @@ impl MemoryPorts {
     /// at which a cell that may go now can have an effect elsewhere.
     pub(super) fn obey(&mut self, place: MemoryPlace, priority: u8, stops: bool, now: Time) -> Option<Time> {
         let port = &mut self.switch.ports[place];
-        port.waiting.pausable_queue().obey(priority, stops);
+        match &mut port.wire_pauses {
+            Some(pauses) => pauses.obey(priority, stops),
+            None => port.waiting.pausable_queue().obey(priority, stops),
+        }
         if stops || port.is_busy || !port.is_ready() {
             return None;
         }
@@ -245,9 +260,11 @@ impl MemoryPorts {
     fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
         if self.stores() {
-            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready());
+            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready() || ports[place].has_orders());
             let effect = |(free_at, cell_time, place): (Time, Span, MemoryPlace)| {
-                free_at + cell_time * u64::from(ports[place].least_to_an_effect())
+                // The departure of any cell may end a pause.
+                let before = if self.pausing.is_some() { 0 } else { ports[place].least_to_an_effect() };
+                free_at + cell_time * u64::from(before)
             };
             return Some(ready.map(effect).min()? + self.least_lead);
         }
@@ -370,7 +387,7 @@ impl Switch {
     /// Settles the instants without arrivals before `until`.
     #[inline(always)]
     fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
-        if !STORES || self.memory.has_clock() {
+        if !STORES || self.has_ends {
             self.settle_each::<STORES>(until, downstream);
         } else if self.calendar.first() < until {
             self.send_before(until, downstream);
@@ -396,25 +413,25 @@ impl Switch {
         if !self.to_start.is_empty() || self.calendar.first() == now {
             self.serve::<STORES>(now, downstream);
         }
-        if self.memory.has_clock() {
-            self.act::<STORES>(now);
+        if self.has_ends {
+            self.act::<STORES>(now, downstream);
         }
     }
 
-    /// Lets the memory's policies act at the end of an instant.
+    /// Lets the memory's policies act at the end of an instant, and orders pause frames.
     #[inline(never)]
-    fn act<const STORES: bool>(&mut self, now: Time) {
-        if self.memory.next_time().is_none_or(|time| time > now) {
-            return;
-        }
-        while let Some(removal) = self.memory.on_time(now) {
-            if STORES {
-                let cells = self.remove_packet(removal, None, now);
-                self.memory.removed(removal.queue, cells);
-            } else {
-                self.remove(removal, None, now);
+    fn act<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        if self.memory.next_time().is_some_and(|time| time <= now) {
+            while let Some(removal) = self.memory.on_time(now) {
+                if STORES {
+                    let cells = self.remove_packet(removal, None, now);
+                    self.memory.removed(removal.queue, cells);
+                } else {
+                    self.remove(removal, None, now);
+                }
             }
         }
+        self.order_pauses(now, downstream);
     }
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.

@@ -21,6 +21,7 @@ use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
 use crate::wire::Wire;
 
+use super::pause_frames::WirePauses;
 use super::stored::Stored;
 use super::waiting::{PausableQueue, Waiting};
 
@@ -39,6 +40,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
     pub(super) stored: Option<Box<Stored>>,
+    /// The pauses that the port obeys or sends, if it stores packets.
+    pub(super) wire_pauses: Option<Box<WirePauses>>,
     pub(super) tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
@@ -81,6 +84,7 @@ impl MemoryPort {
                 None => Waiting::Fifo(VecDeque::new()),
             },
             stored: None,
+            wire_pauses: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
             admission: Admission::new(vcs, policy, rng).framed(framing),
@@ -109,10 +113,15 @@ impl MemoryPort {
         self
     }
 
-    /// Makes the port obey pauses of its link. `priorities` contains the priority of each VC.
+    /// Makes the port obey pauses of its link, and send pause frames if it stores packets. `priorities` contains the
+    /// priority of each VC.
     #[must_use]
     pub(in crate::engine::fast) fn pausable(mut self, priorities: TiVec<Label, u8>) -> Self {
-        self.waiting = Waiting::Pausable(Box::new(PausableQueue::new(priorities)));
+        if self.stored.is_some() {
+            self.wire_pauses = Some(Box::new(WirePauses::new(priorities)));
+        } else {
+            self.waiting = Waiting::Pausable(Box::new(PausableQueue::new(priorities)));
+        }
         self
     }
 

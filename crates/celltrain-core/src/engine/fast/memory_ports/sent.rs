@@ -18,6 +18,9 @@ impl Switch {
     #[inline(always)]
     pub(super) fn start_stored(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         self.end_sending(place);
+        if self.ports[place].wire_pauses.is_some() && !self.begin_packet(place, now, downstream) {
+            return;
+        }
         let port = &mut self.ports[place];
         let is_single = port.wire == Wire::Ethernet || port.marks_every_cell();
         match &mut port.waiting {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::PortMode;
+use crate::probe::Nothing;
 use crate::events::MemoryStep;
 
 /// Returns two hosts in front of a chain of switches, each of which pauses the links that feed it, and a host behind the
