@@ -6,7 +6,10 @@ use celltrain_core::delay::DelayChoice;
 use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
-use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, shared_memory};
+use crate::networks::{
+    INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, pausing_memory, pausing_star,
+    shared_memory,
+};
 
 /// A scenario to measure.
 #[derive(Clone)]
@@ -236,6 +239,10 @@ fn whole() -> Vec<Case> {
         let toml = || shared_memory(32, "10Gbps", policy, "10ms");
         cases.push(Case::whole(format!("memory-{name}"), title, toml));
     }
+    let title = "four hosts whose links pause, Dynamic Threshold, 1 s";
+    cases.push(Case::whole("pauses-star", title, pausing_star));
+    let title = "32 ports of 10 Gb/s that share 8000 cells, incast, links that pause, 10 ms";
+    cases.push(Case::whole("pauses-32", title, || pausing_memory(32, "10Gbps", "10ms")));
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
         let title = format!("internetwork, 10 sources, {title}, 5 s");

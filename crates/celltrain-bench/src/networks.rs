@@ -288,6 +288,23 @@ pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str
     toml
 }
 
+/// Returns the scenario `memory-lossless`, which begins with its duration here.
+pub(crate) fn pausing_star() -> String {
+    let toml = include_str!("../../../scenarios/memory-lossless.toml");
+    let (_, body) = toml.split_once("duration").expect("the scenario has a duration");
+    format!("duration{body}")
+}
+
+/// Returns the switch of [`shared_memory`], which pauses its hosts' links instead of losing cells.
+pub(crate) fn pausing_memory(hosts: u32, rate: &str, duration: &str) -> String {
+    let lossless = r#"cells = 8000
+pauses = "links"
+pool.lossless = { side = "ingress", policy.dynamic_threshold = { alpha = 1.0 } }
+queue = [{ pool = "lossless", lossless = true, headroom = 60, xon_offset = 4 }]
+"#;
+    shared_memory(hosts, rate, "complete_sharing = {}", duration).replacen("cells = 8000\n", lossless, 1)
+}
+
 const NEWRENO_OF_A_DATA_CENTRE: &str = r#"[tcp.newreno]
 mss = "1460B"
 receive_window = "65535B"

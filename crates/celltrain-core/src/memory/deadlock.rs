@@ -7,13 +7,12 @@ use crate::index::LinkIndex;
 /// A priority group that is paused: the link that feeds it, and its priority.
 pub(crate) type PausedGroup = (LinkIndex, u8);
 
+/// The paused groups that have cells, with the ports at which their cells wait.
+pub(crate) type PausedGroups = BTreeMap<PausedGroup, BTreeSet<LinkIndex>>;
+
 /// Finds a cycle of paused groups that can never resume, because the cells of each group wait only at ports stopped by
-/// other groups of the cycle. `groups` lists the paused groups with the ports at which their cells wait. `is_stopped`
-/// returns whether a port is stopped for a priority.
-pub(crate) fn deadlock(
-    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
-    is_stopped: impl Fn(PausedGroup) -> bool,
-) -> Option<Vec<PausedGroup>> {
+/// other groups of the cycle. `is_stopped` returns whether a port is stopped for a priority.
+pub(crate) fn deadlock(mut groups: PausedGroups, is_stopped: impl Fn(PausedGroup) -> bool) -> Option<Vec<PausedGroup>> {
     loop {
         let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
             at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))

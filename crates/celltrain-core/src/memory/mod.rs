@@ -36,7 +36,7 @@ pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
-pub(crate) use deadlock::{PausedGroup, deadlock};
+pub(crate) use deadlock::{PausedGroup, PausedGroups, deadlock};
 pub use occupancy::OccupancyTimes;
 pub use pause_response::{PauseResponse, QUANTUM_BITS};
 

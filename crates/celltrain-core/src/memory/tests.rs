@@ -302,7 +302,7 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
     assert_eq!((refusal.queue, refusal.limit, refusal.held), (group, Limit::Headroom, 8));
     assert_eq!(memory.counters(group).refused, 1);
     let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();
-    assert_eq!(changes, [PauseChange { queue: group, paused: true }]);
+    assert_eq!(changes, [PauseChange { queue: group, paused: true, at: Time::default() }]);
     // Headroom is freed first. The pause ends once the group is 3 cells below its threshold: 7 + 3 > 16 - 7, but 6 + 3
     // <= 16 - 6.
     for cell in (1..=12).rev() {

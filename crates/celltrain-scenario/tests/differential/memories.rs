@@ -136,7 +136,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     };
     let mut lossless = queues.iter().filter(|queue| queue.lossless.is_some()).peekable();
     let may_pause = lossless.peek().is_some() && lossless.all(can_pause);
-    let pauses = if may_pause && rng.below(8) == 0 { Pauses::Links } else { Pauses::Counted };
+    let pauses = if may_pause && rng.below(2) == 0 { Pauses::Links } else { Pauses::Counted };
     MemoryConfig {
         name: format!("of {}", network.links[ports[0]].name),
         cells,

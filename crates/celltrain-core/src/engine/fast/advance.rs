@@ -123,6 +123,9 @@ impl<'a> Engine<'a> {
         if let Role::Host(nic) = self.fabric.plan.roles[self.network.vcs[vc].path[0]] {
             self.nics[nic].begin_phase_in_any(now, Phase::Timers);
         }
+        if let Role::Pausable(nic) = self.fabric.plan.roles[self.network.vcs[vc].path[0]] {
+            self.pausable_nics[nic].begin_phase(now, Phase::Timers);
+        }
         self.depart(now, Phase::Timers);
         // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();

@@ -103,7 +103,7 @@ impl StageDelays {
         let place = |start: LinkIndex| match plan.roles.get(start) {
             None => Place::BehindLosses,
             Some(Role::Host(_)) => Place::Host,
-            Some(Role::Shaped(_)) => Place::Shaped,
+            Some(Role::Shaped(_) | Role::Pausable(_)) => Place::Shaped,
             Some(&Role::Contended(port)) if counts_entries(port) => Place::Fifo,
             Some(_) => Place::Port,
         };

@@ -17,7 +17,11 @@ use super::links::{HAS_THE_MEMORY, Ingress, Links};
 use super::memory_ports::MemoryPorts;
 use super::nic::{Nic, Phase};
 use super::partitioning::Partition;
-use super::plan::{AtOnceIndex, NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
+use super::pausable_nic::PausableNic;
+use super::pauses::LinkPauses;
+use super::plan::{
+    AtOnceIndex, NicIndex, PausableIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd,
+};
 use super::port_builder::{Exit, PortBuilder, PortSet};
 use super::port_plan::PortMode;
 use super::port_queue::PortQueue;
@@ -41,6 +45,7 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) end: Time,
     pub(super) fabric: Fabric,
     pub(super) nics: TiVec<NicIndex, Nic>,
+    pub(super) pausable_nics: TiVec<PausableIndex, PausableNic>,
     /// The shaped port through which each VC's frames leave their host, if any; `None` if the host's own port sends
     /// them.
     pub(super) exits: TiVec<VcIndex, Option<Exit>>,
@@ -53,6 +58,8 @@ pub(in crate::engine) struct Engine<'a> {
     /// Longest lead of each shaped port's cells, or `None` if a cell sent early could not be taken back. The port may
     /// send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
+    /// The same for hosts' ports whose links may be paused.
+    pub(super) nics_ahead: TiVec<PausableIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
     /// The simulated partition; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
@@ -77,6 +84,10 @@ impl<'a> Engine<'a> {
             let nic = Nic::new(times[link].cell_time, routing.vcs[link].len());
             if network.is_on_ethernet(link) { nic.on_ethernet(routing.vcs[link].len()) } else { nic }
         };
+        let pausable_nic = |&link: &LinkIndex| {
+            let priorities = routing.vcs[link].iter().map(|&vc| network.vcs[vc].priority).collect::<TiVec<Label, u8>>();
+            PausableNic::new(times[link].cell_time, &priorities, network.aal5.framing)
+        };
         let losses = network.losses(&routing, clock);
         let lines = network.delay_lines(&routing, clock);
         let mut starts: Vec<_> = network
@@ -93,6 +104,7 @@ impl<'a> Engine<'a> {
             clock,
             end,
             nics: plan.hosts.iter().map(nic).collect(),
+            pausable_nics: plan.pausable.iter().map(pausable_nic).collect(),
             exits,
             ports,
             links,
@@ -100,9 +112,11 @@ impl<'a> Engine<'a> {
             batch: Batch::default(),
             starts: starts.into(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
+            nics_ahead: plan.pausable.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             fabric: Fabric {
                 delays,
+                pauses: LinkPauses::new(network),
                 edge,
                 ethernet: EthernetLinks::new(network, &routing, clock),
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
@@ -153,6 +167,11 @@ impl<'a> Engine<'a> {
                 self.shape(shaped, now);
                 return Ok(());
             }
+            Leaf::Pauses => return self.obey_pauses(now, token),
+            Leaf::Pausable(nic) => {
+                self.send_from_host(nic, now);
+                return Ok(());
+            }
             Leaf::Line(number) => {
                 let link = self.fabric.losses[number].link;
                 let cell_time = self.clock.cell_time(self.network.links[link].rate);
@@ -195,6 +214,11 @@ impl<'a> Engine<'a> {
                 }
                 if let Some(delays) = &mut self.fabric.delays {
                     delays.on_packet(self.fabric.plan.stages[link][label].number, last.frame);
+                }
+                if let Role::Pausable(nic) = self.fabric.plan.roles[link] {
+                    self.pausable_nics[nic].join(now, phase, last, cells);
+                    self.send_from_host(nic, now);
+                    continue;
                 }
                 let packet = Packet { frame: last.frame, cells, tagged: last.tagged() };
                 self.put_in(Place { link, label }, packet, now, phase);
@@ -247,7 +271,7 @@ impl<'a> Engine<'a> {
         clippy::inline_always,
         reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
     )]
-    fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         // In most networks, hosts feed ports of trains. These need no `Downstream`.
         if let Some(onward) = self.fabric.go(link, run, first_start, period)
             && let Some(onward) = join_trains(&mut self.links, &mut self.fabric.event_list, onward)
@@ -412,7 +436,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
+/// Returns the longest lead of the cells of a port that can take cells back, if they may be sent early. All of them must go to contended
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];

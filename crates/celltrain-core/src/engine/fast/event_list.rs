@@ -1,6 +1,6 @@
 //! The event list, with the next event of each source.
 
-use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
+use super::plan::{LaneIndex, PausableIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use crate::index::LinkIndex;
 use crate::link_loss::LossyIndex;
 use crate::units::Time;
@@ -14,6 +14,10 @@ pub(super) enum Leaf {
     Line(LossyIndex),
     Lane(LaneIndex),
     Shaped(ShapedIndex),
+    /// Pause frames that reach ports.
+    Pauses,
+    /// A host's port whose link may be paused.
+    Pausable(PausableIndex),
     Start,
     Tick,
     Rm(RmLaneIndex),
@@ -21,12 +25,14 @@ pub(super) enum Leaf {
 
 /// The event list. Events at the same instant are ordered by [`Rank`], then by leaf.
 pub(super) struct EventList {
-    /// Leaves of the tree: ports, lanes, shaped ports, starts, ticks, RM lanes and delay lines, in this order.
+    /// Leaves of the tree: ports, lanes, shaped ports, starts, ticks, RM lanes, delay lines, pause frames and hosts' ports
+    /// that may be paused, in this order.
     keys: TournamentTree,
     first_lane: usize,
     first_shaped: usize,
     first_rm_lane: usize,
     lines_from: usize,
+    pauses: usize,
 }
 
 impl EventList {
@@ -35,8 +41,10 @@ impl EventList {
         let first_shaped = first_lane + plan.lanes.len();
         let first_rm_lane = first_shaped + plan.shaped.len() + 2;
         let lines_from = first_rm_lane + plan.rm_event_lanes;
-        let keys = TournamentTree::new(lines_from + plan.losses.len());
-        Self { keys, first_lane, first_shaped, first_rm_lane, lines_from }
+        let pauses = lines_from + plan.losses.len();
+        let of_pauses = if plan.pauses() { 1 + plan.pausable.len() } else { 0 };
+        let keys = TournamentTree::new(pauses + of_pauses);
+        Self { keys, first_lane, first_shaped, first_rm_lane, lines_from, pauses }
     }
 
     pub(super) fn first(&self) -> Key {
@@ -53,8 +61,10 @@ impl EventList {
         let number = event.leaf();
         match event.rank() {
             Rank::Settle => Leaf::Port(PortIndex::from(number)),
+            Rank::Line if number == self.pauses => Leaf::Pauses,
             Rank::Line => Leaf::Line(LossyIndex::from(number - self.lines_from)),
             Rank::Delivery(_) => Leaf::Lane(LaneIndex::from(number - self.first_lane)),
+            Rank::Shape if number > self.pauses => Leaf::Pausable(PausableIndex::from(number - self.pauses - 1)),
             Rank::Shape => Leaf::Shaped(ShapedIndex::from(number - self.first_shaped)),
             Rank::Start => Leaf::Start,
             Rank::Tick => Leaf::Tick,
@@ -69,6 +79,8 @@ impl EventList {
             Leaf::Line(line) => self.lines_from + usize::from(line),
             Leaf::Lane(lane) => self.first_lane + usize::from(lane),
             Leaf::Shaped(shaped) => self.first_shaped + usize::from(shaped),
+            Leaf::Pauses => self.pauses,
+            Leaf::Pausable(nic) => self.pauses + 1 + usize::from(nic),
             Leaf::Start => self.first_rm_lane - 2,
             Leaf::Tick => self.first_rm_lane - 1,
             Leaf::Rm(lane) => self.first_rm_lane + usize::from(lane),
@@ -98,7 +110,8 @@ impl EventList {
 pub(super) enum Rank {
     /// A contended port, which settles everything before the event's time.
     Settle,
-    /// A cell enters or leaves the delay line at the end of a link, or a packet on the line is due.
+    /// A cell enters or leaves the delay line at the end of a link, or a packet on the line is due; after that, pause frames
+    /// reach ports.
     Line,
     /// An RM cell reaches the end of its loop.
     RmEnd(LinkIndex),

@@ -1,9 +1,9 @@
 //! Explains which implementation runs for each port, and why: `celltrain run FILE --explain-plan`.
 
-use super::memory_ports::supports;
 use super::plan::{MemoryPlace, Role};
 use super::port_builder::{PortBuilder, PortSet};
 use super::port_plan::PortMode;
+use super::support::needs_reference;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
@@ -23,21 +23,23 @@ pub struct PortExplanation {
     pub feeds: Vec<String>,
 }
 
-const BY_REFERENCE: &str = "a memory pauses links, or a switch has too many inputs; this needs the reference engine";
-
 /// For each link of a network, explains which implementation its port has if no probe looks at queues.
 pub(in crate::engine) fn explain(
     network: &Network,
     token: &CancellationToken<'_>,
 ) -> Result<Vec<PortExplanation>, Interrupted> {
     let builder = PortBuilder::new(network, PortMode::default(), None, None, token)?;
-    let PortSet { ports, links, plans, .. } = builder.ports()?;
-    let PortBuilder { plan, routing, .. } = builder;
-    let is_supported = supports(network);
+    let by_reference = needs_reference(network);
+    let set = if by_reference.is_some() { PortSet::default() } else { builder.ports()? };
+    let (PortSet { ports, links, plans, .. }, PortBuilder { plan, routing, .. }) = (set, builder);
     let explain = |link: LinkIndex| {
-        let (code, details, why): (String, Vec<String>, String) = match plan.roles[link] {
-            _ if !is_supported => ("reference".into(), Vec::new(), BY_REFERENCE.to_string()),
+        let by_engine = || match plan.roles[link] {
             Role::Host(_) => ("host".into(), Vec::new(), "frames leave a host whole and in order".to_string()),
+            Role::Pausable(_) => (
+                "pausable host".into(),
+                Vec::new(),
+                "frames leave a host in order, but the next switch may pause the link".to_string(),
+            ),
             Role::Shaped(_) => {
                 ("shaped".into(), Vec::new(), "the port sends packets at the rates of its VCs".to_string())
             }
@@ -56,6 +58,10 @@ pub(in crate::engine) fn explain(
                     plans[port].1.clone(),
                 )
             }
+        };
+        let (code, details, why): (String, Vec<String>, String) = match by_reference {
+            Some(reason) => ("reference".into(), Vec::new(), reason.to_string()),
+            None => by_engine(),
         };
         let mut feeds = Vec::new();
         for next in &routing.next[link] {

@@ -10,6 +10,7 @@ use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Leaf, Rank};
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
+use super::pauses::LinkPauses;
 use super::plan::{LaneIndex, Plan, PortIndex, StageEnd};
 use super::train::Train;
 use crate::cell::{Cell, FrameNumber, Run};
@@ -38,6 +39,8 @@ pub(super) struct Fabric {
     pub(super) lines: TiVec<LossyIndex, Option<Line>>,
     /// Delays of packets at ports, if they are measured.
     pub(super) delays: Option<Box<StageDelays>>,
+    /// Pauses of links, if links can be paused.
+    pub(super) pauses: Option<Box<LinkPauses>>,
     /// Instant up to which the run currently advances. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::memory_ports::supports;
 use super::plan::{Plan, PortIndex, Role, StageEnd, Watched};
+use super::support::supports;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::delay::DelayChoice;
 use crate::index::{LinkIndex, NodeIndex};
@@ -90,6 +90,7 @@ impl Partitioning {
         let needs_all = predicts || opens || hosts || follows || reads_lengths || network.delays != DelayChoice::None;
         if plan.watched != Watched::Nothing
             || needs_all
+            || plan.pauses()
             || !supports(network)
             || !plan.shaped.is_empty()
             || asks_outside(network)

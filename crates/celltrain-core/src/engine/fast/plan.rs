@@ -3,7 +3,7 @@
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
-//! that neither link carries Ethernet frames, that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
+//! that the link cannot be paused, that neither link carries Ethernet frames, that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
 //! admits every frame if the buffer is empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are calculated instead
 //! of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
 //! ([`super::contended_port`]).
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::pauses::pausable;
 use crate::cell::Cell;
 use crate::index::{Label, LinkIndex, MemoryIndex, NodeIndex, VcIndex, indices};
 use crate::link_loss::LossyIndex;
@@ -28,6 +29,9 @@ indices! {
     NicIndex;
 
     ShapedIndex;
+
+    /// A host's port whose link may be paused.
+    PausableIndex;
 
     PortIndex;
 
@@ -52,6 +56,8 @@ indices! {
 pub(super) enum Role {
     Host(NicIndex),
     Shaped(ShapedIndex),
+    /// A host's port whose link may be paused.
+    Pausable(PausableIndex),
     Contended(PortIndex),
     Transparent,
 }
@@ -219,6 +225,9 @@ pub(super) struct Plan {
     /// Memory of each link's port, and the port's position in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
+    pub(super) pausable: TiVec<PausableIndex, LinkIndex>,
+    /// For each link, whether the next switch may pause it; empty if no link is paused.
+    may_be_paused: TiVec<LinkIndex, bool>,
     pub(super) losses: TiVec<LossyIndex, LossPlan>,
     /// Stages by link and label, with the additional links behind losses at the end; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
@@ -256,6 +265,8 @@ impl Plan {
             memories: TiVec::new(),
             in_memory: in_memory(network),
             shaped: TiVec::new(),
+            pausable: TiVec::new(),
+            may_be_paused: pausable(network),
             losses: TiVec::new(),
             stages: TiVec::with_capacity(network.links.len()),
             stages_in_all: 0,
@@ -267,14 +278,20 @@ impl Plan {
             delays: times.iter().map(|times| times.delay).collect(),
         };
         for link in network.links.keys() {
+            let is_pausable = plan.is_pausable(link);
             let role = if rate_control.port(link).is_some() {
                 Role::Shaped(plan.shaped.push_and_get_key(link))
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
-                Role::Host(plan.hosts.push_and_get_key(link))
+                if is_pausable {
+                    Role::Pausable(plan.pausable.push_and_get_key(link))
+                } else {
+                    Role::Host(plan.hosts.push_and_get_key(link))
+                }
             } else if !routing.merging[link].contains(&true)
                 && network.stores(link).is_none()
                 && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
+                && !is_pausable
                 && plan.in_memory(link).is_none()
             {
                 Role::Transparent
@@ -315,6 +332,16 @@ impl Plan {
     /// Returns the link of the network at whose start or end a stage begins.
     pub(super) fn link_of(&self, start: LinkIndex) -> LinkIndex {
         self.losses_before(start).map_or(start, |number| self.losses[number].link)
+    }
+
+    /// Returns whether any link may be paused.
+    pub(super) fn pauses(&self) -> bool {
+        !self.may_be_paused.is_empty()
+    }
+
+    /// Returns whether the next switch may pause a link.
+    pub(super) fn is_pausable(&self, link: LinkIndex) -> bool {
+        self.may_be_paused.get(link) == Some(&true)
     }
 
     /// Returns true if a stage that ends at `port` ends at a contended port, and false if it ends at a link's losses.
@@ -438,7 +465,7 @@ impl Plan {
                     let lane = self.lanes.push_and_get_key(Some(Place { link, label: at }));
                     break StageEnd::Shaped { lane, link: from, vc: rm_way.vc };
                 }
-                Role::Host(_) => unreachable!("no VC enters a host's own port"),
+                Role::Host(_) | Role::Pausable(_) => unreachable!("no VC enters a host's own port"),
             }
         };
         Path { lead, end, passed, rm_way }

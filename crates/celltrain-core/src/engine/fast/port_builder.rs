@@ -13,6 +13,7 @@ use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
+use super::pauses::Pausing;
 use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd, Watched};
 use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::queue_port::QueuePort;
@@ -28,7 +29,7 @@ use crate::contracts::Edge;
 use crate::departure::HeadRule;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::memory::{CellClass, FrameAdmission, MemoryConfig, QueueIndex};
+use crate::memory::{CellClass, FrameAdmission, MemoryConfig, Pauses, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -159,6 +160,7 @@ impl PortBuilder<'_> {
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
+            is_pausable: self.plan.is_pausable(link),
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -268,7 +270,15 @@ impl PortBuilder<'_> {
             MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, self.head_rule(link), egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
+        if self.plan.is_pausable(link) {
+            port = port.pausable(self.priorities(link));
+        }
         port
+    }
+
+    /// Returns the priority of each VC on a link.
+    fn priorities(&self, link: LinkIndex) -> TiVec<Label, u8> {
+        self.routing.vcs[link].iter().map(|&vc| self.network.vcs[vc].priority).collect()
     }
 
     fn egress(&self, link: LinkIndex, Draft { plan, timing, .. }: &Draft) -> Egress {
@@ -368,8 +378,16 @@ impl PortBuilder<'_> {
                 class: class(label),
                 arrivals,
             }));
-            let port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
+            let mut port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
+            if config.pauses == Pauses::Links && network.has_pause_frames() {
+                port = port.pausable(self.priorities(link));
+            }
             built.push(port);
+        }
+        let pausing = Pausing::new(network, config, ports, times, self.clock);
+        if let Some(lead) = pausing.as_ref().and_then(|(pausing, _)| pausing.least_lead()) {
+            // Any cell may start or end a pause.
+            (least_lead, effects) = (least_lead.min(lead), Effects::EveryCell);
         }
         let first = ports[MemoryPlace::default()];
         let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
@@ -380,7 +398,7 @@ impl PortBuilder<'_> {
         }
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
-        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules);
+        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules).pausing(pausing);
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
@@ -515,7 +533,7 @@ impl PortBuilder<'_> {
                     let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
                     Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })
                 }
-                Role::Shaped(_) => None,
+                Role::Shaped(_) | Role::Pausable(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
             }
         };

@@ -30,6 +30,7 @@ impl Engine<'_> {
         for &link in links {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
+                Role::Pausable(number) => self.pausable_nics[number].start_range(now),
                 Role::Shaped(_) => {
                     self.fabric
                         .rate_control
@@ -59,6 +60,10 @@ impl Engine<'_> {
                 let port = self.fabric.rate_control.port(link).expect("every port has the state of its implementation");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
+            // Cells that start later have not been sent.
+            Role::Pausable(number) => {
+                PortEnd { state: self.pausable_nics[number].state(self.fabric.horizon), leave_later: TiVec::new() }
+            }
             Role::Contended(number) => self.queue(number).end(),
             Role::Transparent => {
                 let vcs = self.routing.vcs[link].len();
@@ -78,7 +83,7 @@ impl Engine<'_> {
                 let ports = self.ports[unit].as_deref().and_then(MemoryPorts::of);
                 ports.map_or(0, |ports| ports.port(place).on_ethernet)
             }
-            Role::Shaped(_) | Role::Transparent => 0,
+            Role::Shaped(_) | Role::Pausable(_) | Role::Transparent => 0,
         };
         self.fabric.plan.roles.iter().map(sent).collect()
     }
@@ -162,7 +167,7 @@ impl Engine<'_> {
             end: *horizon,
             ports,
             memories,
-            deadlock: None,
+            deadlock: fabric.pauses.as_ref().and_then(|pauses| pauses.deadlock.as_ref()),
             on_ethernet: on_ethernet.as_ref(),
             end_systems,
             on_links,
@@ -197,6 +202,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => self.engine.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
+            Role::Pausable(number) => self.engine.pausable_nics[number].state(self.now).waiting.iter().sum(),
             Role::Contended(number) => self.engine.queue(number).view().occupancy,
             Role::Transparent => 0,
         }
@@ -206,6 +212,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => self.engine.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
+            Role::Pausable(number) => self.engine.pausable_nics[number].range(self.now),
             Role::Contended(number) => self.engine.queue(number).view().range,
             Role::Transparent => unreachable!("ports with a recorded range count as contended"),
         }
@@ -215,6 +222,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => into.extend(self.engine.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
+            Role::Pausable(number) => into.extend(self.engine.pausable_nics[number].state(self.now).waiting),
             Role::Contended(number) => into.extend(self.engine.queue(number).view().per_vc),
             Role::Transparent => into.extend(self.engine.routing.vcs[link].iter().map(|_| 0)),
         }

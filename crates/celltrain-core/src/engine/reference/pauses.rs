@@ -1,4 +1,4 @@
-//! Pauses of links, and deadlocks of paused links.
+//! Pauses of links.
 //!
 //! In networks whose packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets
 //! whole, so neither a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
@@ -14,7 +14,7 @@ use super::{Engine, Event, What};
 use crate::cell::Cell;
 use crate::events::MemoryEvent;
 use crate::index::{Label, LinkIndex};
-use crate::memory::{PausedGroup, deadlock};
+use crate::memory::{PausedGroup, PausedGroups, deadlock};
 use crate::network::{Graph, Link, LinkTimes, Network, PAUSE_FRAME_BITS};
 use crate::port::{PauseFrames, PauseOrder, Port};
 use crate::probe::Probe;
@@ -74,7 +74,8 @@ impl PauseState {
             return Vec::new();
         }
         let (ports, memories) = (&buffers.ports, &buffers.memories);
-        let groups = memories.iter().flat_map(|memory| memory.paused_groups(ports)).collect();
+        let mut groups = PausedGroups::new();
+        memories.iter().for_each(|memory| memory.add_paused_groups(ports, &mut groups));
         let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
         let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
         let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };

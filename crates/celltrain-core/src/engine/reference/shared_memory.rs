@@ -13,7 +13,7 @@ use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Counted;
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PauseResponse, PausedGroup, Pauses,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PauseResponse, PausedGroups, Pauses,
     PolicyScope, QueueConfig, QueueIndex, Refusal, Removal, Side,
 };
 use crate::network::{LinkTimes, Network, Routing};
@@ -229,7 +229,7 @@ impl<'a> SharedMemory<'a> {
     /// Reports pauses that began or ended, and records these changes for the links.
     fn emit_pauses(&mut self, now: Time, emit: &mut Emit<'_>) {
         while let Some(change) = self.memory.next_pause_change() {
-            let PauseChange { queue, paused } = change;
+            let PauseChange { queue, paused, .. } = change;
             if self.config.pauses == Pauses::Links {
                 self.pause_frames.push(change);
             }
@@ -286,7 +286,7 @@ impl<'a> SharedMemory<'a> {
     /// Returns the pause frames to send, with the links and priorities that they pause or release.
     pub(super) fn take_pause_frames(&mut self) -> Vec<(LinkIndex, u8, bool)> {
         let queues = &self.config.queues;
-        let frame = |PauseChange { queue, paused }| (queues[queue].link, queues[queue].priority, paused);
+        let frame = |PauseChange { queue, paused, .. }| (queues[queue].link, queues[queue].priority, paused);
         self.pause_frames.drain(..).map(frame).collect()
     }
 
@@ -295,10 +295,8 @@ impl<'a> SharedMemory<'a> {
         self.config.pause_response.unwrap_or_else(|| PauseResponse::limit(rate))
     }
 
-    /// Returns the paused groups that have cells, as links and priorities, each with the output ports at which its
-    /// cells wait.
-    pub(super) fn paused_groups(&self, ports: &Ports) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
-        let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
+    /// Adds the paused groups that have cells.
+    pub(super) fn add_paused_groups(&self, ports: &Ports, groups: &mut PausedGroups) {
         for &port in &self.config.ports {
             for cell in ports[port].waiting() {
                 let Some(group) = self.classes.get(port, cell.label()).ingress else { continue };
@@ -308,7 +306,6 @@ impl<'a> SharedMemory<'a> {
                 }
             }
         }
-        groups
     }
 
     pub(super) fn deadlocked(&self, link: LinkIndex, priority: u8, now: Time) -> Option<MemoryEvent> {

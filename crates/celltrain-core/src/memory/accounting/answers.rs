@@ -5,6 +5,7 @@ use typed_index_collections::TiVec;
 use crate::index::{Label, LinkIndex};
 use crate::memory::occupancy::OccupancyTimes;
 use crate::memory::{PoolIndex, QueueEnd, QueueIndex};
+use crate::units::Time;
 
 /// The queues that count a cell: one on the ingress side and one on the egress side, if that side has pools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +121,8 @@ pub struct PauseChange {
     pub queue: QueueIndex,
     /// True if the link that feeds the group must stop (xoff), false if it may continue (xon).
     pub paused: bool,
+    /// The time of the change.
+    pub at: Time,
 }
 
 /// The counters of a queue.

@@ -23,7 +23,7 @@ impl Memory {
             reached!(PausedAtThreshold if queue.in_headroom == 0);
             queue.paused = true;
             queue.counters.pauses += 1;
-            self.pause_changes.push_back(PauseChange { queue: number, paused: true });
+            self.pause_changes.push_back(PauseChange { queue: number, paused: true, at: now });
         }
     }
 
@@ -41,7 +41,7 @@ impl Memory {
         if held == 0 || held < lossless.xon || lossless.xon_offset.is_some_and(is_below) {
             reached!(ResumedByOffset if held > 0 && held >= lossless.xon);
             queue.paused = false;
-            self.pause_changes.push_back(PauseChange { queue: number, paused: false });
+            self.pause_changes.push_back(PauseChange { queue: number, paused: false, at: now });
         }
     }
 

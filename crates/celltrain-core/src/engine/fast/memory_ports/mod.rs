@@ -8,6 +8,7 @@
 mod arrivals;
 mod calendar;
 mod inside;
+mod pause_frames;
 mod port;
 mod sent;
 mod stored;
@@ -19,19 +20,20 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
-use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
+use super::fabric::Fabric;
+use super::ingress::{Among, Batch, CellIngress};
 use super::output::Arrival;
+use super::pauses::Pausing;
 use super::plan::MemoryPlace;
 use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
-use crate::index::{Label, LinkIndex, NodeIndex};
+use crate::index::{Label, LinkIndex};
 use crate::memory::{
-    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, PolicyScope, PoolIndex, QueueIndex, Removal,
 };
-use crate::network::Network;
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -41,28 +43,15 @@ use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
+pub(super) use pause_frames::{PauseSender, PauseSenders};
 pub(super) use port::MemoryPort;
 use port::Removals;
-
-/// Returns whether the fast engine supports a network. No link may be paused. A batch must have room for the cells of all
-/// inputs of each switch with a memory, with packets that wait until they are whole or leave in Ethernet frames, or with an
-/// order of simultaneous cells that depends on earlier arrivals.
-pub(in crate::engine) fn supports(network: &Network) -> bool {
-    let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
-    network.links.iter().for_each(|link| inputs[link.to] += 1);
-    let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link);
-    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
-        && network
-            .memories
-            .iter()
-            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
-        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from))
-}
 
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
     merging: Merging,
+    /// The pauses that the memory sends, unless it only counts them.
+    pausing: Option<Box<Pausing>>,
     switch: Switch,
 }
 
@@ -86,6 +75,10 @@ struct Switch {
     is_plain: bool,
     /// The packets that the ports send, by place.
     sending: TiVec<MemoryPlace, Sending>,
+    /// The way of pause frames for each group, if they travel as on a wire.
+    pause_senders: Option<Box<PauseSenders>>,
+    /// True if something may happen at the end of each instant: policies act, or pause frames are sent.
+    has_ends: bool,
 }
 
 /// A VC that crosses the memory.
@@ -159,6 +152,7 @@ impl MemoryPorts {
         let recorder = None;
         let sending = ti_vec![Sending::default(); ports.len()];
         let is_plain = inside::are_plain(&memory, &ports, &vcs);
+        let has_ends = memory.has_clock();
         let switch = Switch {
             memory,
             ports,
@@ -171,8 +165,49 @@ impl MemoryPorts {
             recorder,
             is_plain,
             sending,
+            pause_senders: None,
+            has_ends,
         };
-        Self { merging: Merging::new(&ingress), ingress, switch }
+        Self { merging: Merging::new(&ingress), ingress, pausing: None, switch }
+    }
+
+    /// Lets the memory pause the links that feed its ports.
+    #[must_use]
+    pub(super) fn pausing(mut self, pausing: Option<(Box<Pausing>, Option<Box<PauseSenders>>)>) -> Self {
+        if let Some((pausing, senders)) = pausing {
+            self.switch.has_ends |= senders.is_some();
+            (self.pausing, self.switch.pause_senders) = (Some(pausing), senders);
+        }
+        self
+    }
+
+    /// Lets a port obey a pause frame that arrives at `now`. Everything before `now` is settled. Returns the earliest instant
+    /// at which a cell that may go now can have an effect elsewhere.
+    pub(super) fn obey(&mut self, place: MemoryPlace, priority: u8, stops: bool, now: Time) -> Option<Time> {
+        let port = &mut self.switch.ports[place];
+        match &mut port.wire_pauses {
+            Some(pauses) => pauses.obey(priority, stops),
+            None => port.waiting.pausable_queue().obey(priority, stops),
+        }
+        if stops || port.is_busy || !port.is_ready() {
+            return None;
+        }
+        // The port is served in this instant, as if the link had been busy until then.
+        port.is_busy = true;
+        self.switch.calendar.start_until(place, now);
+        Some(now + self.switch.rules.least_lead)
+    }
+
+    /// Calls `act` for waiting cells of paused groups, with their port and group.
+    pub(super) fn each_paused_cell(&self, mut act: impl FnMut(LinkIndex, QueueIndex)) {
+        let Switch { memory, ports, .. } = &self.switch;
+        for port in ports {
+            for run in port.cells() {
+                if let Some(group) = port.class(run.last.label()).ingress.filter(|&group| memory.is_paused(group)) {
+                    act(port.link(), group);
+                }
+            }
+        }
     }
 
     /// Returns whether packets delimit themselves.
@@ -212,21 +247,36 @@ impl MemoryPorts {
         if STORES {
             switch.update_sent();
         }
-        // The fast engine does not model pauses, so it ignores their changes.
-        while switch.memory.next_pause_change().is_some() {}
+        while let Some(change) = switch.memory.next_pause_change() {
+            if let (Some(pausing), Fabric { pauses: Some(pauses), event_list, .. }) =
+                (&self.pausing, &mut *downstream.fabric)
+            {
+                let (time, group) = pausing.arrival(change);
+                pauses.send(time, group, change.paused, event_list);
+            }
+        }
     }
 
     /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, rules, .. } = &self.switch;
         if self.stores() {
-            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready());
+            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready() || ports[place].has_orders());
             let effect = |(free_at, cell_time, place): (Time, Span, MemoryPlace)| {
-                free_at + cell_time * u64::from(ports[place].least_to_an_effect())
+                // The departure of any cell may end a pause.
+                let before = if self.pausing.is_some() { 0 } else { ports[place].least_to_an_effect() };
+                free_at + cell_time * u64::from(before)
             };
             return Some(ready.map(effect).min()? + rules.least_lead);
         }
         Some(calendar.first_of(|place| ports[place].is_ready())? + rules.least_lead)
+    }
+
+    /// Returns the earliest instant at which an action of the memory's policies can have an effect elsewhere: it removes
+    /// cells, which may end a pause.
+    fn effect_of_action(&self) -> Option<Time> {
+        let action = self.switch.memory.next_time().filter(|_| self.pausing.is_some())?;
+        Some(action + self.switch.rules.least_lead)
     }
 
     /// Returns this port if it stands for the ports of a memory.
@@ -275,7 +325,8 @@ impl ContendedPort for MemoryPorts {
             self.take_cells::<false, false>(reached, batch, downstream);
         }
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, downstream));
-        let (next, effect_of_waiting) = (self.ingress.next_to_matter, self.effect_of_waiting());
+        let next = self.ingress.next_to_matter;
+        let effect_of_waiting = self.effect_of_waiting().into_iter().chain(self.effect_of_action()).min();
         let next_effect = downstream.links.next_effect(port, Time::default(), next, effect_of_waiting);
         Worked { reached, next_effect }
     }
@@ -330,7 +381,7 @@ impl Switch {
     /// Settles the instants without arrivals before `until`.
     #[inline(always)]
     fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
-        if !STORES || self.memory.has_clock() {
+        if !STORES || self.has_ends {
             self.settle_each::<STORES>(until, downstream);
         } else if self.calendar.first() < until {
             self.send_before(until, downstream);
@@ -356,25 +407,25 @@ impl Switch {
         if !self.to_start.is_empty() || self.calendar.first() == now {
             self.serve::<STORES>(now, downstream);
         }
-        if self.memory.has_clock() {
-            self.act::<STORES>(now);
+        if self.has_ends {
+            self.act::<STORES>(now, downstream);
         }
     }
 
-    /// Lets the memory's policies act at the end of an instant.
+    /// Lets the memory's policies act at the end of an instant, and orders pause frames.
     #[inline(never)]
-    fn act<const STORES: bool>(&mut self, now: Time) {
-        if self.memory.next_time().is_none_or(|time| time > now) {
-            return;
-        }
-        while let Some(removal) = self.memory.on_time(now) {
-            if STORES {
-                let cells = self.remove_packet(removal, None, now);
-                self.memory.removed(removal.queue, cells);
-            } else {
-                self.remove(removal, None, now);
+    fn act<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        if self.memory.next_time().is_some_and(|time| time <= now) {
+            while let Some(removal) = self.memory.on_time(now) {
+                if STORES {
+                    let cells = self.remove_packet(removal, None, now);
+                    self.memory.removed(removal.queue, cells);
+                } else {
+                    self.remove(removal, None, now);
+                }
             }
         }
+        self.order_pauses(now, downstream);
     }
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::cell::{Cell, FrameNumber};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
@@ -20,8 +20,9 @@ use crate::switching::PacketAdmission;
 use crate::units::Time;
 use crate::wire::Wire;
 
+use super::pause_frames::WirePauses;
 use super::stored::Stored;
-use super::waiting::Waiting;
+use super::waiting::{PausableQueue, Waiting};
 
 /// A port of a memory. The memory may remove cells from any port. So a cell's start is certain only once everything
 /// that arrives up to that instant is known.
@@ -39,6 +40,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) waiting: Waiting,
     /// Packets that are still arriving, if the port stores packets whole.
     pub(super) stored: Option<Box<Stored>>,
+    /// The pauses that the port obeys or sends, if it stores packets.
+    pub(super) wire_pauses: Option<Box<WirePauses>>,
     pub(super) tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
@@ -81,6 +84,7 @@ impl MemoryPort {
                 None => Waiting::Fifo(VecDeque::new()),
             },
             stored: None,
+            wire_pauses: None,
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
             admission,
@@ -103,8 +107,20 @@ impl MemoryPort {
             self.stored = Some(Box::new(Stored::new(vcs, admission)));
             self.waiting = match self.waiting {
                 Waiting::Scheduled(queues) => Waiting::Scheduled(Box::new(queues.of_packets())),
-                Waiting::Fifo(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
+                Waiting::Fifo(_) | Waiting::Pausable(_) | Waiting::Packets(_) => Waiting::Packets(VecDeque::new()),
             };
+        }
+        self
+    }
+
+    /// Makes the port obey pauses of its link, and send pause frames if it stores packets. `priorities` contains the
+    /// priority of each VC.
+    #[must_use]
+    pub(in crate::engine::fast) fn pausable(mut self, priorities: TiVec<Label, u8>) -> Self {
+        if self.stored.is_some() {
+            self.wire_pauses = Some(Box::new(WirePauses::new(priorities)));
+        } else {
+            self.waiting = Waiting::Pausable(Box::new(PausableQueue::new(priorities)));
         }
         self
     }
@@ -141,6 +157,7 @@ impl MemoryPort {
         }
         match &mut self.waiting {
             Waiting::Fifo(cells) => cells.push_back(cell),
+            Waiting::Pausable(queue) => queue.push(cell),
             Waiting::Scheduled(queues) => queues.push(cell),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         }
@@ -151,6 +168,7 @@ impl MemoryPort {
     pub(super) fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.waiting {
             Waiting::Fifo(cells) => cells.pop_front()?,
+            Waiting::Pausable(queue) => queue.take()?,
             Waiting::Scheduled(_) if self.occupancy == 0 => return None,
             Waiting::Scheduled(queues) => queues.pop(),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
@@ -171,6 +189,7 @@ impl MemoryPort {
         match &self.waiting {
             Waiting::Packets(runs) => !runs.is_empty(),
             Waiting::Fifo(_) => self.occupancy > 0,
+            Waiting::Pausable(queue) => queue.may_be_ready(),
             Waiting::Scheduled(_) => self.occupancy > self.stored.as_ref().map_or(0, |stored| stored.cells),
         }
     }
@@ -203,9 +222,7 @@ impl MemoryPort {
     /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
     /// needs the room, if that cell arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
-        let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells can be removed only if a single queue holds all cells")
-        };
+        let cells = self.waiting.single_queue();
         let is_in = |cell: &Cell| is_in(self.classes[cell.label()]);
         let place = match end {
             QueueEnd::Head => cells.iter().position(is_in),
@@ -224,9 +241,7 @@ impl MemoryPort {
     /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
     /// rest of its frame except the last cell. Passes the class of each removed cell to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
-        let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells can be pushed out only if a single queue holds all cells")
-        };
+        let cells = self.waiting.single_queue();
         let data = || cells.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
@@ -247,6 +262,11 @@ impl MemoryPort {
             self.counts.take(victim.label(), pushed_out);
         }
         self.admission.on_pushed_out(victim, pushed_out, arriving);
+    }
+
+    /// Returns all cells of the port.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Run> {
+        self.waiting.runs().chain(self.stored.iter().flat_map(|stored| stored.waiting()))
     }
 }
 
@@ -274,13 +294,8 @@ impl PortQueue for MemoryPort {
         if self.vc_counts == VcCounts::Kept {
             return;
         }
-        self.counts = Counts::new(self.counts.per_vc.len());
-        match &self.waiting {
-            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
-            Waiting::Packets(runs) => runs.iter().for_each(|run| self.counts.put(run.last.label(), run.cells)),
-            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
-        }
-        let stored = self.stored.iter().flat_map(|stored| stored.waiting());
-        stored.for_each(|run| self.counts.put(run.last.label(), run.cells));
+        let mut counts = Counts::new(self.counts.per_vc.len());
+        self.cells().for_each(|run| counts.put(run.last.label(), run.cells));
+        self.counts = counts;
     }
 }

@@ -18,6 +18,9 @@ impl Switch {
     #[inline(always)]
     pub(super) fn start_stored(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         self.end_sending(place);
+        if self.ports[place].wire_pauses.is_some() && !self.begin_packet(place, now, downstream) {
+            return;
+        }
         let port = &mut self.ports[place];
         let is_single = port.wire == Wire::Ethernet || port.marks_every_cell();
         match &mut port.waiting {
@@ -31,7 +34,7 @@ impl Switch {
                 None => port.is_busy = false,
             },
             Waiting::Scheduled(_) => self.start::<true>(place, now, downstream),
-            Waiting::Fifo(_) => unreachable!("the port stores packets"),
+            Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         }
     }
 
@@ -73,7 +76,7 @@ impl MemoryPort {
             Waiting::Packets(runs) => Run::take_first_cells(runs, 1)?.last,
             Waiting::Scheduled(_) if !is_ready => return None,
             Waiting::Scheduled(queues) => queues.pop(),
-            Waiting::Fifo(_) => unreachable!("the port stores packets"),
+            Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         };
         self.leave_stored(cell);
         Some(cell)

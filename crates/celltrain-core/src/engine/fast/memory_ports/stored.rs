@@ -130,7 +130,7 @@ impl MemoryPort {
             Waiting::Scheduled(queues) => {
                 packet.cells.iter().flat_map(|run| run.iter()).for_each(|cell| queues.push(cell));
             }
-            Waiting::Fifo(_) => unreachable!("the port stores packets"),
+            Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         }
         packet.cells.clear();
         let places = std::mem::take(&mut packet.places);

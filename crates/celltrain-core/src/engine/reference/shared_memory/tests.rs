@@ -1,4 +1,5 @@
 mod headroom;
+mod link_pauses;
 
 use super::*;
 use crate::aal5::Framing;

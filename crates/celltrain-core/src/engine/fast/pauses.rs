@@ -1,0 +1,285 @@
+//! Pauses of links: pause frames on their way, the ports that obey them, and deadlocks.
+//!
+//! A pause changes departures that the engine has already computed. Three invariants keep the result exact.
+//!
+//! *Pause frames are known before they arrive.* A memory starts or ends a pause when a cell enters or leaves, or when a
+//! policy acts. The pause frame arrives a fixed time later, at the earliest. This time is one of the leads of the memory, so
+//! the event list settles the memory before any change can have reached a port. A pause frame is an event before all others
+//! of its instant except those of delay lines, so it precedes every start and every frame of that instant, as in the
+//! reference engine. Frames of the same instant are in the reference engine's order: the end of a pause precedes its begin.
+//!
+//! *Nothing is settled beyond the present.* Ports of switches that obey pauses are in a memory, or simulated like one
+//! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
+//! ([`super::pausable_nic`]), but a cell that has not started arrives a lead later at the earliest. So it is still on the
+//! link and returns to its host's queue. Cells that cannot come back, because their stage ends at a host or at losses, are
+//! sent when they start, and so are cells that may arrive after the horizon. So no cell that counts as late comes back.
+//!
+//! *A deadlock needs a cycle of stopped ports.* The VCs of most networks let no groups wait for each other in a cycle
+//! ([`waits_for`]). In the others, all memories are settled to the end of the instant of a pause frame while the ports of a
+//! cycle are stopped, and searched by the same function as in the reference engine.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use super::engine::Engine;
+use super::event_list::{EventList, Leaf, Rank};
+use super::memory_ports::{MemoryPorts, PauseSender, PauseSenders};
+use super::pausable_nic::TakenBack;
+use super::plan::{MemoryPlace, PausableIndex, Role, StageEnd};
+use crate::cancellation::{CancellationToken, Interrupted};
+use crate::index::LinkIndex;
+use crate::memory::{MemoryConfig, PauseChange, PauseResponse, Pauses, QueueConfig, QueueIndex};
+use crate::memory::{PausedGroup, PausedGroups, deadlock};
+use crate::network::{Graph, LinkTimes, Network, PAUSE_FRAME_BITS};
+use crate::units::{Clock, Span, Time};
+
+/// The pause frames and stopped ports of a run.
+pub(super) struct LinkPauses {
+    /// Pause frames that have not arrived, in the order in which the reference engine takes them.
+    frames: BinaryHeap<Reverse<PauseFrame>>,
+    /// For each link, the priorities that pause frames have stopped, one bit each.
+    stopped: TiVec<LinkIndex, u8>,
+    /// For each group that can be part of a deadlock, the groups that can make its cells wait.
+    waits_for: BTreeMap<PausedGroup, BTreeSet<PausedGroup>>,
+    /// The first deadlock found, if any.
+    pub(super) deadlock: Option<(Time, Vec<PausedGroup>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PauseFrame {
+    /// Arrival at the port of `link`.
+    time: Time,
+    link: LinkIndex,
+    priority: u8,
+    stops: bool,
+}
+
+impl LinkPauses {
+    /// Creates the state at the start of a run, if links can be paused.
+    pub(super) fn new(network: &Network) -> Option<Box<Self>> {
+        let groups: BTreeSet<PausedGroup> = pausing_groups(network).collect();
+        if groups.is_empty() {
+            return None;
+        }
+        let (frames, deadlock) = Default::default();
+        let stopped = ti_vec![0; network.links.len()];
+        Some(Box::new(Self { frames, stopped, waits_for: waits_for(network, &groups), deadlock }))
+    }
+
+    /// Sends a pause frame that arrives at `time`.
+    pub(super) fn send(&mut self, time: Time, (link, priority): PausedGroup, stops: bool, event_list: &mut EventList) {
+        self.frames.push(Reverse(PauseFrame { time, link, priority, stops }));
+        self.schedule(event_list);
+    }
+
+    fn schedule(&self, event_list: &mut EventList) {
+        event_list.set(Leaf::Pauses, self.frames.peek().map(|next| (next.0.time, Rank::Line)));
+    }
+
+    /// Takes the next pause frame that arrives at `now`.
+    fn take(&mut self, now: Time) -> Option<PauseFrame> {
+        let Reverse(frame) = self.frames.peek().copied().filter(|next| next.0.time == now)?;
+        self.frames.pop();
+        let mask = 1 << frame.priority;
+        let stopped = &mut self.stopped[frame.link];
+        *stopped = if frame.stops { *stopped | mask } else { *stopped & !mask };
+        Some(frame)
+    }
+
+    fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
+        self.stopped[link] & (1 << priority) != 0
+    }
+
+    /// Returns whether stopped ports wait for each other in a cycle, which is necessary for a deadlock.
+    fn may_deadlock(&self) -> bool {
+        if self.waits_for.is_empty() || self.deadlock.is_some() {
+            return false;
+        }
+        let mut stopped: BTreeSet<PausedGroup> =
+            self.waits_for.keys().copied().filter(|&group| self.is_stopped(group)).collect();
+        while let Some(&free) = stopped.iter().find(|group| self.waits_for[group].is_disjoint(&stopped)) {
+            stopped.remove(&free);
+        }
+        !stopped.is_empty()
+    }
+}
+
+/// Returns the lossless groups that pause links.
+fn pausing_groups(network: &Network) -> impl Iterator<Item = PausedGroup> {
+    let pausing = network.memories.iter().filter(|memory| memory.pauses == Pauses::Links);
+    let lossless = pausing.flat_map(|memory| &memory.queues).filter(|queue| queue.lossless.is_some());
+    lossless.map(|queue| (queue.link, queue.priority))
+}
+
+/// Returns, by link, whether the next switch may pause it; empty if no link is paused.
+pub(super) fn pausable(network: &Network) -> TiVec<LinkIndex, bool> {
+    let mut pausable = TiVec::new();
+    for (link, _) in pausing_groups(network) {
+        if pausable.is_empty() {
+            pausable = ti_vec![false; network.links.len()];
+        }
+        pausable[link] = true;
+    }
+    pausable
+}
+
+/// Returns whether the VCs of a network let groups wait for each other in a cycle.
+pub(super) fn has_cycle(network: &Network) -> bool {
+    !waits_for(network, &pausing_groups(network).collect()).is_empty()
+}
+
+/// Returns which groups can wait for which others in a cycle. Cells of a group wait for another one if a VC enters a switch
+/// on the link of the first and leaves it on the link of the second.
+fn waits_for(network: &Network, groups: &BTreeSet<PausedGroup>) -> BTreeMap<PausedGroup, BTreeSet<PausedGroup>> {
+    let mut waits_for: BTreeMap<PausedGroup, BTreeSet<PausedGroup>> = BTreeMap::new();
+    for vc in &network.vcs {
+        for hop in vc.path.windows(2) {
+            let [from, to] = [hop[0], hop[1]].map(|link| (link, vc.priority));
+            if groups.contains(&from) && groups.contains(&to) {
+                waits_for.entry(from).or_default().insert(to);
+            }
+        }
+    }
+    // A group that waits for no group that waits is not part of a cycle.
+    loop {
+        let waiting: BTreeSet<PausedGroup> = waits_for.keys().copied().collect();
+        waits_for.values_mut().for_each(|others| others.retain(|group| waiting.contains(group)));
+        waits_for.retain(|_, others| !others.is_empty());
+        if waits_for.len() == waiting.len() {
+            return waits_for;
+        }
+    }
+}
+
+/// The pauses that a memory sends to the ports that feed it.
+pub(super) struct Pausing {
+    /// For each queue, its link and priority.
+    groups: TiVec<QueueIndex, PausedGroup>,
+    /// For each queue, the time from a change until the pause frame arrives.
+    leads: TiVec<QueueIndex, Span>,
+}
+
+impl Pausing {
+    /// Returns `None` if the memory only counts pauses. If pause frames travel as on a wire, also returns the way of each
+    /// group's pause frames.
+    pub(super) fn new(
+        network: &Network,
+        config: &MemoryConfig,
+        ports: &TiSlice<MemoryPlace, LinkIndex>,
+        times: &TiSlice<LinkIndex, LinkTimes>,
+        clock: Clock,
+    ) -> Option<(Box<Self>, Option<Box<PauseSenders>>)> {
+        if config.pauses == Pauses::Counted {
+            return None;
+        }
+        let sender = |queue: &QueueConfig| {
+            queue.lossless?;
+            let (rate, by) = (network.links[queue.link].rate, Graph::way_back(queue.link));
+            let place = MemoryPlace::from(ports.iter().position(|&port| port == by)?);
+            let sending = network.links[by].wire.frame_bits(PAUSE_FRAME_BITS / 8);
+            let sending = clock.sending_time(sending, network.links[by].rate);
+            let response = config.pause_response.unwrap_or_else(|| PauseResponse::limit(rate)).span(rate, clock);
+            let sender = PauseSender { place, sending, response: times[by].delay + response };
+            Some(((queue.link, queue.priority), sender))
+        };
+        let senders: Option<PauseSenders> =
+            network.has_pause_frames().then(|| config.queues.iter().map(sender).collect());
+        let lead = |(number, queue): (QueueIndex, &QueueConfig)| match senders.as_ref().map(|senders| senders[number]) {
+            Some(sender) => sender.map_or(Span(u64::MAX), |(_, sender)| sender.sending + sender.response),
+            // A pause frame is as long as a cell, and takes the link's delay to travel back.
+            None => times[queue.link].cell_time + times[queue.link].delay,
+        };
+        let leads = config.queues.iter_enumerated().map(lead).collect();
+        let groups = config.queues.iter().map(|queue| (queue.link, queue.priority)).collect();
+        Some((Box::new(Self { groups, leads }), senders.map(Box::new)))
+    }
+
+    /// Returns the shortest time from a change to the arrival of its pause frame.
+    pub(super) fn least_lead(&self) -> Option<Span> {
+        self.leads.iter().copied().min()
+    }
+
+    /// Returns the arrival of a pause frame, and its link and priority.
+    pub(super) fn arrival(&self, change: PauseChange) -> (Time, PausedGroup) {
+        (change.at + self.leads[change.queue], self.groups[change.queue])
+    }
+}
+
+impl Engine<'_> {
+    /// Lets ports obey the pause frames that arrive at `now`, and looks for a deadlock at the end of this instant. All cells
+    /// that arrive by then are known.
+    pub(super) fn obey_pauses(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        while let Some(frame) = self.fabric.pauses.as_mut().and_then(|pauses| pauses.take(now)) {
+            let PauseFrame { link, priority, stops, .. } = frame;
+            match self.fabric.plan.roles[link] {
+                Role::Pausable(nic) => {
+                    self.take_back_at_host(nic, now);
+                    self.pausable_nics[nic].obey(priority, stops);
+                    self.send_from_host(nic, now);
+                }
+                Role::Contended(port) => {
+                    let (unit, place) = self.links.unit(port);
+                    self.work(unit, now, token)?;
+                    let ports = self.ports[unit].as_deref_mut().and_then(MemoryPorts::of_mut);
+                    let ports = ports.expect("a port that obeys pauses is in a memory");
+                    if let Some(effect) = ports.obey(place, priority, stops, now) {
+                        self.fabric.event_list.settle_by(unit, effect);
+                    }
+                }
+                Role::Host(_) | Role::Shaped(_) | Role::Transparent => unreachable!("the port obeys no pauses"),
+            }
+        }
+        let Some(pauses) = &self.fabric.pauses else { return Ok(()) };
+        pauses.schedule(&mut self.fabric.event_list);
+        if pauses.may_deadlock() { self.look_for_deadlock(now, token) } else { Ok(()) }
+    }
+
+    /// Looks for groups that pause each other forever at the end of the instant `now`.
+    fn look_for_deadlock(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let mut groups = PausedGroups::new();
+        for memory in self.fabric.plan.memories.keys() {
+            self.work(self.fabric.plan.memories[memory].lead, now + Span(1), token)?;
+            let config = &self.network.memories[memory];
+            self.memory_ports(memory).each_paused_cell(|port, group| {
+                let queue = &config.queues[group];
+                groups.entry((queue.link, queue.priority)).or_default().insert(port);
+            });
+            token.tick(groups.len() + 1)?;
+        }
+        if let Some(pauses) = &mut self.fabric.pauses {
+            let found = deadlock(groups, |group| pauses.is_stopped(group));
+            pauses.deadlock = found.map(|cycle| (now, cycle));
+        }
+        Ok(())
+    }
+
+    /// Takes back the cells of a host's port that would start at `now` or later.
+    fn take_back_at_host(&mut self, nic: PausableIndex, now: Time) {
+        let link = self.fabric.plan.pausable[nic];
+        while let Some(TakenBack { label, cells }) = self.pausable_nics[nic].take_back(now) {
+            let StageEnd::Port { port, input, .. } = self.fabric.plan.stages[link][label].end else {
+                unreachable!("cells are passed on early only to contended ports");
+            };
+            self.links.take_back(port, input, cells);
+        }
+    }
+
+    /// Sends the cells of a host's port that may start at `now`. Later cells are sent early, if they can be taken back.
+    pub(super) fn send_from_host(&mut self, nic: PausableIndex, now: Time) {
+        let link = self.fabric.plan.pausable[nic];
+        let ahead = self.nics_ahead[nic].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0));
+        let until = ahead.map_or(now, |until| now.max(Time(until)));
+        let cell_time = self.pausable_nics[nic].cell_time();
+        while let Some((mut run, first_start)) = self.pausable_nics[nic].send(now, until) {
+            // No policed cell is sent ahead.
+            if ahead.is_none() && self.fabric.polices_departures(self.routing.vcs[link][run.last.label()], link) {
+                run = self.police(link, run, first_start, cell_time, Time::default());
+            }
+            self.go(link, run, first_start, cell_time);
+        }
+        let next = self.pausable_nics[nic].next_start().map(|start| (start.max(now), Rank::Shape));
+        self.fabric.event_list.set(Leaf::Pausable(nic), next);
+    }
+}

@@ -1,0 +1,80 @@
+//! The networks that the fast engine does not support, which run on the reference engine.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::ingress::MOST_MEMORY_INPUTS;
+use super::pauses::{has_cycle, pausable};
+use crate::aal5::Framing;
+use crate::index::{LinkIndex, NodeIndex};
+use crate::memory::{MemoryConfig, Pauses};
+use crate::network::{Graph, Network, NodeKind};
+use crate::scheduler::SchedulerConfig;
+
+/// Returns whether the fast engine supports a network.
+pub(in crate::engine) fn supports(network: &Network) -> bool {
+    needs_reference(network).is_none()
+}
+
+/// Returns why a network needs the reference engine, if it does.
+pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
+    let pausable = pausable(network);
+    let is_pausable = |link: LinkIndex| pausable.get(link) == Some(&true);
+    if let Some(reason) = pauses_unsupported(network, is_pausable) {
+        return Some(reason);
+    }
+    let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
+    network.links.iter().for_each(|link| inputs[link.to] += 1);
+    // A batch must have room for the cells of all inputs of each switch with a memory, with packets that wait until they are
+    // whole or leave in Ethernet frames, with links that pause, or with an order of simultaneous cells that depends on
+    // earlier arrivals.
+    let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
+    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link) || is_pausable(link);
+    let fits = (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+        && network.memories.iter().all(|memory| has_room(network.links[memory.ports[0]].from))
+        && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from));
+    (!fits).then_some("a switch has too many inputs; this needs the reference engine")
+}
+
+/// Returns why the pauses of a network need the reference engine, if they do.
+fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
+    if !network.links.keys().any(&is_pausable) {
+        return None;
+    }
+    let routing = network.routing();
+    let merges = |link: LinkIndex| is_pausable(link) && routing.merging[link].contains(&true);
+    let at = |kind: NodeKind| network.nodes.iter().any(|node| node.kind == kind);
+    if network.delays.at_ports() {
+        Some("links pause, and the delays at ports are measured; this needs the reference engine")
+    } else if network.vcs.iter().any(|vc| vc.abr.is_some()) || at(NodeKind::EdgeDevice) {
+        Some("links pause in a network with ABR or edge devices; this needs the reference engine")
+    } else if network.links.keys().any(merges) {
+        Some("a link pauses where VCs merge; this needs the reference engine")
+    } else if network.aal5.framing == Framing::Packets {
+        pause_frames_unsupported(network, is_pausable)
+    } else {
+        None
+    }
+}
+
+/// Returns why pause frames as on a wire need the reference engine, if they do.
+fn pause_frames_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
+    let is_host = |link: LinkIndex| network.nodes[network.links[link].from].kind == NodeKind::Host;
+    let mut pausing = network.memories.iter().filter(|memory| memory.pauses == Pauses::Links);
+    let sends_back = |memory: &MemoryConfig| {
+        let fifo = |port: LinkIndex| network.links[port].scheduler == SchedulerConfig::default();
+        let mut groups = memory.queues.iter().filter(|queue| queue.lossless.is_some());
+        memory.ports.iter().all(|&port| fifo(port))
+            && groups.all(|queue| memory.ports.contains(&Graph::way_back(queue.link)))
+    };
+    if network.switching.cut_through {
+        Some("links pause, and switches do not store packets; this needs the reference engine")
+    } else if network.links.keys().any(|link| is_pausable(link) && is_host(link) && network.is_on_ethernet(link)) {
+        Some("a switch pauses a host that sends Ethernet frames; this needs the reference engine")
+    } else if has_cycle(network) {
+        Some("pause frames can stop ports in a cycle; this needs the reference engine")
+    } else if !pausing.all(sends_back) {
+        Some("pause frames leave a port with a scheduler, or outside the memory; this needs the reference engine")
+    } else {
+        None
+    }
+}

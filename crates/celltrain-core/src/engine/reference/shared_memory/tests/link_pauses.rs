@@ -1,0 +1,141 @@
+//! Pauses of hosts' links and of chained switches, on both engines.
+
+use super::*;
+use crate::engine::PortMode;
+use crate::events::MemoryStep;
+use crate::probe::Nothing;
+
+/// Returns two hosts in front of a chain of switches, each of which pauses the links that feed it, and a host behind the
+/// slow last link. The hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit of `delays`.
+fn chain(delays: &[u64], slow: &str, lossless: Lossless) -> Network {
+    let mut graph = Graph::default();
+    let fast: BitRate = "424Mbps".parse().unwrap();
+    let delay = Duration::from_microseconds;
+    let switches: Vec<NodeIndex> =
+        (0..delays.len()).map(|i| graph.add_node(format!("s{i}"), NodeKind::Switch)).collect();
+    let [one, other, receiver] = ["one", "other", "receiver"].map(|name| graph.add_node(name, NodeKind::Host));
+    let mut links: Vec<LinkIndex> = Vec::new();
+    for (pair, &units) in switches.windows(2).zip(delays) {
+        links.push(graph.connect(pair[0], pair[1], fast, delay(units)));
+    }
+    links.push(graph.connect(*switches.last().unwrap(), receiver, slow.parse().unwrap(), delay(delays[0])));
+    let hosts = [(one, 1), (other, 2)].map(|(host, units)| graph.connect(host, switches[0], fast, delay(units)));
+    let mut network = Network::new(graph, "3ms".parse().unwrap());
+    for (i, host) in hosts.into_iter().enumerate() {
+        add_flow(&mut network, i, [&[host], &links[..]].concat(), fast);
+        let packet = Bytes { bytes: 100 };
+        network.flows[FlowIndex::from(i)].traffic =
+            TrafficConfig::ConstantRate(constant_rate::Config { rate: fast, packet });
+    }
+    for switch in switches {
+        let of = |at: fn(&crate::network::Link) -> NodeIndex, network: &Network| -> Vec<LinkIndex> {
+            network.links.iter_enumerated().filter(|(_, link)| at(link) == switch).map(|(link, _)| link).collect()
+        };
+        let (outputs, inputs) = (of(|link| link.from, &network), of(|link| link.to, &network));
+        share(&mut network, outputs, 100, complete_sharing::Config {});
+        let memory = network.memories.last_mut().unwrap();
+        (memory.name, memory.pauses) = (format!("memory {switch:?}"), Pauses::Links);
+        let policy = static_thresholds::Config { threshold: Some(4.into()) }.into();
+        let (name, side) = ("lossless".into(), Side::Ingress);
+        let pool = memory.pools.push_and_get_key(PoolConfig { name, side, cells: 60, headroom: None, policy });
+        memory.queues.extend(inputs.into_iter().map(|link| QueueConfig {
+            link,
+            priority: 0,
+            pool,
+            reserve: 0,
+            alpha: None,
+            threshold: None,
+            lossless: Some(lossless),
+        }));
+    }
+    network
+}
+
+/// The times at which a pause of each link began or ended.
+#[derive(Default)]
+struct Changes(Vec<(Time, LinkIndex, bool)>);
+
+impl Observer for Changes {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, at: Time, event: Event) {
+        if let Event::Memory(MemoryEvent { step: step @ (MemoryStep::Paused | MemoryStep::Resumed), link, .. }) = event
+        {
+            self.0.push((at, link, step == MemoryStep::Paused));
+        }
+    }
+}
+
+impl Probe for Changes {}
+
+fn changes(network: &Network) -> Vec<(Time, LinkIndex, bool)> {
+    let mut changes = Changes::default();
+    Engine::Reference.run(network, &mut changes, |_| true).expect("nothing cancels this run");
+    changes.0
+}
+
+fn all_orders() -> impl Iterator<Item = (ServiceOrder, TieOrder)> {
+    let services = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals];
+    let ties = [TieOrder::Fixed, TieOrder::Random, TieOrder::Rotating];
+    services.into_iter().flat_map(move |service| ties.into_iter().map(move |tie| (service, tie)))
+}
+
+#[test]
+fn chained_switches_that_pause_each_other_lose_nothing_and_both_engines_agree() {
+    let lossless = Lossless { headroom: 12, xon: 3, xon_offset: None, pause_at: PauseAt::Threshold };
+    for (service, tie) in all_orders() {
+        for slow in ["212Mbps", "100Mbps"] {
+            let mut network = chain(&[1, 2, 3], slow, lossless);
+            (network.service_order, network.tie_order) = (service, tie);
+            assert_eq!(Engine::Fast.for_network(&network), Engine::Fast);
+            let result = run(&network);
+            assert_eq!(result.cells.lost, 0);
+            let pauses: Vec<u64> = result
+                .memories
+                .iter()
+                .map(|memory| memory.queues.iter().map(|queue| queue.counters.pauses).sum())
+                .collect();
+            assert!(pauses.iter().all(|&pauses| pauses > 20), "every switch pauses the one before it: {pauses:?}");
+            for mode in [PortMode::Trains, PortMode::Streams] {
+                let other = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true);
+                assert_eq!(other.expect("nothing cancels this run"), result);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pause_its_end_and_a_cell_in_the_same_instant_take_effect_in_the_order_of_the_reference_engine() {
+    // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else it holds: often
+    // in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell arrives or leaves.
+    let lossless = Lossless { headroom: 12, xon: 100, xon_offset: None, pause_at: PauseAt::Headroom };
+    let mut both = 0;
+    for (service, tie) in all_orders() {
+        for delays in [&[1][..], &[2, 1], &[1, 2, 1]] {
+            let mut network = chain(delays, "212Mbps", lossless);
+            (network.service_order, network.tie_order) = (service, tie);
+            run(&network);
+            let changes = changes(&network);
+            let is_both = |pair: &&[(Time, LinkIndex, bool)]| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1;
+            both += changes.windows(2).filter(is_both).count();
+        }
+    }
+    assert!(both > 0, "some pauses begin and end in the same instant");
+}
+
+#[test]
+fn a_port_outside_memories_that_is_paused_is_simulated_like_a_memory_of_its_own() {
+    let lossless = Lossless { headroom: 12, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Threshold };
+    let mut network = chain(&[1, 2], "100Mbps", lossless);
+    // The first switch has ports with buffers of their own.
+    network.memories.remove(MemoryIndex::new(0));
+    let result = run(&network);
+    assert!(result.memories[MemoryIndex::new(0)].queues.iter().any(|queue| queue.counters.pauses > 10));
+    let plan = explain_plan(&network, &CancellationToken::never()).expect("nothing cancels this plan");
+    let [host, trunk] = [network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0], LinkIndex::new(0)];
+    assert_eq!(plan[usize::from(trunk)].code, "MemoryPorts");
+    assert_eq!(plan[usize::from(host)].code, "host", "no switch pauses the host's link");
+    network.delays = crate::delay::DelayChoice::All;
+    let plan = explain_plan(&network, &CancellationToken::never()).expect("nothing cancels this plan");
+    assert!(plan.iter().all(|port| port.code == "reference" && port.why.contains("delays")));
+}
