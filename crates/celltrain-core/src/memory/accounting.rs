@@ -8,6 +8,7 @@ mod answers;
 mod counts;
 mod packets;
 mod pauses;
+mod recorded;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
