@@ -18,6 +18,7 @@ pub mod describe;
 pub mod events;
 pub mod expressions;
 pub mod hosting;
+mod families;
 mod limit;
 pub mod measure;
 pub mod memory;

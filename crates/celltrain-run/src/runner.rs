@@ -2,10 +2,12 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::certificate::{Certificate, Recording};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Observer};
@@ -22,6 +24,7 @@ pub use crate::captured::{Captured, Capturing};
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
 use crate::expressions::{Figure, Measures, Source, Windows};
+use crate::families::{Families, Known, Part};
 use crate::hosting;
 use crate::limit::Limit;
 use crate::memory;
@@ -56,6 +59,10 @@ pub struct How<'a> {
     pub most_records: u64,
     /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
+    /// True to fill rows of a batch from other runs that are known to be the same.
+    pub certificates: bool,
+    /// The task of the run in its family of runs.
+    pub(crate) part: Option<Part<'a>>,
 }
 
 impl<'a> How<'a> {
@@ -136,6 +143,8 @@ pub struct Row {
     pub engine_seconds: f64,
     /// Number of cell transmissions over links.
     pub cell_hops: u64,
+    /// Index of the run in its batch from which the row was filled; `None` if it was run.
+    pub from: Option<usize>,
 }
 
 /// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
@@ -250,7 +259,8 @@ pub struct CaseRun {
     pub measures: usize,
 }
 
-/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer.
+/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer. With
+/// [`How::certificates`], fills rows from other runs of the batch that are known to be the same.
 ///
 /// # Errors
 /// Returns the first error of `on`.
@@ -259,11 +269,21 @@ pub fn rows<E: From<io::Error>>(
     measures: &[Measures],
     (runs, threads): (&[CaseRun], usize),
     how: How<'_>,
-    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+    mut on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let work = |index: usize, stopped: &AtomicBool| {
-        let CaseRun { case, seed, measures: set } = runs[index];
-        one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), stopped)
+    let families =
+        if how.certificates && how.trace.is_none() { Families::of(cases, runs) } else { Families::none(runs.len()) };
+    let work = |position: usize, stopped: &AtomicBool| {
+        let CaseRun { case, seed, measures: set } = runs[families.run_at(position)];
+        families.execute(position, stopped, |part| {
+            one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), part, ..how }), stopped)
+        })
+    };
+    let on = |event| {
+        on(match event {
+            Event::Look => Event::Look,
+            Event::Done(position, done) => Event::Done(families.run_at(position), done),
+        })
     };
     threads::over((runs.len(), threads), work, on)
 }
@@ -336,6 +356,20 @@ impl Run<'_> {
             wanted => wanted.map_or(DelayChoice::None, answer::delays),
         };
         let hosts = hosting::hosts(scenario, &network)?;
+        let has_requests = !network.requests.groups.is_empty();
+        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
+        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
+        let with_slowdowns = how.wanted().is_none_or(of_requests);
+        // Slowdowns compare requests with runs of their own, which meet other queues.
+        let part = how.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
+        if let Some(Part::Follows(known)) = part
+            && let Some(finished) = self.filled(known, &network)?
+        {
+            return Ok(finished);
+        }
+        if let Some(Part::Leads(..)) = part {
+            network.recording = Some(Recording::default());
+        }
         let event_engine = watched.event_engine.unwrap_or(how.engine);
         // Stacks can be run only once.
         let until = watched.until(scenario.duration).filter(|_| event_engine != how.engine && hosts.is_none());
@@ -348,7 +382,7 @@ impl Run<'_> {
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
         let with_records = (1..=how.most_records).contains(&needed.requests);
         let keeps = with_records || recorder.is_some() || watched.has_any() && until.is_none();
-        network.requests.drops_closed = !keeps;
+        let drops_closed = std::mem::replace(&mut network.requests.drops_closed, !keeps);
         let needed = if keeps { needed.with_records() } else { needed };
         let needed = if with_records { needed.with_rows() } else { needed };
         self.memory.begin(needed).map_err(Unfinished::TooLarge)?;
@@ -358,10 +392,6 @@ impl Run<'_> {
             self.progress.set(done);
             token.check().is_ok()
         };
-        let has_requests = !network.requests.groups.is_empty();
-        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
-        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
-        let with_slowdowns = how.wanted().is_none_or(of_requests);
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let mut captured = Vec::new();
         let mut result = if watched.has_any() && until.is_none() {
@@ -420,7 +450,30 @@ impl Run<'_> {
         };
         // The limit may have been exceeded during the last steps.
         token.check()?;
+        if let Some(Part::Leads(slot, index)) = part {
+            let recording = network.recording.take().unwrap_or_default();
+            network.requests.drops_closed = drops_closed;
+            let certificate = Certificate::new(&network, &recording, &run.result).ok();
+            let known = certificate.map(|certificate| Known { index, certificate, run, unmet: unmet.clone() });
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
         Ok(Finished { answer, row, series, records, captured, unmet })
+    }
+
+    /// Returns the row of a run that is known to be the same as another; `None` if this is not known.
+    fn filled(&self, known: &Known, network: &Network) -> Result<Option<Finished>, Unfinished> {
+        let begun = Instant::now();
+        let Some(measures) = self.how.measures.filter(|_| known.certificate.covers(network)) else { return Ok(None) };
+        let result = known.run.result.clone().with_settings_of(network);
+        let bottleneck = known.run.bottleneck.clone();
+        let engine_seconds = begun.elapsed().as_secs_f64();
+        let mut run =
+            EndedRun::new(known.run.scenario.clone(), network.seed, known.run.engine, bottleneck, engine_seconds, result);
+        run.requests.clone_from(&known.run.requests);
+        let row = self.row(measures, &Answer { run: &run, wanted: self.how.wanted(), token: self.token }, None)?;
+        let row = Some(Row { from: Some(known.index), ..row });
+        let (answer, series, records, captured) = Default::default();
+        Ok(Some(Finished { answer, row, series, records, captured, unmet: known.unmet.clone() }))
     }
 
     /// Evaluates measures of a run.
@@ -434,6 +487,7 @@ impl Run<'_> {
             fingerprint: result.fingerprint.to_string(),
             engine_seconds: *engine_seconds,
             cell_hops: result.cell_hops,
+            from: None,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::memory::{MemoryConfig, complete_sharing};
-use crate::network::{Link, Network};
+use crate::network::Network;
 use crate::policy::tail_drop;
 
 /// A digest of everything in a network except the settings that certificates cover. Two networks with the same outline
@@ -16,11 +16,16 @@ impl Outline {
         let mut bare = Network { recording: None, ..network.clone() };
         let mut digest = Digest::default();
         for link in &mut bare.links {
-            if is_open(link) {
+            if link.edge.is_some() {
+                continue;
+            }
+            link.policy = tail_drop::Config {}.into();
+            // An allocator also reads the size of the buffer.
+            if link.allocator.is_none() {
                 // Only these values of a marker depend on the buffer.
                 let limits = link.marking.as_ref().map(|marking| marking.limits(link.buffer));
                 digest.add(&limits);
-                (link.buffer, link.policy) = (None, tail_drop::Config {}.into());
+                link.buffer = None;
             }
         }
         for memory in &mut bare.memories {
@@ -34,12 +39,6 @@ impl Outline {
         digest.add(&bare);
         Self(digest.0)
     }
-}
-
-/// Returns whether certificates cover a port's buffer and policy. An allocator also reads the size of the buffer, and an
-/// edge device has its own.
-fn is_open(link: &Link) -> bool {
-    link.edge.is_none() && link.allocator.is_none()
 }
 
 /// Returns whether a memory consists of the shared part of one pool, so that all its cells are counted there.

@@ -203,8 +203,9 @@ impl PortCertificate {
             Some(marking) => marking.dropping(own, self.buffer).admits_up_to(),
             None => own.admits_up_to(),
         };
-        let unasked = unasked.map(|cells| cells.min(self.max_queue));
-        unasked <= policy.admits_up_to()
+        // An admitted frame enters the queue that its first cell found, so the queue is at least a cell longer then.
+        let longest = if self.never_filled() { self.max_queue.checked_sub(1) } else { Some(self.max_queue) };
+        unasked.min(longest) <= policy.admits_up_to()
             && self.replaced_results == 0
             && self.gives_the_same_answers(&mut *policy, (buffer.unwrap_or(u32::MAX), names.len()))
     }
