@@ -61,8 +61,6 @@ pub struct How<'a> {
     pub delays: bool,
     /// True to fill rows of a batch from other runs that are known to be the same.
     pub certificates: bool,
-    /// The task of the run in its family of runs.
-    pub(crate) part: Option<Part<'a>>,
 }
 
 impl<'a> How<'a> {
@@ -196,6 +194,17 @@ pub fn one_watched(
     seed: Option<u64>,
     how: How<'_>,
     watched: Watched<'_>,
+    control: (&AtomicBool, &Progress),
+) -> Result<Finished, Unfinished> {
+    one_of_family(scenario, seed, how, (watched, None), control)
+}
+
+/// Runs a scenario like [`one_watched`]. `part` is the task of the run in its family.
+fn one_of_family(
+    scenario: &Handle,
+    seed: Option<u64>,
+    how: How<'_>,
+    (watched, part): (Watched<'_>, Option<Part<'_>>),
     (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
@@ -203,7 +212,7 @@ pub fn one_watched(
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
-    let run = Run { scenario, seed, how, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
+    let run = Run { scenario, seed, how, part, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
     let finished = run.finished(watched);
     // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
     if let Some(problem) = outside::take()
@@ -231,7 +240,7 @@ pub fn many<E: From<io::Error>>(
 ) -> Result<(), E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let run = || (scenarios[runs[index].0], runs[index].1, how);
-        one_of_many(run, stopped)
+        one_of_many(run, None, stopped)
     };
     threads::over((runs.len(), threads), work, on)
 }
@@ -239,11 +248,12 @@ pub fn many<E: From<io::Error>>(
 /// Does a run of a batch. A panic is its error, even if its scenario does not exist.
 fn one_of_many<'a>(
     run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
+    part: Option<Part<'_>>,
     stopped: &AtomicBool,
 ) -> Result<Finished, Unfinished> {
     let done = caught(|| {
         let (scenario, seed, how) = run();
-        one(scenario, Some(seed), how, stopped, &Progress::default())
+        one_of_family(scenario, Some(seed), how, (Watched::default(), part), (stopped, &Progress::default()))
     });
     done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
 }
@@ -276,7 +286,7 @@ pub fn rows<E: From<io::Error>>(
     let work = |position: usize, stopped: &AtomicBool| {
         let CaseRun { case, seed, measures: set } = runs[families.run_at(position)];
         families.execute(position, stopped, |part| {
-            one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), part, ..how }), stopped)
+            one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), part, stopped)
         })
     };
     let on = |event| {
@@ -338,6 +348,7 @@ struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
     how: How<'a>,
+    part: Option<Part<'a>>,
     memory: &'a memory::Watch,
     token: &'a CancellationToken<'a>,
     stopped: &'a AtomicBool,
@@ -361,7 +372,7 @@ impl Run<'_> {
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
         let with_slowdowns = how.wanted().is_none_or(of_requests);
         // Slowdowns compare requests with runs of their own, which meet other queues.
-        let part = how.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
+        let part = self.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
         if let Some(Part::Follows(known)) = part
             && let Some(finished) = self.filled(known, &network)?
         {

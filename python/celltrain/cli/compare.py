@@ -30,6 +30,7 @@ def compare(
     measures: options.Measures = None,
     show_all: Annotated[bool, {"names": ["--all"]}] = False,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     plot: Path | None = None,
     width: options.Width = "page",
     style: options.Style = None,
@@ -82,6 +83,7 @@ def compare(
                 measures=listed(measures),
                 labels=options.labelled(labels),
                 jobs=jobs,
+                certificates=not no_certificates,
                 progress=tell,
             )
     except KeyboardInterrupt as error:
