@@ -153,6 +153,7 @@ def vet(
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     brief: bool = False,
     html: Path | None = None,
 ) -> int:
@@ -193,7 +194,8 @@ def vet(
     mine = policy_of(policy, single(settings), listed(scenarios))
     with shell.waiting("vetting", by_line=True) as tell:
         chosen: dict[str, Any] = {"scenarios": listed(scenarios), "against": listed(against)}
-        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
+        chosen |= {"jobs": jobs, "certificates": not no_certificates}
+        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, progress=tell)
     rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
     output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)
     if html is not None:

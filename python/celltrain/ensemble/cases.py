@@ -80,9 +80,7 @@ def execute(
         remaining, measured = iter(runs), tuple(measures)
         certificates = isinstance(worker, Local) and worker.certificates
         while batch := tuple(itertools.islice(remaining, chunk_runs or worker.chunk_runs)):
-            yield Chunk(
-                runs=batch, measures=measured, limit_s=limit_s, recording=recording, certificates=certificates
-            )
+            yield Chunk(runs=batch, measures=measured, limit_s=limit_s, recording=recording, certificates=certificates)
 
     worker.work(chunks(), take)
 

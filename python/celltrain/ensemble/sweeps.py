@@ -122,7 +122,7 @@ class Progress:
         repeated: Runs that are identical to a run of an earlier point. They count as done and are not run again.
         elapsed_seconds: Time since the sweep was started or resumed.
         rate: Runs per second since then; 0 before the first run is done.
-        without_running: Runs of this call that were filled from others, because certificates show that they are the same.
+        without_running: Runs among `done` that were filled from others, because certificates show that they are the same.
         wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
     """
 
@@ -177,7 +177,7 @@ class Coordinator:
         totals = store.database.totals()
         self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
         self._done_now = 0
-        self._wide = self._filled = 0
+        self._wide, self._filled = 0, len(store.database.filled())
         until = plan.seeds.until
         self._total = plan.runs if until is None else len(plan.points) * until.at_least
         self._begun = self._written = self._told = time.monotonic()

@@ -387,6 +387,9 @@ def _about(compared: Compared) -> Iterator[str]:
     names, own = compared.names, compared.tcp
     if any(axis.name == SCENARIO for axis in compared.conditions):
         names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
+    if compared.without_running:
+        count = compared.fingerprints.size
+        yield f"{counted(count, 'run')}, {compared.without_running:,} of them known without running"
     yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 
