@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import execute
 from celltrain.ensemble.comparing import wrong_seeds
 from celltrain.ensemble.plan import Plan
-from celltrain.errors import CelltrainError, Fault, InputError
+from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import check, checked
 from celltrain.model.grids import Block, Line
 from celltrain.running import Case, Options, Rows, Run, RunRecord, Worker, worker_of
@@ -42,15 +42,22 @@ class Step:
 
     Attributes:
         value: The value.
-        worst: Largest value of the measure over the seeds.
+        worst: Largest value of the measure over the seeds; None if the scenario is refused.
         seed: Seed with this value of the measure.
         runs: Runs that were done; the others were known to be the same as other runs.
+        refusal: The reason why the scenario is refused.
     """
 
     value: int
-    worst: float
-    seed: int
+    worst: float | None
+    seed: int | None
     runs: int
+    refusal: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in words."""
+        return self.refusal or f"{self.worst:g} (seed {self.seed})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +101,7 @@ class Bound:
         steps = {step.value: step for step in self.steps}
         for value in (self.largest_without, self.smallest):
             if value is not None:
-                step = steps[value]
-                yield Line(text=f"{value:,} gives {step.worst:g} (seed {step.seed})")
+                yield Line(text=f"{value:,} gives {steps[value].outcome}")
         total = self.runs + self.without_running
         yield Line(text=f"{counted(total, 'run')}, {self.without_running:,} of them known without running")
 
@@ -162,14 +168,13 @@ class _Search:
         self._steps: dict[int, Step] = {}
         #: The largest occupancies in the runs, by value, if there is a measure for them.
         self._used: dict[int, int] = {}
-        self._without_running = 0
+        self._without_running, self._has_plan = 0, False
         self._occupancy = _occupancy(path)
 
     def run(self, low: int, high: int) -> Bound:
         """Returns the result for values from `low` to `high`."""
-        self._try(
-            sorted({round(low * (high / max(low, 1)) ** (i / (FIRST - 1))) for i in range(1, FIRST)} | {low, high})
-        )
+        ratio = high / max(low, 1)
+        self._try({low, high, *(round(max(low, 1) * ratio ** (i / (FIRST - 1))) for i in range(1, FIRST - 1))})
         while True:
             below, above = self._bracket()
             if above is None or below is None or above - below == 1:
@@ -188,7 +193,8 @@ class _Search:
         )
 
     def _keeps(self, value: int) -> bool:
-        return self._steps[value].worst <= self._at_most
+        worst = self._steps[value].worst
+        return worst is not None and worst <= self._at_most
 
     def _bracket(self) -> tuple[int | None, int | None]:
         """Returns the largest value that exceeds the bound, and the smallest that does not.
@@ -202,8 +208,8 @@ class _Search:
         if below is not None and above is not None and above < below:
             first, second = (self._steps[value] for value in (above, below))
             words = (
-                f"does not only fall as {self._path} grows: {first.worst:g} at {first.value:,} (seed {first.seed}), but "
-                f"{second.worst:g} at {second.value:,} (seed {second.seed}); sweep the setting to see all values"
+                f"does not only fall as {self._path} grows: {first.value:,} gives {first.outcome}, but "
+                f"{second.value:,} gives {second.outcome}; sweep the setting to see all values"
             )
             raise InputError.of_option("measure", self._measure, words)
         return below, above
@@ -215,50 +221,72 @@ class _Search:
             return [value for value in (guess - 1, guess) if value > below]
         return [(below + above) // 2]
 
-    def _try(self, values: Sequence[int]) -> None:
+    def _try(self, values: Iterable[int]) -> None:
         check()
+        plans: dict[int, Plan] = {}
+        for value in sorted(values, reverse=True):
+            try:
+                plans[value] = self._plan(value)
+            except InputError as error:
+                if not (plans or self._is_small(value)):
+                    raise
+                self._steps[value] = Step(value=value, worst=None, seed=None, runs=0, refusal=str(error))
+        cases = {value: Case.of_reading(value, plan.reading(0)) for value, plan in plans.items()}
+        runs = [
+            Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases.values() for seed in self._seeds
+        ]
+        records: dict[int, list[RunRecord]] = {value: [] for value in cases}
+
+        def take(rows: Rows) -> None:
+            for record in rows.runs:
+                records[record.point].append(record)
+            if (progress := self._options.get("progress")) is not None:
+                progress(sum(map(len, records.values())) / len(runs))
+
+        if runs:
+            plan = plans[min(plans)]
+            execute(runs, self._worker, take, measures=plan.measures, limit_s=plan.limit_s)
+        for value, own in records.items():
+            self._add(value, own)
+
+    def _add(self, value: int, records: Sequence[RunRecord]) -> None:
+        """Adds the runs of a value; raises `InputError` if one has no value of the measure."""
+        for record in records:
+            if record.error is not None or record.values[0] is None:
+                problem = record.error or (record.problems or [None])[0] or "it is undefined"
+                words = f"has no value with {self._path} = {value:,} and seed {record.seed}: {problem}"
+                raise InputError.of_option("measure", self._measure, words)
+        worst = max(records, key=lambda record: (record.values[0] or 0.0, -record.seed))
+        filled = sum(record.filled_from is not None for record in records)
+        self._without_running += filled
+        self._steps[value] = Step(
+            value=value, worst=float(worst.values[0] or 0.0), seed=worst.seed, runs=len(records) - filled
+        )
+        if self._occupancy is not None:
+            self._used[value] = int(max(record.values[1] or 0.0 for record in records))
+
+    def _is_small(self, value: int) -> bool:
+        """Returns whether a scenario with a larger value is accepted, so that this one is too small."""
+        return any(step.refusal is None and step.value > value for step in self._steps.values())
+
+    def _plan(self, value: int) -> Plan:
         extra = [] if self._occupancy is None else [self._occupancy]
         document = {
-            "axes": {**self._fixed, "value": {"path": self._path, "values": list(values)}},
+            "axes": {**self._fixed, "bounded": {"path": self._path, "values": [value]}},
             "seeds": {"first": self._seeds.start, "count": len(self._seeds)},
             "measures": [self._measure, *extra],
             **({} if self._options.get("limit") is None else {"limits": {"time": self._options["limit"]}}),
         }
         try:
             plan = Plan.of(self._scenario, document)
-        except CelltrainError:
-            if not extra:
+            self._has_plan = True
+            return plan
+        except InputError:
+            if not extra or self._has_plan:
                 raise
+            # The scenario may lack the measure of the occupancy.
             self._occupancy = None
-            self._try(values)
-            return
-        cases = [Case.of_reading(point, plan.reading(point)) for point in range(len(values))]
-        runs = [Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases for seed in self._seeds]
-        records: list[RunRecord] = []
-
-        def take(rows: Rows) -> None:
-            records.extend(rows.runs)
-            if (progress := self._options.get("progress")) is not None:
-                progress(len(records) / len(runs))
-
-        execute(runs, self._worker, take, measures=plan.measures, limit_s=plan.limit_s)
-        for point, value in enumerate(values):
-            own = [record for record in records if record.point == point]
-            for record in own:
-                problem = record.error or (record.problems or [None])[0]
-                if record.error is not None or record.values[0] is None:
-                    words = (
-                        f"has no value with {self._path} = {value:,} and seed {record.seed}: {problem or 'undefined'}"
-                    )
-                    raise InputError.of_option("measure", self._measure, words)
-            worst = max(own, key=lambda record: (record.values[0] or 0.0, -record.seed))
-            filled = sum(record.filled_from is not None for record in own)
-            self._without_running += filled
-            self._steps[value] = Step(
-                value=value, worst=float(worst.values[0] or 0.0), seed=worst.seed, runs=len(own) - filled
-            )
-            if self._occupancy is not None:
-                self._used[value] = int(max(record.values[1] or 0.0 for record in own))
+            return self._plan(value)
 
 
 def _occupancy(path: str) -> str | None:
