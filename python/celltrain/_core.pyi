@@ -169,6 +169,8 @@ class Block(TypedDict):
     fingerprints: list[str | None]
     seconds: list[float]
     cell_hops: list[int]
+    #: Row, and index of the run from which it was filled.
+    filled_from: list[tuple[int, int]]
     #: Row and error of runs that failed.
     errors: list[tuple[int, str]]
     #: Rules of links that had no effect, by row: number and warning.
@@ -185,6 +187,7 @@ def run_cases(
     limit_s: float | None = None,
     recording: tuple[Sequence[str], str, Sequence[str] | None] | None = None,
     cancel: Cancel | None = None,
+    certificates: bool = False,
 ) -> None: ...
 def toml(text: str, source: str) -> str: ...
 def threshold(json: str) -> str | None: ...

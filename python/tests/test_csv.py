@@ -51,7 +51,7 @@ CASES = {
     "vet": [["{}/=HYPERLINK(1)p.toml", "--scenarios", "lan-5", "--seeds", "1"]],
 }
 #: Commands whose tables contain no names given by users.
-OWN = {"bench", "doctor", "list", "mmu generations", "mmu incast", "mmu thresholds", "reproduce", "study"}
+OWN = {"bench", "bound", "doctor", "list", "mmu generations", "mmu incast", "mmu thresholds", "reproduce", "study"}
 
 
 def with_csv(command: Any, name: str = "") -> Iterator[str]:

@@ -138,6 +138,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "study": (ct.study, {"study_id": "different-rtts", **quick}),
         "sweep": (ct.sweep, {"base": lan, "over": {"port.bottleneck.buffer": [50]}, "seeds": 1}),
         "tune": (ct.tune, tuned),
+        "bound": (ct.bound, {"scenario": lan, "path": "port.bottleneck.buffer", "high": 100}),
         "compare": (lambda scenario, **options: ct.compare(scenario, **options), of_compare),
         "Compared.to_dict": (compared.to_dict, {}),
         "Compared.write": (compared.write, {"folder": "compared"}),

@@ -10,6 +10,7 @@ pub mod abr;
 pub mod arbiter;
 pub mod cancellation;
 pub mod cell;
+pub mod certificate;
 pub mod contracts;
 mod counted;
 pub mod coverage;

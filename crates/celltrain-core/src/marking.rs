@@ -107,18 +107,22 @@ impl MarkingConfig {
     /// Creates the policy of a port that marks packets: the port's own `policy`, except that packets which cannot be
     /// marked are dropped.
     pub(crate) fn dropping(&self, policy: Box<dyn BufferPolicy>, capacity: Option<u32>) -> NotCapable {
+        NotCapable::new(policy, self.limits(capacity), self.p_max, self.of)
+    }
+
+    /// Returns the limits `k_min` and `k_max` in cells, for a buffer or memory of `capacity` cells (`None`: infinite).
+    pub(crate) fn limits(&self, capacity: Option<u32>) -> [f64; 2] {
         let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
-        NotCapable::new(policy, [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))], self.p_max, self.of)
+        [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))]
     }
 
     /// Creates the marker of a port, for a buffer or memory of `capacity` cells. Marks with a probability are drawn from
     /// `rng`.
     pub(crate) fn build(&self, capacity: Option<u32>, rng: Stream) -> Marker {
-        let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
-        let k_min = cells(self.k_min);
+        let [k_min, k_max] = self.limits(capacity);
         Marker {
             k_min,
-            k_max: self.k_max.map_or(k_min, cells),
+            k_max,
             p_max: self.p_max,
             weight: self.weight,
             at: self.at,

@@ -271,14 +271,12 @@ impl FinalState<'_> {
                 Wire::Cells => counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64,
                 Wire::Ethernet => on_ethernet as f64,
             };
+            let (buffer_cells, policy, threshold_cells) = link.port_settings();
             PortResult {
                 name: link.name.clone(),
-                buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
-                policy: link.edge.as_ref().map_or(link.policy.name(), |edge| edge.discard.name()),
-                threshold_cells: match link.edge {
-                    Some(_) => None,
-                    None => link.policy.threshold_cells(link.buffer),
-                },
+                buffer_cells,
+                policy,
+                threshold_cells,
                 scheduler: link.scheduler.name(),
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),

@@ -18,6 +18,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Framing};
 use crate::abr::{Parameters, allocator::AllocatorConfig};
+use crate::certificate::{RecordedPolicy, Recording};
 use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
@@ -83,6 +84,8 @@ pub struct Network {
     pub measure: MeasureWindow,
     /// Delays of packets to measure.
     pub delays: DelayChoice,
+    /// Records the questions to the policies, if the run is to have a [certificate](crate::certificate).
+    pub recording: Option<Recording>,
 }
 
 /// The part of a run that rates and counters cover. Default: the whole run.
@@ -152,6 +155,15 @@ impl Link {
     /// Returns whether the link has rules for losses or delays.
     pub fn has_rules(&self) -> bool {
         !self.losses.is_empty() || !self.late.is_empty()
+    }
+
+    /// Returns the settings of the port that results show: its buffer, the name of its policy or discard algorithm, and
+    /// its threshold.
+    pub(crate) fn port_settings(&self) -> (Option<u32>, &'static str, Option<u32>) {
+        match &self.edge {
+            Some(edge) => (edge.buffer, edge.discard.name(), None),
+            None => (self.buffer, self.policy.name(), self.policy.threshold_cells(self.buffer)),
+        }
     }
 }
 
@@ -257,6 +269,7 @@ impl Network {
             file_size: None,
             measure: MeasureWindow::default(),
             delays: DelayChoice::None,
+            recording: None,
         }
     }
 
@@ -294,8 +307,12 @@ impl Network {
     pub(crate) fn policy(&self, routing: &Routing, link: LinkIndex) -> Box<dyn BufferPolicy> {
         let Link { policy, buffer, marking, .. } = &self.links[link];
         let policy = policy.build(*buffer, &self.vc_names(routing, link));
-        match marking {
+        let policy = match marking {
             Some(marking) => Box::new(marking.dropping(policy, *buffer)),
+            None => policy,
+        };
+        match &self.recording {
+            Some(recording) => Box::new(RecordedPolicy::new(policy, link, recording)),
             None => policy,
         }
     }

@@ -8,7 +8,7 @@
 use crate::units::Span;
 
 /// A stream of random numbers that depends only on the run's seed and the stream's name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     state: [u64; 4],
 }

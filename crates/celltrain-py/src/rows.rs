@@ -29,10 +29,11 @@ type Recording = (Vec<String>, String, Option<Vec<String>>);
 /// Runs cases, and calls `take` with blocks of finished runs, in any order.
 ///
 /// Each run is the index of its case, its seed, and the index of its measures. If the call is cancelled, finished runs
-/// are delivered before the exception is raised.
+/// are delivered before the exception is raised. With `certificates`, rows are filled from other runs that are known to be
+/// the same.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
-#[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None))]
+#[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None, certificates=false))]
 pub(crate) fn run_cases(
     py: Python<'_>,
     cases: Vec<Py<Case>>,
@@ -43,6 +44,7 @@ pub(crate) fn run_cases(
     limit_s: Option<f64>,
     recording: Option<Recording>,
     cancel: Option<Py<Cancel>>,
+    certificates: bool,
 ) -> PyResult<()> {
     let handles: Vec<&Handle> = cases.iter().map(|case| &case.get().handle).collect();
     let measures: Vec<Measures> = measures.into_iter().map(Measures::new).collect();
@@ -69,7 +71,7 @@ pub(crate) fn run_cases(
     };
     let width = measures.iter().map(Measures::count).max().unwrap_or(0);
     let mut block = Block::new(width, is_recorded);
-    let how = How { trace: trace.as_ref(), limit, ..How::default() };
+    let how = How { trace: trace.as_ref(), limit, certificates, ..How::default() };
     let on = |event| {
         let is_done = matches!(event, Event::Done(..));
         if let Event::Done(index, done) = event {
@@ -104,6 +106,8 @@ struct Block {
     fingerprints: Vec<Option<String>>,
     seconds: Vec<f64>,
     cell_hops: Vec<u64>,
+    /// Row, and index of the run from which it was filled.
+    from: Vec<(usize, usize)>,
     errors: Vec<(usize, String)>,
     /// Rules of links that never met what they should have lost or delayed, by row: number and warning.
     unmet: Vec<(usize, Vec<(usize, String)>)>,
@@ -122,6 +126,7 @@ impl Block {
             fingerprints: Vec::new(),
             seconds: Vec::new(),
             cell_hops: Vec::new(),
+            from: Vec::new(),
             errors: Vec::new(),
             unmet: Vec::new(),
             series: Vec::new(),
@@ -151,6 +156,7 @@ impl Block {
                 let own = own.expect("every run has measures");
                 self.seconds.push(own.engine_seconds);
                 self.cell_hops.push(own.cell_hops);
+                self.from.extend(own.from.map(|from| (row, from)));
                 self.fingerprints.push(Some(own.fingerprint));
                 for (measure, figure) in own.figures.into_iter().enumerate() {
                     self.values.push(figure.value.unwrap_or(f64::NAN));
@@ -181,6 +187,7 @@ impl Block {
         dict.set_item("fingerprints", block.fingerprints)?;
         dict.set_item("seconds", block.seconds)?;
         dict.set_item("cell_hops", block.cell_hops)?;
+        dict.set_item("filled_from", block.from)?;
         dict.set_item("errors", block.errors)?;
         dict.set_item("unmet", block.unmet)?;
         let series = block.series.into_iter().map(|(row, series)| Ok((row, arrays(py, series)?)));

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod describe;
 pub mod events;
 pub mod expressions;
+mod families;
 pub mod hosting;
 mod limit;
 pub mod measure;

@@ -4,10 +4,12 @@ mod batch;
 mod observers;
 
 use std::num::NonZeroUsize;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::certificate::{Certificate, Recording};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::metrics::{RunResult, UnmetRule};
@@ -21,6 +23,7 @@ pub use crate::captured::{Captured, Capturing};
 use crate::clock::Instant;
 use crate::events::Log;
 use crate::expressions::{Figure, Measures, Source, Windows};
+use crate::families::{Known, Part};
 use crate::hosting;
 use crate::limit::Limit;
 use crate::memory;
@@ -56,6 +59,8 @@ pub struct How<'a> {
     pub most_records: u64,
     /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
+    /// True to fill rows of a batch from other runs that are known to be the same.
+    pub certificates: bool,
 }
 
 impl<'a> How<'a> {
@@ -97,6 +102,8 @@ pub struct Row {
     pub engine_seconds: f64,
     /// Number of cell transmissions over links.
     pub cell_hops: u64,
+    /// Index of the run in its batch from which the row was filled; `None` if it was run.
+    pub from: Option<usize>,
 }
 
 /// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
@@ -148,6 +155,17 @@ pub fn one_watched(
     seed: Option<u64>,
     how: How<'_>,
     watched: Watched<'_>,
+    control: (&AtomicBool, &Progress),
+) -> Result<Finished, Unfinished> {
+    one_of_family(scenario, seed, how, (watched, None), control)
+}
+
+/// Runs a scenario like [`one_watched`]. `part` is the task of the run in its family.
+fn one_of_family(
+    scenario: &Handle,
+    seed: Option<u64>,
+    how: How<'_>,
+    (watched, part): (Watched<'_>, Option<Part<'_>>),
     (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit, scenario.took()), memory::Watch::default());
@@ -155,7 +173,8 @@ pub fn one_watched(
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
-    let run = Run { scenario, seed, how, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
+    let run =
+        Run { scenario, seed, how, part, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
     let finished = run.finished(watched);
     // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
     if let Some(problem) = outside::take()
@@ -200,6 +219,7 @@ fn row(
         fingerprint: result.fingerprint.to_string(),
         engine_seconds: *engine_seconds,
         cell_hops: result.cell_hops,
+        from: None,
     })
 }
 
@@ -207,6 +227,7 @@ struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,
     how: How<'a>,
+    part: Option<Part<'a>>,
     memory: &'a memory::Watch,
     token: &'a CancellationToken<'a>,
     stopped: &'a AtomicBool,
@@ -225,6 +246,20 @@ impl Run<'_> {
             wanted => wanted.map_or(DelayChoice::None, answer::delays),
         };
         let hosts = hosting::hosts(scenario, &network)?;
+        let has_requests = !network.requests.groups.is_empty();
+        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
+        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
+        let with_slowdowns = how.wanted().is_none_or(of_requests);
+        // Slowdowns compare requests with runs of their own, which meet other queues.
+        let part = self.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
+        if let Some(Part::Follows(known)) = part
+            && let Some(finished) = self.filled(known, &network, &checked)?
+        {
+            return Ok(finished);
+        }
+        if let Some(Part::Leads(..)) = part {
+            network.recording = Some(Recording::default());
+        }
         let event_engine = watched.event_engine.unwrap_or(how.engine);
         // Stacks can be run only once.
         let until = watched.until(scenario.duration).filter(|_| event_engine != how.engine && hosts.is_none());
@@ -237,16 +272,12 @@ impl Run<'_> {
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
         let with_records = (1..=how.most_records).contains(&needed.requests);
         let keeps = with_records || recorder.is_some() || watched.has_any() && until.is_none();
-        network.requests.drops_closed = !keeps;
+        let drops_closed = std::mem::replace(&mut network.requests.drops_closed, !keeps);
         let needed = if keeps { needed.with_records() } else { needed };
         let needed = if with_records { needed.with_rows() } else { needed };
         self.memory.begin(needed).map_err(Unfinished::TooLarge)?;
         let _limited = how.limit.and_then(threads::limited);
         let begun = Instant::now();
-        let has_requests = !network.requests.groups.is_empty();
-        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
-        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
-        let with_slowdowns = how.wanted().is_none_or(of_requests);
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let plan = Plan { network: &network, name: &scenario.name, seed, engine: how.engine, event_engine, until };
         let (mut result, captured) = self.simulate(plan, hosts, watched, recorder.as_mut(), &mut tally)?;
@@ -283,7 +314,36 @@ impl Run<'_> {
         };
         // The limit may have been exceeded during the last steps.
         token.check()?;
+        if let Some(Part::Leads(slot, index)) = part {
+            let recording = network.recording.take().unwrap_or_default();
+            network.requests.drops_closed = drops_closed;
+            let certificate = Certificate::new(&network, &recording, &run.result).ok();
+            let known = certificate.map(|certificate| Known { index, certificate, run, unmet: unmet.clone() });
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
         Ok(Finished { answer, row, series, records, captured, unmet })
+    }
+
+    /// Returns the row of a run that is known to be the same as another; `None` if this is not known.
+    fn filled(&self, known: &Known, network: &Network, checked: &Checked) -> Result<Option<Finished>, Unfinished> {
+        let begun = Instant::now();
+        let Some(measures) = self.how.measures.filter(|_| known.certificate.covers(network)) else { return Ok(None) };
+        let result = known.run.result.clone().with_settings_of(network);
+        let bottleneck = known.run.bottleneck.clone();
+        let engine_seconds = begun.elapsed().as_secs_f64();
+        let mut run = EndedRun::new(
+            known.run.scenario.clone(),
+            network.seed,
+            known.run.engine,
+            bottleneck,
+            engine_seconds,
+            result,
+        );
+        run.requests.clone_from(&known.run.requests);
+        let answer = Answer { run: &run, wanted: self.how.wanted(), token: self.token };
+        let row = Some(Row { from: Some(known.index), ..row(measures, checked, &answer, None)? });
+        let (answer, series, records, captured) = Default::default();
+        Ok(Some(Finished { answer, row, series, records, captured, unmet: known.unmet.clone() }))
     }
 
     /// Runs the engines. Returns the result, and the number of packets or cells in each capture.

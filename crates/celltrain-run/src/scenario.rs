@@ -74,6 +74,11 @@ impl Handle {
         }
     }
 
+    /// Returns the scenario without `name` and `seed`: its original text, or the canonical form.
+    pub(crate) fn case(&self) -> Value {
+        without_name(serde_json::from_str(&self.json()).unwrap_or_default())
+    }
+
     /// Returns the scenario as JSON: its original text, or the canonical form with every default filled in.
     pub fn json(&self) -> String {
         if let Some(text) = &self.text {

@@ -161,6 +161,7 @@ impl<'a> ResolvedScenario<'a> {
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
             delays: DelayChoice::None,
+            recording: None,
         }
     }
 }

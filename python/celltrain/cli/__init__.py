@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Commands in the order in which the help lists them.
 COMMANDS = (
-    *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune"),
+    *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune", "bound"),
     *("store", "report"),
     *("check", "import", "mmu", "list", "explain", "schema", "cite", "bench", "lab", "doctor"),
 )

@@ -30,6 +30,7 @@ def compare(
     measures: options.Measures = None,
     show_all: Annotated[bool, {"names": ["--all"]}] = False,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     plot: Path | None = None,
     width: options.Width = "page",
     style: options.Style = None,
@@ -82,6 +83,7 @@ def compare(
                 measures=listed(measures),
                 labels=options.labelled(labels),
                 jobs=jobs,
+                certificates=not no_certificates,
                 progress=tell,
             )
     except KeyboardInterrupt as error:
@@ -151,6 +153,7 @@ def vet(
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     brief: bool = False,
     html: Path | None = None,
 ) -> int:
@@ -191,7 +194,8 @@ def vet(
     mine = policy_of(policy, single(settings), listed(scenarios))
     with shell.waiting("vetting", by_line=True) as tell:
         chosen: dict[str, Any] = {"scenarios": listed(scenarios), "against": listed(against)}
-        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
+        chosen |= {"jobs": jobs, "certificates": not no_certificates}
+        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, progress=tell)
     rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
     output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)
     if html is not None:

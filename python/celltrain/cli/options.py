@@ -241,6 +241,10 @@ Labels = Annotated[
 ]
 _JOBS = "Number of threads; by default, one for each core."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
+NoCertificates = Annotated[
+    bool,
+    option(None, "Do every run, even if another is known to be the same.", "--no-certificates", panel=ENSEMBLE),
+]
 Style = Annotated[
     str | None,
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),

@@ -34,6 +34,7 @@ def reproduce(
     seed: options.FirstSeed = 1,
     wan_seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     dry_run: bool = False,
     resume: bool = False,
     strict: bool = False,
@@ -99,7 +100,8 @@ def reproduce(
     def start(tell: Callable[[Progress], None]) -> Reproduction:
         kept: dict[str, Any] = {} if out is None else {"kept": out / RUNS, "resume": resume}
         chosen: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
-        return run(paper, **chosen, choices=choice or (), seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
+        where: dict[str, Any] = {"jobs": jobs, "certificates": not no_certificates}
+        return run(paper, **chosen, choices=choice or (), seeds=counts, seed=seed, progress=tell, **where, **kept)
 
     return _answer(paper, start, output, look, out=out, brief=brief, strict=strict, resumable=True)
 
@@ -152,6 +154,7 @@ def study(
     duration: str | None = None,
     seeds: Runs = 10,
     jobs: options.Jobs = None,
+    no_certificates: options.NoCertificates = False,
     brief: bool = False,
     out: Path | None = None,
     width: options.FiguresWidth = None,
@@ -190,7 +193,8 @@ def study(
     overrides = {} if duration is None else {"duration": duration}
 
     def start(tell: Callable[[Progress], None]) -> Reproduction:
-        return run(study, tables=table, seeds=seeds, jobs=jobs, progress=tell, overrides=overrides)
+        where: dict[str, Any] = {"jobs": jobs, "certificates": not no_certificates}
+        return run(study, tables=table, seeds=seeds, progress=tell, overrides=overrides, **where)
 
     return _answer(study, start, output, look, out=out, brief=brief)
 

@@ -41,7 +41,7 @@ MOST_SECONDS = 24 * 60 * 60
 
 @contextmanager
 def _worker(
-    jobs: int | None, dask: str | None, scheduler_file: Path | None, dask_timeout: str
+    jobs: int | None, dask: str | None, scheduler_file: Path | None, dask_timeout: str, no_certificates: bool
 ) -> Iterator[Local | Cluster]:
     """Yields the worker selected by these options.
 
@@ -58,7 +58,7 @@ def _worker(
 
     wait = _seconds(dask_timeout)
     if dask is None and scheduler_file is None:
-        yield Local(jobs)
+        yield Local(jobs, certificates=not no_certificates)
         return
     from celltrain.running.cluster import Cluster, connected, scheduler_in
 
@@ -86,6 +86,7 @@ _WHERE = {
     "dask": (_option(str | None, "ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786."), None),
     "scheduler_file": (_option(Path | None, "FILE", "Run on the Dask cluster whose scheduler wrote this file."), None),
     "dask_timeout": (_option(str, "TIME", "Longest wait for the scheduler, such as 60s; at most a day."), "5s"),
+    "no_certificates": (options.NoCertificates, False),
 }
 #: Worker for the runs: threads of this machine, or a cluster.
 Where = Annotated[AbstractContextManager[Any], options.OptionGroup(_worker, _WHERE)]
@@ -312,6 +313,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     if output.form == "text":
         did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
         repeated = f", {last.repeated:,} of them taken from earlier points" if last.repeated else ""
+        if last.without_running:
+            repeated += f", {last.without_running:,} of them known without running"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}

@@ -25,7 +25,7 @@ from celltrain.ensemble.plan import Axis, Plan, compact
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked, current
 from celltrain.model.measures import ROWS, RUN
-from celltrain.running import Chunk, Recording, Rows, Run, RunRecord, Worker
+from celltrain.running import Chunk, Local, Recording, Rows, Run, RunRecord, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 from celltrain.text import among
@@ -79,8 +79,9 @@ def execute(
 
     def chunks() -> Iterator[Chunk]:
         remaining, measured = iter(runs), tuple(measures)
+        certificates = isinstance(worker, Local) and worker.certificates
         while batch := tuple(itertools.islice(remaining, chunk_runs or worker.chunk_runs)):
-            yield Chunk(runs=batch, measures=measured, limit_s=limit_s, recording=recording)
+            yield Chunk(runs=batch, measures=measured, limit_s=limit_s, recording=recording, certificates=certificates)
 
     worker.work(chunks(), take)
 

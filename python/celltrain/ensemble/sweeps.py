@@ -66,7 +66,8 @@ def sweep(
         series: Series that every run records, as in a plan's `[series]`.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
         resume: True to continue with `store`. Failed runs count as done.
-        options: See `celltrain.SweepOptions`: jobs, client, worker, limit, progress, cancel, retry_failed.
+        options: See `celltrain.SweepOptions`: jobs, client, worker, limit, progress, cancel, certificates,
+            retry_failed.
 
     Raises:
         PlanError: With all faults of the plan.
@@ -122,6 +123,7 @@ class Progress:
         repeated: Runs that are identical to a run of an earlier point. They count as done and are not run again.
         elapsed_seconds: Time since the sweep was started or resumed.
         rate: Runs per second since then; 0 before the first run is done.
+        without_running: Runs among `done` that were filled from others, because certificates show that they are the same.
         wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
     """
 
@@ -132,6 +134,7 @@ class Progress:
     elapsed_seconds: float
     rate: float
     wide: int = 0
+    without_running: int = 0
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -175,7 +178,7 @@ class Coordinator:
         totals = store.database.totals()
         self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
         self._done_now = 0
-        self._wide = 0
+        self._wide, self._filled = 0, len(store.database.filled())
         until = plan.seeds.until
         self._total = plan.runs if until is None else len(plan.points) * until.at_least
         self._begun = self._written = self._told = time.monotonic()
@@ -279,6 +282,7 @@ class Coordinator:
                 self._done += 1
                 self._done_now += 1
                 self._failed += record.error is not None
+                self._filled += record.filled_from is not None
 
     def _write(self) -> None:
         """Writes the received runs in one transaction."""
@@ -306,6 +310,7 @@ class Coordinator:
             elapsed_seconds=elapsed,
             rate=self._done_now / elapsed if elapsed > 0 else 0.0,
             wide=self._wide,
+            without_running=self._filled,
         )
 
     def _report(self, *, last: bool = False) -> None:

@@ -74,7 +74,8 @@ def reproduce(
         kept: File to which the finished runs are written at the end, and after Ctrl-C.
         choices: Alternative answers to questions that the paper leaves open, such as `["A-03=event_list"]`; an unknown
             one names those of the paper.
-        options: See `celltrain.ReproduceOptions`: jobs, client, worker, limit, progress, cancel, seed, resume.
+        options: See `celltrain.ReproduceOptions`: jobs, client, worker, limit, progress, cancel, certificates, seed,
+            resume.
 
     Raises:
         InputError: If there is no such paper, table, row or network, or too few seeds or threads.
@@ -109,7 +110,7 @@ def study(
         tables: Tables to run, such as `["ratios"]`; all of them when None.
         seeds: Seeds 1 to n of every scenario.
         overrides: Settings to change in every scenario, by dotted path, such as `{"duration": "1s"}` for a quick look.
-        options: See `celltrain.Options`: jobs, client, worker, limit, progress, cancel.
+        options: See `celltrain.Options`: jobs, client, worker, limit, progress, cancel, certificates.
 
     Raises:
         InputError: If there is no such study or table, or too few seeds or threads.
@@ -170,6 +171,7 @@ def run(
         fingerprints={(record.point, record.seed): record.fingerprint or "" for record in records},
         cell_hops=sum(record.cell_hops for record in records),
         elapsed_seconds=time.monotonic() - started,
+        without_running=sum(record.filled_from is not None for record in records),
         interrupted=interrupted,
         command=command,
     )

@@ -53,6 +53,7 @@ class Reproduction(CardMixin):
         fingerprints: Fingerprint of each run, by configuration and seed.
         cell_hops: Number of cell transmissions over links, in all runs.
         elapsed_seconds: Wall-clock time of all runs.
+        without_running: Runs that were filled from others, because certificates show that they are the same.
         interrupted: True if some runs did not finish.
     """
 
@@ -64,6 +65,7 @@ class Reproduction(CardMixin):
     fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
     cell_hops: int = 0
     elapsed_seconds: float = 0.0
+    without_running: int = 0
     interrupted: bool = False
 
     @property
@@ -141,7 +143,9 @@ class Reproduction(CardMixin):
             "claims_left_out": self.claims_left_out,
             **({"ratios": ratios} if (ratios := self.ratios) else {}),
             "overrides": self.paper.overrides,
-            **{name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds")},
+            **{
+                name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds", "without_running")
+            },
             "build": _core.build(),
         }
 
@@ -293,6 +297,11 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     )
     ours = "ours: " if paper.has_print else ""
     yield Line(text=f"{seeds}; {ours}mean over the seeds, and the range from the lowest to the highest")
+    if reproduction.without_running:
+        count = len(reproduction.fingerprints)
+        yield Line(
+            text=f"{words.counted(count, 'run')}, {reproduction.without_running:,} of them known without running"
+        )
     fewest = min(reproduction.seeds.values())
     if paper.has_print and fewest < FEWEST_SEEDS:
         text = f"{words.counted(fewest, 'seed')}: the range means little; {USUAL_SEEDS} is the default"

@@ -23,6 +23,8 @@ class Options(TypedDict, total=False):
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         progress: Called from time to time with the progress: the completed share, 0 to 1, or an object with counts.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+        certificates: False to do every run on this machine, even if another run is known to be the same. A cluster always
+            does every run.
     """
 
     jobs: int | None
@@ -31,6 +33,7 @@ class Options(TypedDict, total=False):
     limit: Time | None
     progress: Callable[[Any], object] | None
     cancel: Cancel | None
+    certificates: bool
 
 
 class SweepOptions(Options, total=False):
@@ -74,7 +77,7 @@ class ReproduceOptions(Options, total=False):
 def worker_of(options: Mapping[str, Any]) -> Worker:
     """Returns the worker for the options of a call; raises `PlanError` if they contradict each other."""
     chosen = [name for name in ("jobs", "client", "worker") if options.get(name) is not None]
-    jobs, client = options.get("jobs"), options.get("client")
+    jobs, client, certificates = options.get("jobs"), options.get("client"), options.get("certificates", True)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     if len(chosen) > 1:
@@ -87,5 +90,5 @@ def worker_of(options: Mapping[str, Any]) -> Worker:
         return Cluster(client)
     from celltrain.running.work import Local
 
-    worker: Worker = options.get("worker") or Local(jobs)
+    worker: Worker = options.get("worker") or Local(jobs, certificates=certificates)
     return worker

@@ -62,6 +62,7 @@ class Chunk:
         limit_s: Wall-clock time limit for each run, from reading its scenario to its answer.
         recording: The series to record; None for no series.
         modules: Modules of Python policies that the scenarios name.
+        certificates: True to fill rows from other runs of the chunk that are known to be the same.
     """
 
     runs: tuple[Run, ...]
@@ -69,6 +70,7 @@ class Chunk:
     limit_s: float | None
     recording: Recording | None
     modules: tuple[str, ...] = ()
+    certificates: bool = False
 
     def __post_init__(self) -> None:
         if not self.modules:
@@ -89,6 +91,7 @@ class Chunk:
         values = block["values"].astype(object)
         values[np.isnan(block["values"])] = None
         errors, unmet, series = dict(block["errors"]), dict(block["unmet"]), dict(block["series"])
+        filled_from = {row: self.runs[place].key for row, place in block["filled_from"]}
         problems: dict[int, list[str | None]] = {}
         bounds: dict[int, list[int]] = {}
         for row, measure, kind, note in block["notes"]:
@@ -113,6 +116,7 @@ class Chunk:
                 error=_in_words(errors[row]) if row in errors else None,
                 seconds=seconds,
                 cell_hops=cell_hops,
+                filled_from=filled_from.get(row),
                 series=recorded(series[row]) if row in series else None,
             )
             for row, (place, own, fingerprint, seconds, cell_hops) in enumerate(zip(*columns, strict=True))
@@ -138,6 +142,8 @@ class RunRecord:
         error: The reason why the run failed.
         seconds: Wall-clock time that the engine took.
         cell_hops: Number of cell transmissions over links.
+        filled_from: Key of the run from which the record was filled because its certificate shows that both runs are the
+            same; None if the run was done.
         series: The recorded series, as a Parquet file.
     """
 
@@ -153,6 +159,7 @@ class RunRecord:
     error: str | None = None
     seconds: float = 0.0
     cell_hops: int = 0
+    filled_from: str | None = None
     series: bytes | None = None
 
 
@@ -227,8 +234,8 @@ class Local:
     #: run.
     chunk_runs = 1024
 
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or cores()
+    def __init__(self, threads: int | None = None, *, certificates: bool = True) -> None:
+        self.threads, self.certificates = threads or cores(), certificates
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         """Runs every chunk, and passes on rows while other runs go on."""
@@ -280,4 +287,5 @@ def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None
         limit_s=chunk.limit_s,
         recording=None if recording is None else (recording.trace, recording.step, recording.ports),
         cancel=current(),
+        certificates=chunk.certificates,
     )

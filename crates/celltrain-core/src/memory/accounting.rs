@@ -9,6 +9,7 @@ mod counting_queue;
 mod counts;
 mod packets;
 mod pauses;
+mod recorded;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

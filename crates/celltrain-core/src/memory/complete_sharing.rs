@@ -41,6 +41,10 @@ impl MemoryPolicy for CompleteSharing {
         Hooks::NONE
     }
 
+    fn is_threshold(&self) -> bool {
+        true
+    }
+
     fn rule(&self) -> &'static str {
         "the pool is full"
     }

@@ -100,6 +100,10 @@ impl MemoryPolicy for DynamicThreshold {
         Hooks::NONE
     }
 
+    fn is_threshold(&self) -> bool {
+        true
+    }
+
     fn rule(&self) -> &'static str {
         "q_i would exceed alpha_i (B - Q)"
     }

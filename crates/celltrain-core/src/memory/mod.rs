@@ -369,6 +369,13 @@ pub trait MemoryPolicy: Any + Send {
         let _ = drops;
     }
 
+    /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows from
+    /// the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
+    /// [certificate](crate::certificate) can tell which other settings give the same run.
+    fn is_threshold(&self) -> bool {
+        false
+    }
+
     /// Returns how many results of the policy's formulas were replaced so far because they were not finite numbers.
     fn replaced_results(&self) -> u64 {
         0

@@ -63,6 +63,10 @@ impl MemoryPolicy for StaticThresholds {
         Hooks::NONE
     }
 
+    fn is_threshold(&self) -> bool {
+        true
+    }
+
     fn rule(&self) -> &'static str {
         "q_i would exceed T_i"
     }

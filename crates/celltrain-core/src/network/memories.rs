@@ -10,7 +10,12 @@ use crate::units::Clock;
 impl Network {
     /// Creates an empty memory for links with these cell times on `clock`.
     pub fn memory(&self, config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock) -> Memory {
-        Memory::new(config, |link| times[link].cell_time, clock, self.aal5.cell, self.seed)
+        let memory = Memory::new(config, |link| times[link].cell_time, clock, self.aal5.cell, self.seed);
+        match &self.recording {
+            // The memory of a single port has no name.
+            Some(recording) if !config.name.is_empty() => memory.recorded(config, recording),
+            _ => memory,
+        }
     }
 
     /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.

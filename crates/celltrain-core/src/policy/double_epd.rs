@@ -71,6 +71,10 @@ impl BufferPolicy for DoubleEpd {
         buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
     }
 
+    fn reads_own_view(&self) -> bool {
+        true
+    }
+
     fn admits_up_to(&self) -> Option<u32> {
         Some(self.lbo.min(self.hbo))
     }

@@ -55,6 +55,10 @@ impl BufferPolicy for Epd {
         buffer.occupancy <= self.r
     }
 
+    fn reads_own_view(&self) -> bool {
+        true
+    }
+
     fn admits_up_to(&self) -> Option<u32> {
         Some(self.r)
     }

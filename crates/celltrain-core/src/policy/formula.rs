@@ -176,6 +176,10 @@ impl BufferPolicy for Formula {
         self.running().rules.reads_counts()
     }
 
+    fn reads_own_view(&self) -> bool {
+        self.running().rules.reads_own_view()
+    }
+
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         if self.config.follows_cells() { Some(self.running_mut()) } else { None }
     }

@@ -56,6 +56,10 @@ impl BufferPolicy for LoadRatio {
         x <= self.r || ratio() <= self.bound(x)
     }
 
+    fn reads_own_view(&self) -> bool {
+        true
+    }
+
     fn admits_up_to(&self) -> Option<u32> {
         whole_cells(self.r)
     }

@@ -232,6 +232,13 @@ pub trait BufferPolicy: Any + Send {
         true
     }
 
+    /// Returns whether every answer follows from the policy's settings and these parts of the view: X, K, `N_a`, the cells
+    /// of the frame's own VC, and the marks of the frame. Then a [certificate](crate::certificate) can tell which other
+    /// settings give the same run. False for a policy with state, or one that reads the clock or draws random numbers.
+    fn reads_own_view(&self) -> bool {
+        false
+    }
+
     /// Returns the component of the policy that follows individual cells, if it has one. The result never changes. A
     /// port with such a policy must be first in, first out, without merging VCs, and no cell may be pushed out.
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
@@ -347,6 +354,10 @@ impl BufferPolicy for AdmitAll {
 
     fn reads_counts(&self) -> bool {
         false
+    }
+
+    fn reads_own_view(&self) -> bool {
+        true
     }
 
     fn admits_up_to(&self) -> Option<u32> {

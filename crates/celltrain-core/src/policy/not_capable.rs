@@ -6,6 +6,7 @@
 use std::any::Any;
 
 use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
+use crate::certificate::RecordedPolicy;
 use crate::counted::Counted;
 use crate::coverage::reached;
 use crate::index::Label;
@@ -68,6 +69,11 @@ impl BufferPolicy for NotCapable {
         self.policy.reads_counts()
     }
 
+    /// Between the limits, the policy may draw random numbers. The recorder of a certificate notices this.
+    fn reads_own_view(&self) -> bool {
+        self.policy.reads_own_view()
+    }
+
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         self.policy.follower()
     }
@@ -83,6 +89,8 @@ impl BufferPolicy for NotCapable {
 
 /// Returns the inner policy, which decides about packets that can be marked.
 pub(super) fn inner(policy: &dyn BufferPolicy) -> &dyn BufferPolicy {
+    let recorded = (policy as &dyn Any).downcast_ref();
+    let policy = recorded.map_or(policy, |outer: &RecordedPolicy| &*outer.policy);
     (policy as &dyn Any).downcast_ref().map_or(policy, |outer: &NotCapable| &*outer.policy)
 }
 

@@ -73,6 +73,10 @@ impl BufferPolicy for PerVcAccounting {
         load_ratio(buffer, vc) <= self.k
     }
 
+    fn reads_own_view(&self) -> bool {
+        true
+    }
+
     fn admits_up_to(&self) -> Option<u32> {
         Some(self.th)
     }

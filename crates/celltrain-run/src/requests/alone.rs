@@ -215,6 +215,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         file_size: None,
         measure: celltrain_core::network::MeasureWindow::default(),
         delays: celltrain_core::delay::DelayChoice::None,
+        recording: None,
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::units;
 
-use super::{Finished, How, Progress, one};
+use super::{Finished, How, Progress, Watched, one_of_family};
 use crate::Unfinished;
 use crate::expressions::Measures;
+use crate::families::{Families, Part};
 use crate::panics::caught;
 use crate::scenario::Handle;
 use crate::threads::{self, Event};
@@ -26,7 +27,7 @@ pub fn many<E: From<io::Error>>(
 ) -> Result<(), E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let run = || (scenarios[runs[index].0], runs[index].1, how);
-        one_of_many(run, stopped)
+        one_of_many(run, None, stopped)
     };
     threads::over((runs.len(), threads), work, on)
 }
@@ -34,11 +35,12 @@ pub fn many<E: From<io::Error>>(
 /// Does a run of a batch. A panic is its error, even if its scenario does not exist.
 fn one_of_many<'a>(
     run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
+    part: Option<Part<'_>>,
     stopped: &AtomicBool,
 ) -> Result<Finished, Unfinished> {
     let done = caught(|| {
         let (scenario, seed, how) = run();
-        one(scenario, Some(seed), how, stopped, &Progress::default())
+        one_of_family(scenario, Some(seed), how, (Watched::default(), part), (stopped, &Progress::default()))
     });
     done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
 }
@@ -54,7 +56,8 @@ pub struct CaseRun {
     pub measures: usize,
 }
 
-/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer.
+/// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer. With
+/// [`How::certificates`], fills rows from other runs of the batch that are known to be the same.
 ///
 /// # Errors
 /// Returns the first error of `on`.
@@ -63,11 +66,21 @@ pub fn rows<E: From<io::Error>>(
     measures: &[Measures],
     (runs, threads): (&[CaseRun], usize),
     how: How<'_>,
-    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+    mut on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let work = |index: usize, stopped: &AtomicBool| {
-        let CaseRun { case, seed, measures: set } = runs[index];
-        one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), stopped)
+    let families =
+        if how.certificates && how.trace.is_none() { Families::of(cases, runs) } else { Families::none(runs.len()) };
+    let work = |position: usize, stopped: &AtomicBool| {
+        let CaseRun { case, seed, measures: set } = runs[families.run_at(position)];
+        families.execute(position, stopped, |part| {
+            one_of_many(|| (cases[case], seed, How { measures: Some(&measures[set]), ..how }), part, stopped)
+        })
+    };
+    let on = |event| {
+        on(match event {
+            Event::Look => Event::Look,
+            Event::Done(position, done) => Event::Done(families.run_at(position), done),
+        })
     };
     threads::over((runs.len(), threads), work, on)
 }

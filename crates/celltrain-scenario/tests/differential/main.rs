@@ -7,6 +7,7 @@
 mod beginning;
 mod bisect;
 mod campaign;
+mod certificates;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;

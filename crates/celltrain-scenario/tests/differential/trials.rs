@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
 use super::bisect::first_difference;
+use super::certificates::{self, cover_only_the_same_run};
 use super::compare::compare;
 use super::text::text;
 use super::{beginning, draw, late, losses, marks, memories, overflow, packets, requests, steps, watch};
@@ -90,6 +91,14 @@ trials! {
         1/15, steps::agree, draw::any_network, marks::add;
     any_steps_and_injections_are_the_same_run_where_connections_open_and_close:
         1/15, steps::agree, draw::any_network, requests::add;
+    a_run_that_a_certificate_covers_equals_its_own_run: 1/4, cover_only_the_same_run, draw::any_network;
+    a_run_that_a_certificate_covers_equals_its_own_run_at_crowded_ports: 1/10, cover_only_the_same_run, draw::crowded;
+    a_run_that_a_certificate_covers_equals_its_own_run_where_ports_share_memories:
+        1/4, cover_only_the_same_run, draw::any_network, certificates::add_memories;
+    a_run_that_a_certificate_covers_equals_its_own_run_where_ports_mark_packets:
+        1/10, cover_only_the_same_run, draw::any_network, all_and_late_packets;
+    a_run_that_a_certificate_covers_equals_its_own_run_where_packets_delimit_themselves:
+        3/10, cover_only_the_same_run, packets::any_network, certificates::add_memories_of_packets;
     both_engines_agree_where_links_lose_cells: 1/2, compare, draw::any_network, losses::add;
     both_engines_agree_where_the_links_of_a_mesh_lose_cells: 1/10, compare, draw::meshes::meshes, losses::add;
     both_engines_agree_where_links_lose_cells_at_ports_with_memories_marks_and_requests:

@@ -160,7 +160,9 @@ def compare(
     execute(runs, worker_of(options), take, measures=plan.measures, limit_s=plan.limit_s)
     table = RunTable.of_records(list(records.values()), plan.measures)
     measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
-    compared = _compared({**layout, "axis_labels": axis_labels}, plans, cases, table, measured, (warnings, of_check))
+    without_running = sum(record.filled_from is not None for record in records.values())
+    layout = {**layout, "axis_labels": axis_labels, "without_running": without_running}
+    compared = _compared(layout, plans, cases, table, measured, (warnings, of_check))
     warn(compared.warnings)
     return compared
 

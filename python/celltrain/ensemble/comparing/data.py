@@ -79,6 +79,7 @@ class Compared(CardMixin):
         rivals: By name and combination: a number, equal for cases that differ only in policies.
         of_check: Warnings that `celltrain check` gives for the scenarios that were run.
         of_plan: Warnings about scenarios that are hard to compare.
+        without_running: Runs that were filled from others, because certificates show that they are the same.
     """
 
     what: str
@@ -102,6 +103,7 @@ class Compared(CardMixin):
     rivals: NDArray[np.int64]
     of_check: tuple[str, ...]
     of_plan: tuple[str, ...]
+    without_running: int = 0
 
     @property
     def carried_nothing(self) -> NDArray[np.bool_]:
@@ -229,6 +231,7 @@ class Compared(CardMixin):
             "set_only_where": self.only_where,
             "scenarios": scenarios,
             "differences": differences,
+            "without_running": self.without_running,
             "failures": [{"name": one.name, "seed": one.seed, "error": one.error} for one in self.failures],
             "warnings": list(self.warnings),
         }
@@ -384,6 +387,9 @@ def _about(compared: Compared) -> Iterator[str]:
     names, own = compared.names, compared.tcp
     if any(axis.name == SCENARIO for axis in compared.conditions):
         names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
+    if compared.without_running:
+        count = compared.fingerprints.size
+        yield f"{counted(count, 'run')}, {compared.without_running:,} of them known without running"
     yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 

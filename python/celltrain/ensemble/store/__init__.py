@@ -380,6 +380,11 @@ class Store(CardMixin):
         with self.reading() as database:
             return database.totals()
 
+    def filled(self) -> dict[str, str]:
+        """Returns the runs that were filled from others, by key, with the key of the run that was done."""
+        with self.reading() as database:
+            return database.filled()
+
     @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns one row per run and measure, ordered by point, seed and measure.

@@ -50,6 +50,9 @@ _TABLES = {
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
     "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
+#: Table of the runs that were filled from others. It is created with the first of them, so stores of earlier versions
+#: lack it.
+_FILLED = "CREATE TABLE IF NOT EXISTS filled (run INTEGER PRIMARY KEY, from_key BLOB NOT NULL)"
 _VIEWS = {
     "rows": (
         "SELECT runs.point AS point{named}, seed, measures.name AS measure, CASE measures.measure{values} END AS value, "
@@ -209,6 +212,13 @@ class Database:
         query = f"SELECT lower(hex(run_key)) FROM runs WHERE run_key IN ({', '.join('?' * len(keys))})"
         return {key for (key,) in self.rows(query, *keys)}
 
+    def filled(self) -> dict[str, str]:
+        """Returns the runs that were filled from others, by key, with the key of the run that was done."""
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'filled'"):
+            return {}
+        query = "SELECT lower(hex(run_key)), lower(hex(from_key)) FROM filled JOIN runs USING (run)"
+        return dict(self.rows(query))
+
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
         """For some points and seeds, returns the point and seed of runs that are done or repeat another point."""
         where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
@@ -272,6 +282,10 @@ class Database:
             connection.executemany("INSERT INTO series VALUES (?, ?)", [(run, one.series) for run, one in series])
             checks = [(run, check_series(one.run_key, one.series or b"")) for run, one in series]
             connection.executemany("INSERT INTO series_checks VALUES (?, ?)", checks)
+            if filled := [(first + place, one.filled_from) for place, one in enumerate(ordered) if one.filled_from]:
+                connection.execute(_FILLED)
+                rows_filled = [(run, bytes.fromhex(key)) for run, key in filled]
+                connection.executemany("INSERT INTO filled VALUES (?, ?)", rows_filled)
             again = [(point, seed, bytes.fromhex(key)) for point, seed, key in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))

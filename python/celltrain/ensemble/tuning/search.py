@@ -88,7 +88,7 @@ class Runs:
         self._notes: dict[str, list[str]] = {}
         # By scenario and seed: the objectives that are only lower bounds.
         self._bounds: dict[str, dict[int, set[str]]] = {}
-        self.count = self.failed = 0
+        self.count = self.failed = self.without_running = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
         """Returns the canonical scenario of a setting. If refused, returns the scenario as given, and the reason."""
@@ -101,6 +101,7 @@ class Runs:
 
     def add(self, store: Store) -> None:
         """Adds the runs of a stage."""
+        self.without_running += len(store.database.filled())
         wide = store.wide()
         names = ("configuration", "seed", "error", *(one.measure for one in self._plan.objectives), DELIVERED)
         for text, seed, error, *values in zip(*(wide[name].to_pylist() for name in names), strict=True):
@@ -350,6 +351,7 @@ class Search:
             for one in plan.parameters
         ]
         counts = {"trials": plan.trials, "batch": plan.batch, "runs": self._runs.count, "failed": self._runs.failed}
+        counts["without_running"] = self._runs.without_running
         return {
             "name": plan.name,
             **{key: manifest[key] for key in ("version", "profile", "optuna")},

@@ -79,6 +79,7 @@ def vet(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
+    certificates: bool = True,
 ) -> dict[str, Any]:
     """Checks a policy of ports or of memories, and compares it with classic policies in a standard set of scenarios.
 
@@ -97,6 +98,7 @@ def vet(
         jobs: Threads; one for each core when None.
         progress: Called from time to time with the completed fraction, 0 to 1.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+        certificates: False to do every run, even if another run is known to be the same.
 
     Returns:
         A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
@@ -105,8 +107,8 @@ def vet(
         the scenarios; `lan-5.efficiency` and so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
         policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
         almost nothing. `tcp`: the TCP of each scenario. `settings`: the numbers set in each policy of memories. `ranking`: a text for each measure in which another TCP
-        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`:
-        `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
+        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `without_running`: runs that were known to be the same
+        as others. `artifacts`: `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.
@@ -135,7 +137,7 @@ def vet(
             if progress is not None:
                 progress((done + share) / len(named))
 
-        options = {"seeds": seeds, "first_seed": first_seed, "jobs": jobs, "progress": on}
+        options = {"seeds": seeds, "first_seed": first_seed, "jobs": jobs, "certificates": certificates, "progress": on}
         compared[name] = _compared_in(name, mine, of, others, readings, **options)
     carried = {name: _share_of(of.reference, each) for name, each in compared.items()}
     remarks = [*_which(mine, of), *_remarks(mine.name, of, verdicts, compared, carried)]
@@ -155,6 +157,7 @@ def vet(
         "settings": settings,
         "remarks": remarks,
         "conformance": verdicts,
+        "without_running": sum(each.without_running for each in compared.values()),
         "metrics": _estimates(of, compared, 0),
         "beside": {other: _estimates(of, compared, place) for place, other in places.items()},
         "differences": differences,

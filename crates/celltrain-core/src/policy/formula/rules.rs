@@ -4,7 +4,7 @@ use celltrain_formula::rules::{self, Host, On, Texts, Updates};
 use celltrain_formula::{Clause, Evaluator, Meaning, Program, Registers, Word};
 
 use super::Table;
-use super::names::{N, PORT_NAMES, Source, Y};
+use super::names::{N, NOW, PORT_NAMES, Source, Y};
 use super::port_info::PortInfo;
 use crate::error::Fault;
 
@@ -152,6 +152,11 @@ impl Rules {
     pub(super) fn reads_counts(&self) -> bool {
         let programs = std::iter::once(&self.admit).chain(self.updates());
         programs.into_iter().any(|program| program.reads(N) || program.reads(Y))
+    }
+
+    /// Returns whether `admit` depends on no state, no time and no random number.
+    pub(super) fn reads_own_view(&self) -> bool {
+        self.updates().next().is_none() && !self.admit.draws() && !self.admit.reads(NOW)
     }
 
     pub(super) fn updates(&self) -> impl Iterator<Item = &Program> {

@@ -1,0 +1,73 @@
+//! The part of a network that a run and a candidate must have in common.
+
+use std::fmt::{self, Write};
+
+use crate::memory::{MemoryConfig, complete_sharing};
+use crate::network::Network;
+use crate::policy::tail_drop;
+
+/// A digest of everything in a network except the settings that certificates cover. Two networks with the same outline
+/// differ at most in these settings: a chance collision of 128 bits is as likely as a defect of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outline(u128);
+
+impl Outline {
+    pub(super) fn of(network: &Network) -> Self {
+        let mut bare = Network { recording: None, ..network.clone() };
+        let mut digest = Digest::default();
+        for link in &mut bare.links {
+            if link.edge.is_some() {
+                continue;
+            }
+            link.policy = tail_drop::Config {}.into();
+            // An allocator also reads the size of the buffer.
+            if link.allocator.is_none() {
+                // Only these values of a marker depend on the buffer.
+                let limits = link.marking.as_ref().map(|marking| marking.limits(link.buffer));
+                digest.add(&limits);
+                link.buffer = None;
+            }
+        }
+        for memory in &mut bare.memories {
+            if is_single_pool(memory) {
+                memory.cells = 0;
+                for pool in &mut memory.pools {
+                    (pool.cells, pool.policy) = (0, complete_sharing::Config::default().into());
+                }
+            }
+        }
+        digest.add(&bare);
+        Self(digest.0)
+    }
+}
+
+/// Returns whether a memory consists of the shared part of one pool, so that all its cells are counted there.
+pub(super) fn is_single_pool(memory: &MemoryConfig) -> bool {
+    memory.pools.len() == 1
+        && memory.pools.iter().all(|pool| pool.cells == memory.cells && pool.headroom.is_none())
+        && memory.queues.iter().all(|queue| queue.reserve == 0 && queue.lossless.is_none())
+}
+
+/// FNV-1a with 128 bits, over the text of values.
+struct Digest(u128);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, value: &impl fmt::Debug) {
+        write!(self, "{value:?};").expect("a digest takes every text");
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Access to the policies of pools, for certificates.
+
+use super::{Memory, Pool};
+use crate::certificate::{RecordedPool, Recording};
+use crate::memory::{MemoryConfig, MemoryPolicy, PoolIndex};
+
+impl Memory {
+    /// Records the questions to the policies of a memory with these settings.
+    #[must_use]
+    pub(crate) fn recorded(self, config: &MemoryConfig, recording: &Recording) -> Self {
+        let record = |pool: Pool| {
+            let policy: Box<dyn MemoryPolicy> = Box::new(RecordedPool::new(pool.policy, config, recording));
+            Pool { policy, ..pool }
+        };
+        Self { pools: self.pools.into_iter().map(record).collect(), ..self }
+    }
+
+    /// Returns the policy of a pool.
+    pub(crate) fn policy_of(&mut self, pool: PoolIndex) -> &mut dyn MemoryPolicy {
+        &mut *self.pools[pool].policy
+    }
+}

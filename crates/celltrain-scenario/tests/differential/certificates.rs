@@ -1,0 +1,241 @@
+//! Certificates: a candidate that a run's certificate covers has the same result as that run, bit for bit.
+//!
+//! Candidates lie near the limits of what the run met: buffers of the largest queue and a cell less or more, thresholds at
+//! the occupancies at which the policy was asked, and memories of the largest occupancy.
+
+use celltrain_core::certificate::{Certificate, Recording};
+use celltrain_core::engine::Engine;
+use celltrain_core::index::{LinkIndex, MemoryIndex};
+use celltrain_core::memory::{
+    MemoryPolicyConfig, PoolConfig, PoolIndex, QueueConfig, Side, dynamic_threshold, static_thresholds,
+};
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::policy::{Overflow, PolicyConfig, double_epd, epd, fba, per_vc_accounting, selective_drop};
+use celltrain_core::rng::Stream;
+use celltrain_core::threshold::Threshold;
+
+use super::trials::{Trial, cases};
+use super::{memories, packets, stand};
+
+/// Number of candidates for each network.
+const CANDIDATES: u32 = 12;
+
+/// Returns an error if a run that a certificate covers differs from the certificate's run.
+pub(super) fn cover_only_the_same_run(network: &Network) -> Result<(), String> {
+    covered(network).map(|_| ())
+}
+
+/// Numbers of candidates by kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Covered {
+    pub(super) candidates: u32,
+    pub(super) covered: u32,
+    /// Candidates that are not covered although they have the same result.
+    pub(super) missed: u32,
+    /// Covered candidates with another policy.
+    pub(super) policies: u32,
+    /// Covered candidates with another memory.
+    pub(super) memories: u32,
+}
+
+impl Covered {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            candidates: self.candidates + other.candidates,
+            covered: self.covered + other.covered,
+            missed: self.missed + other.missed,
+            policies: self.policies + other.policies,
+            memories: self.memories + other.memories,
+        }
+    }
+}
+
+/// Counts the candidates that a network's certificate covers.
+///
+/// # Errors
+/// Returns the first difference between a covered candidate and the network.
+pub(super) fn covered(network: &Network) -> Result<Covered, String> {
+    // A program can use only one mock of Python, the first.
+    stand::class(0);
+    let mut rng = Stream::new(network.seed, "candidates");
+    let engine = Engine::ALL[usize::from(rng.below(4) == 0)];
+    let recording = Recording::default();
+    let recorded = Network { recording: Some(recording.clone()), ..network.clone() };
+    let result = engine.run_to_end(&recorded);
+    let plain = engine.run_to_end(network);
+    if plain != result {
+        return Err(format!("recording the decisions changes the result on {}", engine.name()));
+    }
+    let mut counts = Covered::default();
+    let Ok(certificate) = Certificate::new(&recorded, &recording, &result) else { return Ok(counts) };
+    for _ in 0..CANDIDATES {
+        let Some(candidate) = candidate(network, &result, &mut rng) else { continue };
+        counts.candidates += 1;
+        let covers = certificate.covers(&candidate);
+        let own = engine.run_to_end(&candidate);
+        let is_same = own == result.clone().with_settings_of(&candidate);
+        if covers && !is_same {
+            let settings = |network: &Network| {
+                let ports =
+                    network.links.iter().map(|link| format!("{} {:?} {:?}", link.name, link.buffer, link.policy));
+                let memories = network.memories.iter().map(|memory| format!("{memory:?}"));
+                ports.chain(memories).collect::<Vec<_>>()
+            };
+            let changed = settings(&candidate).into_iter().zip(settings(network)).filter(|(new, old)| new != old);
+            return Err(format!("{}: a certificate covers {:#?}", engine.name(), changed.collect::<Vec<_>>()));
+        }
+        counts.covered += u32::from(covers);
+        counts.missed += u32::from(!covers && is_same);
+        let other_policy = candidate.links.iter().zip(&network.links).any(|(new, old)| new.policy != old.policy);
+        counts.policies += u32::from(covers && other_policy);
+        counts.memories += u32::from(covers && candidate.memories != network.memories);
+    }
+    Ok(counts)
+}
+
+/// Returns a network with other buffers, policies or memories; `None` if the drawn settings are not valid.
+fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<Network> {
+    let mut candidate = network.clone();
+    let ports: Vec<LinkIndex> = network
+        .links
+        .iter_enumerated()
+        .filter(|(_, link)| network.nodes[link.from].kind == NodeKind::Switch && link.edge.is_none())
+        .map(|(number, _)| number)
+        .collect();
+    for _ in 0..=rng.below(2) {
+        match rng.below(3) {
+            0 if !network.memories.is_empty() => change_memory(&mut candidate, result, rng),
+            _ if ports.is_empty() => return None,
+            _ => {
+                let port = ports[index(rng, ports.len())];
+                change_port(&mut candidate, port, result.ports[port].max_queue_cells, rng);
+            }
+        }
+    }
+    let routing = candidate.routing();
+    let is_valid = candidate.links.iter_enumerated().all(|(number, link)| {
+        let names = candidate.vc_names(&routing, number);
+        let mut built = link.policy.build(link.buffer, &names);
+        let is_special = built.follower().is_some() || built.overflow() == Overflow::PushOutFront;
+        let is_new = link.policy != network.links[number].policy;
+        link.policy.check(link.buffer).is_empty()
+            && link.policy.check_vcs(link.buffer, &names).is_empty()
+            && !(is_new && is_special)
+    });
+    is_valid.then_some(candidate)
+}
+
+/// Adds memories, most of which consist of one pool.
+pub(super) fn add_memories(network: &mut Network, rng: &mut Stream) {
+    memories::add(network, rng);
+    for memory in &mut network.memories {
+        let Some(pool) = memory.pools.iter().position(|pool| pool.side == Side::Egress) else { continue };
+        if rng.below(4) == 0 {
+            continue;
+        }
+        let pools = &memory.pools;
+        let mut queues: Vec<QueueConfig> = memory.queues.iter().cloned().collect();
+        queues.retain(|queue| pools[queue.pool].side == Side::Egress);
+        for queue in &mut queues {
+            (queue.pool, queue.reserve, queue.lossless) = (PoolIndex::default(), 0, None);
+        }
+        let pool = PoolConfig { cells: memory.cells, headroom: None, ..memory.pools.raw[pool].clone() };
+        (memory.pools, memory.queues) = ([pool].into_iter().collect(), queues.into_iter().collect());
+    }
+}
+
+/// Adds such memories to a network whose packets delimit themselves.
+pub(super) fn add_memories_of_packets(network: &mut Network, rng: &mut Stream) {
+    if packets::delimit(network) {
+        packets::switch(network, rng);
+    }
+    add_memories(network, rng);
+}
+
+fn index(rng: &mut Stream, bound: usize) -> usize {
+    rng.below(u32::try_from(bound).expect("the bound fits in 32 bits")) as usize
+}
+
+/// Returns a number near another one.
+fn near(cells: u32, rng: &mut Stream) -> u32 {
+    match rng.below(4) {
+        0 => (cells + 1).saturating_sub(rng.below(4)),
+        1 => cells + rng.below(cells / 2 + 2),
+        2 => cells.saturating_sub(rng.below(cells / 2 + 2)),
+        _ => cells,
+    }
+}
+
+fn change_port(candidate: &mut Network, port: LinkIndex, max_queue: u32, rng: &mut Stream) {
+    let link = &mut candidate.links[port];
+    let is_shared = candidate.memories.iter().any(|memory| memory.ports.contains(&port));
+    if rng.below(2) == 0 && !is_shared {
+        link.buffer = if rng.below(8) == 0 { None } else { Some(near(max_queue, rng)) };
+    }
+    if rng.below(2) == 0 {
+        let threshold: Threshold = near(max_queue, rng).into();
+        let z = [0.2, 0.5, 0.8, 1.0, 1.2, 2.0][index(rng, 6)];
+        link.policy = match rng.below(7) {
+            0 => epd::Config { threshold }.into(),
+            1 => selective_drop::Config { threshold, z }.into(),
+            2 => fba::Config { threshold, z }.into(),
+            3 => double_epd::Config { threshold, tagged_threshold: near(max_queue, rng).into() }.into(),
+            4 => per_vc_accounting::Config { threshold, k: z }.into(),
+            _ => {
+                let mut samples = PolicyConfig::samples(link.buffer.unwrap_or(max_queue).max(1));
+                samples.retain(|policy| policy.name() != "python");
+                let choice = index(rng, samples.len());
+                samples.swap_remove(choice)
+            }
+        };
+    }
+}
+
+fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) {
+    let choice = index(rng, candidate.memories.len());
+    let number = MemoryIndex::new(u32::try_from(choice).expect("the number of memories fits in 32 bits"));
+    let (memory, used) = (&mut candidate.memories[number], result.memories[number].max_used_cells);
+    let cells = if rng.below(3) == 0 { memory.cells } else { near(used, rng).max(1) };
+    for pool in &mut memory.pools {
+        if pool.cells == memory.cells {
+            pool.cells = cells;
+        }
+        let alpha = [0.25, 0.5, 1.0, 2.0, 4.0, 16.0][index(rng, 6)];
+        pool.policy = match rng.below(6) {
+            0 => MemoryPolicyConfig::samples().swap_remove(0),
+            1 => dynamic_threshold::Config { alpha, ..dynamic_threshold::Config::default() }.into(),
+            2 => {
+                let arriving_cell = dynamic_threshold::ArrivingCell::Counted;
+                dynamic_threshold::Config { alpha, arriving_cell }.into()
+            }
+            3 => {
+                let threshold = format!("{} cells", near(used, rng).max(1)).parse().ok();
+                static_thresholds::Config { threshold }.into()
+            }
+            _ => pool.policy.clone(),
+        };
+    }
+    memory.cells = cells;
+    let ports = memory.ports.clone();
+    for port in ports {
+        candidate.links[port].buffer = Some(cells);
+    }
+}
+
+#[test]
+fn certificates_cover_many_candidates_of_each_kind() {
+    let mut sum = Covered::default();
+    for name in [
+        "a_run_that_a_certificate_covers_equals_its_own_run",
+        "a_run_that_a_certificate_covers_equals_its_own_run_where_ports_share_memories",
+    ] {
+        for seed in 0..u64::from(cases().clamp(24, 200)) {
+            let own = covered(&Trial::named(name).draw(seed).network());
+            sum = sum.plus(own.unwrap_or_else(|difference| panic!("{difference}")));
+        }
+    }
+    println!("{sum:?}");
+    let Covered { candidates, covered, missed, policies, memories } = sum;
+    assert!(8 * covered >= candidates && missed <= 2 * covered && policies > 0 && memories > 0, "{sum:?}");
+}

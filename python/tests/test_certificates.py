@@ -1,0 +1,77 @@
+"""Runs that are known without running: rows filled by certificates, and the search for the smallest value of a setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Command
+
+import celltrain as ct
+from celltrain.ensemble.bounding import bound
+from celltrain.ensemble.store import Store
+
+LAN: dict[str, Any] = {"sources": 3, "link_delay": "5us", "duration": "20ms"}
+AXES = {
+    "port.bottleneck.buffer": [500, 5000, 20_000],
+    "policy": {
+        "path": "port.bottleneck.policy",
+        "values": {"tail_drop": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0.8}}, "fba": {"fba": {}}},
+    },
+}
+
+
+def swept(tmp_path: Path, name: str, **options: Any) -> Store:
+    lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
+    measures = ["efficiency", "ports.bottleneck.lost_cells", "ports.bottleneck.buffer_cells"]
+    return ct.sweep(lan, over=AXES, seeds=2, measures=measures, store=tmp_path / name, **options)
+
+
+def test_filled_rows_equal_the_rows_of_their_runs_whatever_the_number_of_threads(tmp_path: Path) -> None:
+    filled, threads = swept(tmp_path, "a", jobs=1), swept(tmp_path, "b", jobs=2)
+    run = swept(tmp_path, "c", certificates=False)
+    tables = [store.runs() for store in (filled, threads, run)]
+    for own in tables[:2]:
+        np.testing.assert_array_equal(own.values, tables[2].values)
+        np.testing.assert_array_equal(own.fingerprint, tables[2].fingerprint)
+    known = [store.filled() for store in (filled, threads, run)]
+    assert known[0] == known[1]
+    assert len(known[0]) >= 6
+    assert known[2] == {}
+
+
+def test_a_filled_row_names_a_run_of_the_same_seed_with_the_same_fingerprint(tmp_path: Path) -> None:
+    store = swept(tmp_path, "a")
+    query = "SELECT lower(hex(run_key)), seed, fingerprint FROM runs"
+    with store.reading() as database:
+        runs = {key: rest for key, *rest in database.rows(query)}
+    for own, other in store.filled().items():
+        assert runs[own] == runs[other]
+
+
+def test_commands_count_runs_that_are_known_without_running(celltrain: Command) -> None:
+    words = ["compare", "lan-tail-drop", "--vary", "port.bottleneck.buffer=50000,60000", "--set", "duration=20ms"]
+    words += ["--seeds", "2", "--json"]
+    assert celltrain(*words).json["without_running"] == 2
+    assert celltrain(*words, "--no-certificates").json["without_running"] == 0
+
+
+def test_the_smallest_buffer_without_loss_is_the_largest_queue() -> None:
+    lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
+    found = bound(lan, "port.bottleneck.buffer", high=100_000)
+    largest = ct.run(ct.n_source(**LAN, buffer_cells=100_000, policy=ct.TailDrop())).ports
+    queue = dict(zip(largest["name"].to_pylist(), largest["max_queue_cells"].to_pylist(), strict=True))
+    assert found.smallest == max(queue.values())
+    assert found.largest_without == found.smallest - 1
+    assert found.without_running > 0
+    assert found.runs < 10
+
+
+def test_a_bound_that_larger_values_break_is_refused_with_two_runs() -> None:
+    lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
+    with pytest.raises(
+        ct.InputError, match=r"does not only fall as port.bottleneck.buffer grows: .* gives .* but .* gives"
+    ):
+        bound(lan, "port.bottleneck.buffer", high=10_000, measure="ports.bottleneck.max_queue_cells", at_most=100)
