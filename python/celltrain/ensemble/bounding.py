@@ -24,7 +24,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import check, checked
 from celltrain.model.grids import Block, Line
-from celltrain.running import Case, Options, Rows, Run, RunRecord, Worker, worker_of
+from celltrain.running import Options, Rows, Run, RunRecord, Worker, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -231,9 +231,11 @@ class _Search:
                 if not (plans or self._is_small(value)):
                     raise
                 self._steps[value] = Step(value=value, worst=None, seed=None, runs=0, refusal=str(error))
-        cases = {value: Case.of_reading(value, plan.reading(0)) for value, plan in plans.items()}
+        cases = {value: plan.case(0) for value, plan in plans.items()}
         runs = [
-            Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases.values() for seed in self._seeds
+            Run(point=value, case=case, seed=seed, key=f"{value}/{seed}")
+            for value, case in cases.items()
+            for seed in self._seeds
         ]
         records: dict[int, list[RunRecord]] = {value: [] for value in cases}
 
