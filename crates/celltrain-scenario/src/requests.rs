@@ -12,7 +12,6 @@ use celltrain_core::cancellation::Interrupted;
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{NodeKind, Vc};
 use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, RequestGroup, Requests};
-use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::tcp::{DelayedAcks, TcpConfig};
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_formula::names::is_in_range;

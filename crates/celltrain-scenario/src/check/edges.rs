@@ -1,7 +1,7 @@
 //! Checks that each edge device has a table, that each table names a device, and that each buffer can store a packet.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::index::{FlowIndex, NodeIndex};
+use celltrain_core::index::NodeIndex;
 use celltrain_core::network::NodeKind;
 
 use crate::build::ResolvedScenario;

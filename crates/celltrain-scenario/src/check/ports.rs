@@ -7,7 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::error::Fault;
-use celltrain_core::index::{FlowIndex, LinkIndex};
+use celltrain_core::index::LinkIndex;
 use celltrain_core::marking::{Counted, MarkingConfig};
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};

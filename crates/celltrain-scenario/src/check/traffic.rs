@@ -6,7 +6,6 @@ use celltrain_core::aal5::Framing;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::FlowIndex;
 use celltrain_core::tcp::TcpConfig;
-use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_formula::names::is_in_range;
