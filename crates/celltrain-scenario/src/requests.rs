@@ -9,7 +9,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::aal5::Aal5Options;
 use celltrain_core::cancellation::Interrupted;
-use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{NodeKind, Vc};
 use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, RequestGroup, Requests};
 use celltrain_core::tcp::{DelayedAcks, TcpConfig};
