@@ -228,22 +228,6 @@ def test_the_explanation_of_a_scenario_names_the_rules_that_hold_and_the_profile
     )
 
 
-def test_an_old_key_of_a_tcp_is_refused_with_its_new_place(celltrain, tmp_path):
-    told = celltrain("run", "lan-epd", "--set", "tcp.vanilla.full_acks=flight")
-    assert (told.code, told.err) == (
-        2,
-        "--set tcp.vanilla.full_acks=flight is now tcp.vanilla.recovery.full_acks\n",
-    )
-    path = tmp_path / "old.toml"
-    path.write_text(
-        celltrain("explain", "lan-epd").out.replace("[tcp.vanilla]", "[tcp.vanilla]\ntick_phase = 'random'")
-    )
-    told = celltrain("check", path)
-    assert (told.code, 'tcp.vanilla.tick_phase = "random" is now tcp.vanilla.timer.tick_phase' in told.err) == (2, True)
-    with pytest.raises(ct.ScenarioError, match=r"full_acks = 'flight' is now recovery\.full_acks"):
-        ct.Reno(full_acks="flight")  # type: ignore[call-arg]
-
-
 def test_the_explain_command_prints_the_unit_default_and_range_of_each_setting(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (

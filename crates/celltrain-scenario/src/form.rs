@@ -104,11 +104,6 @@ impl<'a> Form<'a> {
             }
             match &schema["additionalProperties"] {
                 Value::Bool(false) => {
-                    if let Some(place) = schema["x-moved"][key.as_str()].as_str() {
-                        let table = path.strip_suffix(key.as_str()).unwrap_or_default();
-                        self.faults.push(KeyFault::of_value(&path, shown(value), format!("is now {table}{place}")));
-                        return false;
-                    }
                     meant.extend(nearest(key, known.iter().copied()));
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false

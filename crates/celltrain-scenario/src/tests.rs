@@ -132,20 +132,6 @@ fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
     assert_eq!(found, [format!("test.toml:15: port.bottleneck.policy {missing}")]);
 }
 
-#[test]
-fn a_key_at_the_top_of_a_tcp_that_is_now_in_a_group_is_refused_with_its_new_place() {
-    let found = messages(&GOOD.replace("[tcp.vanilla]\n", "[tcp.vanilla]\nfull_acks = \"flight\"\n"));
-    let [message] = &found[..] else { panic!("{found:?}") };
-    assert!(
-        message.ends_with(": tcp.vanilla.full_acks = \"flight\" is now tcp.vanilla.recovery.full_acks"),
-        "{message}"
-    );
-    let found = messages(&format!("{GOOD}[flow.tcp1.tcp.reno]\ntimer_restart = \"per_segment\"\n"));
-    let [message] = &found[..] else { panic!("{found:?}") };
-    assert!(message.contains(": flow.tcp1.tcp.reno.timer_restart = \"per_segment\" is now"), "{message}");
-    assert!(message.ends_with("is now flow.tcp1.tcp.reno.timer.restart"), "{message}");
-}
-
 /// A malformed `ecn` was replaced by its default, which does not fit DCTCP either.
 #[test]
 fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_others() {

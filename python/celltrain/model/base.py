@@ -242,9 +242,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
             problem = "is unknown"
-            if place := _moved(str(part["loc"][-1])):
-                problem = f"is now {key.removesuffix(str(part['loc'][-1]))}{place}"
-            elif not inner and (tables := _as_tables(str(first), model)):
+            if not inner and (tables := _as_tables(str(first), model)):
                 problem += f"; write {tables}, which replaces the whole table"
             elif not inner:
                 known = ", ".join(model.model_fields)
@@ -275,11 +273,6 @@ def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> st
         if value in kind.get("x-refused", {}):
             return str(kind["x-refused"][value])
     return ""
-
-
-def _moved(key: str) -> str:
-    """Returns the new place of a key that was at the top of a TCP's table; empty for other keys."""
-    return str(json.loads(_core.schema())["$defs"]["TcpOptions"]["x-moved"].get(key, ""))
 
 
 def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:

@@ -292,8 +292,6 @@ def _types(schemas: list[Schema]) -> set[str]:
 
 
 def _unknown(step: str, place: list[Schema], parent: str) -> str:
-    if moved := next((one["x-moved"][step] for one in place if step in one.get("x-moved", {})), ""):
-        return f"is now {parent}.{moved}"
     known = sorted({name for one in place for name in one.get("properties", {})})
     if not known and "array" in _types(place):
         return f"is not a setting: {parent} is a list, and {step!r} is not an index into it, counted from 0"

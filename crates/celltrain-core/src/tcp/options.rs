@@ -21,7 +21,6 @@ use crate::units::{BitRate, Bytes, Duration};
 /// Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(extend("x-moved" = moved()))]
 pub struct TcpOptions {
     /// Profile that gives values to the absent keys of the groups.
     pub rules: Rules,
@@ -59,51 +58,6 @@ pub struct TcpOptions {
     pub start: StartOptions,
     /// Rules of cwnd and ssthresh.
     pub windows: WindowOptions,
-}
-
-/// Keys that were at the top of a TCP's table, each with its new place.
-const MOVED: &[(&str, &str)] = &[
-    ("timer_resolution", "timer.resolution"),
-    ("maximum_rto", "timer.maximum_rto"),
-    ("initial_rto", "timer.initial_rto"),
-    ("tick_phase", "timer.tick_phase"),
-    ("timer_expiry", "timer.expiry"),
-    ("timer_restart", "timer.restart"),
-    ("backoff", "timer.backoff"),
-    ("rtt_sampling", "timer.rtt_sampling"),
-    ("rtt_arithmetic", "timer.rtt_arithmetic"),
-    ("estimate_forgotten", "timer.estimate_forgotten"),
-    ("initial_ssthresh", "start.initial_ssthresh"),
-    ("slow_start", "start.slow_start"),
-    ("after_idle", "start.after_idle"),
-    ("ssthresh_rule", "windows.ssthresh_rule"),
-    ("ssthresh_arithmetic", "windows.ssthresh_arithmetic"),
-    ("window_growth", "windows.growth"),
-    ("window_arithmetic", "windows.arithmetic"),
-    ("unused_window", "windows.unused_window"),
-    ("repeated_congestion", "windows.repeated_congestion"),
-    ("duplicate_acks", "windows.duplicate_acks"),
-    ("dctcp_gain", "windows.dctcp_gain"),
-    ("max_burst", "windows.max_burst"),
-    ("lose_at_window", "windows.lose_at_window"),
-    ("out_of_order", "receiver.out_of_order"),
-    ("delayed_ack_time", "receiver.delayed_ack_time"),
-    ("gap_acks", "receiver.gap_acks"),
-    ("repeated_acks", "receiver.repeated_acks"),
-    ("offered_window", "receiver.offered_window"),
-    ("fast_retransmit", "recovery.fast_retransmit"),
-    ("limited_transmit", "recovery.limited_transmit"),
-    ("partial_acks", "recovery.partial_acks"),
-    ("partial_ack_timer", "recovery.partial_ack_timer"),
-    ("full_acks", "recovery.full_acks"),
-    ("recovery_window", "recovery.window"),
-    ("recovery_end", "recovery.end"),
-    ("recovery_burst", "recovery.burst"),
-    ("pipe", "recovery.pipe"),
-];
-
-fn moved() -> serde_json::Value {
-    MOVED.iter().map(|&(old, new)| (old, new)).collect()
 }
 
 impl Default for TcpOptions {
@@ -386,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_tcp_variant_are_at_most_eleven_and_five_groups_and_every_moved_key_has_its_new_place() {
+    fn the_keys_of_a_tcp_variant_are_at_most_eleven_and_five_groups() {
         let schema = serde_json::to_value(schemars::schema_for!(TcpOptions)).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), 16);
@@ -394,14 +348,6 @@ mod tests {
             let name = properties[group]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
             schema["$defs"][name]["properties"].as_object().unwrap().clone()
         };
-        for (old, new) in MOVED {
-            let (group, key) = new.split_once('.').unwrap();
-            assert!(keys_of(group).contains_key(key), "{new}");
-            assert!(!properties.contains_key(*old), "{old}");
-        }
-        let every: usize =
-            ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
-        assert_eq!(every, MOVED.len());
         assert_eq!(keys_of("recovery")["end"]["x-rules"]["ns2"], "grow");
     }
 }
