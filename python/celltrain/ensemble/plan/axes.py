@@ -348,7 +348,7 @@ class Design:
 
     @cached_property
     def points(self) -> Points:
-        """The axes that set a value inside a table chosen by another axis, by name."""
+        """The points of the axes."""
         return Points(self)
 
     @cached_property
