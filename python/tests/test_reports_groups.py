@@ -40,7 +40,7 @@ def store(tmp_path_factory):
 
 
 def drawn(report, name, **options):
-    [drawing] = [one for one in report.drawings(**options) if one.name == name]
+    drawing = next(one for one in report.drawings(**options) if one.name == name)
     drawing.figure.draw_without_rendering()
     return drawing
 
