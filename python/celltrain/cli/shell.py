@@ -95,7 +95,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
 def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", CelltrainWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
         try:
             with interruptible():
                 code = function()
@@ -335,10 +335,6 @@ def counted(number: float, digits: int = 3) -> str:
         if number >= limit:
             return f"{number / limit:.{digits}g}{word}"
     return f"{number:,.0f}"
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
-    complain(f"warning: {message}")
 
 
 #: Commands that take less time than this show no progress bar.
