@@ -206,6 +206,14 @@ def replace_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: b"%PDF-" if kind == "pdf" else drawn(self, kind))
 
 
+def skip_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does not fit the labels of figures into their room, which takes most of the time. The nightly job does."""
+    from celltrain.drawing import figure as canvas
+
+    if not NIGHTLY:
+        monkeypatch.setattr(canvas, "fitted", lambda figure, least=0.0: figure)
+
+
 @pytest.fixture
 def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes figures, but PDF files without their content."""
@@ -225,15 +233,21 @@ def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computes no layout and writes empty figures, for tests of other parts of a report.
 
-    Those steps take most of the time.
+    Those steps take most of the time. Only the nightly job draws each figure a second time, in the width of a column.
     """
     from matplotlib.figure import Figure
 
+    from celltrain.drawing import figure as canvas
     from celltrain.drawing.figure import Drawing
+    from celltrain.ensemble.reports import Report
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: files[kind])
     monkeypatch.setattr(Figure, "draw_without_rendering", lambda self: None)
+    skip_fitting(monkeypatch)
+    if not NIGHTLY:
+        monkeypatch.setattr(canvas, "_lines", lambda figure, text, room: [text])
+        monkeypatch.setattr(Report, "_pairs", lambda self: ((drawing, drawing) for drawing in self.drawings()))
 
 
 @pytest.fixture(scope="session")

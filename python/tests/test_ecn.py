@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy.optimize import brentq
 
 import celltrain as ct
 
@@ -63,6 +62,8 @@ def amplitude(network: ct.Scenario) -> float:
 
 def published_amplitude(sources: int, k: int) -> float:
     """Alizadeh and others (2010), equations 4 to 8, with an exact solution for alpha: N (W* + 1) alpha / 2."""
+    from scipy.optimize import brentq
+
     window = (BANDWIDTH_DELAY + k) / sources
     marked = (2 * window + 1) / (window + 1) ** 2
     alpha = float(brentq(lambda alpha: alpha**2 * (1 - alpha / 4) - marked, 0, 2))

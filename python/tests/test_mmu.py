@@ -279,7 +279,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
     assert queue["max_cells"] + 1 == int(row["lossy_egress_drop_cells"])
 
 
-@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
 def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(
     topology, engine
@@ -291,6 +291,7 @@ def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_ones(row):
     """The memory's events contain the cells at which each group pauses and is full."""

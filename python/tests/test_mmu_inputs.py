@@ -414,6 +414,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("table", "words"),
     [
@@ -492,6 +493,7 @@ def test_a_message_about_a_switch_file_that_cannot_be_used_names_the_line(name, 
     is_refused(celltrain("import", "sonic", switch), words)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from conftest import replace_pdf
+from conftest import replace_pdf, skip_fitting
 from sweeps import remade
 
 import celltrain as ct
@@ -78,7 +78,9 @@ def sampled(folder):
 @pytest.fixture(scope="module")
 def figures(grid):
     """The figures of all measures of `grid`, by name: drawing them takes seconds."""
-    return {drawing.name: drawing for drawing in ct.report(grid).drawings()}
+    with pytest.MonkeyPatch.context() as patch:
+        skip_fitting(patch)
+        return {drawing.name: drawing for drawing in ct.report(grid).drawings()}
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +88,7 @@ def written(grid, folder):
     """The folder of a report, and the report itself. The PDF files lack their content."""
     with pytest.MonkeyPatch.context() as patch:
         replace_pdf(patch)
+        skip_fitting(patch)
         report = ct.report(grid, measures=["efficiency", "fairness"], out=folder / "report")
     return folder / "report", report
 
@@ -288,7 +291,7 @@ def test_points_of_sampled_axes_are_drawn_as_dots_in_a_map(sampled):
     report = ct.report(sampled, measures=["efficiency"])
     names = {drawing.name for drawing in report.drawings()}
     assert names == {"effects-efficiency", "sample-efficiency"}
-    [dots] = [d for d in report.drawings() if d.name == "sample-efficiency"]
+    dots = next(d for d in report.drawings() if d.name == "sample-efficiency")
     assert len(dots.figure.axes[0].collections[0].get_offsets()) == 40
     assert "Averaged over buffer" in dots.caption
     effects = {row["axis"]: 0 for row in report.effects.to_pylist()}

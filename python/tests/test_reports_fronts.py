@@ -70,7 +70,7 @@ def test_a_report_can_draw_a_single_pareto_front_over_all_points(two):
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
     assert report.to_dict()["front"]["by"] == []
-    [drawing] = [one for one in report.drawings() if one.name == "front"]
+    drawing = next(one for one in report.drawings() if one.name == "front")
     assert len(drawing.figure.axes) == 1
 
 
@@ -85,7 +85,7 @@ def test_pareto_fronts_of_a_report_can_be_separated_by_any_axis(two):
 @pytest.mark.usefixtures("empty_figures")
 def test_each_configuration_in_a_figure_of_fronts_has_a_panel_with_its_name(two, tmp_path):
     report = ct.report(two, out=tmp_path)
-    [drawing] = [one for one in report.drawings() if one.name == "front"]
+    drawing = next(one for one in report.drawings() if one.name == "front")
     assert [axes.get_title() for axes in drawing.figure.axes] == ["LAN", "WAN"]
     numbers = [[text.get_text() for text in axes.texts] for axes in drawing.figure.axes]
     assert numbers == [["1"], ["1", "2", "3"]]
@@ -248,6 +248,6 @@ def test_labels_for_which_a_figure_has_no_room_are_omitted_and_counted():
 def test_drawing_the_same_figure_again_places_all_labels_in_the_same_positions(crowded):
     positions = []
     for _ in range(2):
-        [front] = [one for one in ct.report(crowded).drawings() if one.name == "front"]
+        front = next(one for one in ct.report(crowded).drawings() if one.name == "front")
         positions.append(json.dumps([text.get_position() for axes in front.figure.axes for text in axes.texts]))
     assert positions[0] == positions[1]

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from celltrain.running import statistics
 
-scipy_stats = pytest.importorskip("scipy.stats")
+
+@pytest.fixture(scope="module")
+def scipy_stats():
+    """The package with which results are compared: importing it takes more than a second."""
+    return pytest.importorskip("scipy.stats")
+
 
 # Only a few distinct values, so that ties and duplicates are common.
 COARSE = st.integers(-4, 4).map(float)
@@ -44,7 +49,7 @@ def test_a_point_leaves_the_pareto_front_only_if_the_whole_interval_of_another_p
 
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=20))
-def test_means_and_confidence_intervals_match_scipy(values):
+def test_means_and_confidence_intervals_match_scipy(scipy_stats, values):
     ours = sample(*values)
     assert ours.mean[0] == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
     assert ours.sd[0] == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9)
@@ -79,7 +84,7 @@ def test_large_values_that_differ_little_keep_their_spread_despite_rounding():
 
 
 @pytest.mark.parametrize("freedom", [1, 1.001, 1.5, 2, 3, 4.7, 10, 30, 31, 199, 999.9, 1000.1, 1e6, 1e12])
-def test_the_quantiles_of_students_t_distribution_match_scipy(freedom):
+def test_the_quantiles_of_students_t_distribution_match_scipy(scipy_stats, freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
 
 
@@ -91,7 +96,7 @@ def test_quantiles_of_students_t_distribution_need_at_least_one_degree_of_freedo
 
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
-def test_the_test_for_a_difference_of_independent_means_matches_welchs_test(first, second):
+def test_the_test_for_a_difference_of_independent_means_matches_welchs_test(scipy_stats, first, second):
     ours = statistics.welch(sample(*first), sample(*second))
     assert ours.mean[0] == pytest.approx(np.mean(second) - np.mean(first), rel=1e-9, abs=1e-6)
     if np.std(first) > 1e-3 and np.std(second) > 1e-3:
@@ -106,7 +111,7 @@ def test_any_difference_between_values_without_spread_is_significant():
     assert not statistics.welch(sample(1), sample(2)).beyond[0]
 
 
-def test_paired_differences_exclude_the_variation_that_both_sides_share():
+def test_paired_differences_exclude_the_variation_that_both_sides_share(scipy_stats):
     rng = np.random.default_rng(7)
     shared = rng.normal(0, 100, 20)
     first, second = shared + rng.normal(0, 1, 20), shared + 3 + rng.normal(0, 1, 20)
@@ -160,14 +165,14 @@ def test_if_only_one_axis_has_an_effect_its_share_of_the_variance_is_one():
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 54])
-def test_the_probability_of_a_kolmogorov_smirnov_distance_matches_scipy(n):
+def test_the_probability_of_a_kolmogorov_smirnov_distance_matches_scipy(scipy_stats, n):
     for scaled in np.linspace(0.05, math.sqrt(n), 200):
         exact = scipy_stats.kstwo.sf(scaled / math.sqrt(n), n)
         assert statistics.ks_probability(scaled, n) == pytest.approx(exact, abs=0.005 if exact < 0.2 else 0.04)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 54, 400])
-def test_the_probability_of_a_large_kolmogorov_smirnov_distance_is_exact(n):
+def test_the_probability_of_a_large_kolmogorov_smirnov_distance_is_exact(scipy_stats, n):
     for distance in np.linspace(0.5, 1, 26):
         exact = scipy_stats.kstwo.sf(distance, n)
         assert statistics.ks_probability(distance * math.sqrt(n), n) == pytest.approx(exact, rel=1e-9, abs=1e-300)

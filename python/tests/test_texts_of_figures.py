@@ -64,7 +64,7 @@ def maps(label: str, look: FigureStyle, panels: int, rows: int):
     across = lines.Scale.of("buffer of the bottleneck", "cells", [1000.0, 2000.0, 3000.0])
     values = np.arange(3.0 * rows).reshape(rows, 3)
     own = [points.Map(across=across, up=up, values=values, title=f"policy {i}") for i in range(panels)]
-    return points.heat_maps(own, label, look, height=2.9, shared=True)
+    return points.heat_maps(own, label, look, height=2.9)
 
 
 def agreement(label: str, look: FigureStyle, panels: int, rows: int):

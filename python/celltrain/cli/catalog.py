@@ -175,6 +175,9 @@ def _parameters(table: Schema, prefix: str = "") -> Iterator[Parameter]:
     for key in sorted(table.get("properties", {}), key=lambda key: key not in required):
         schema = table["properties"][key]
         resolved, rules = _resolved(schema), schema.get("x-rules", {})
+        # Each value of a rule has a meaning of its own.
+        values = [one for one in resolved.get("oneOf", []) if rules and "description" in one]
+        meanings = [f" {one['const']}: {_one_line(one['description'])}" for one in values]
         yield Parameter(
             name=prefix + key,
             type=_type(resolved),
@@ -182,18 +185,11 @@ def _parameters(table: Schema, prefix: str = "") -> Iterator[Parameter]:
             default=rules.get("rfc", _default(schema)),
             required=key in required,
             range=_range(resolved, schema),
-            meaning=_one_line(schema.get("description") or resolved.get("description", ""))
-            + _meanings(resolved, rules),
+            meaning="".join([_one_line(schema.get("description") or resolved.get("description", "")), *meanings]),
             rules=rules,
         )
         items = _resolved(resolved.get("items", {}))
         yield from _parameters(items, f"{prefix}{key}[].") if items else _parameters(resolved, f"{prefix}{key}.")
-
-
-def _meanings(schema: Schema, rules: Mapping[str, Any]) -> str:
-    """Returns the meaning of each value of a rule; empty for other keys."""
-    values = schema.get("oneOf", []) if rules else []
-    return "".join(f" {one['const']}: {_one_line(one['description'])}" for one in values if "description" in one)
 
 
 def _default(schema: Schema) -> Any:

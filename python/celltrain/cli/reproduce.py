@@ -232,7 +232,7 @@ def _answer(
     if out is not None:
         shell.folder(out)
     latest: list[Progress] = []
-    with shell.counting(name, latest, _bar) as tell:
+    with shell.counting(name, latest, lambda now: (now.done, now.total, left(now.remaining_seconds))) as tell:
         reproduction = start(tell)
     written: list[Path] = []
     if out is not None:
@@ -246,11 +246,6 @@ def _answer(
         shell.complain(f"interrupted{keeps}")
         return shell.INTERRUPTED
     return shell.NO if strict and not reproduction.agrees else shell.DONE
-
-
-def _bar(now: Progress) -> tuple[int, int, str]:
-
-    return now.done, now.total, left(now.remaining_seconds)
 
 
 COMMANDS = {"reproduce": reproduce, "study": study}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Maximum rows of the printed tables; --json and --out contain everything.
 MOST_FLOWS, MOST_PORTS = 24, 6
+#: Shorter times, in seconds, are printed in microseconds. A column has one unit.
+SHORT = 0.01
 
 
 @shell.command
@@ -304,18 +306,15 @@ def blocks(result: RunResult) -> Iterator[Block]:
     # A memory may drop the cells of any of its ports, so a table of its own has all reasons.
     drops = {f"{measure.name.rpartition('.')[2]}_cells" for measure in DROPS} if answer["memories"] else set()
     for measure in _printed(columns.PORTS, answer["ports"]):
-        if measure.name in drops:
-            continue
-        grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
+        if measure.name not in drops:
+            grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
     yield grid
     if len(ports) > MOST_PORTS:
         yield Line(text=f"{len(ports) - MOST_PORTS} more ports with fewer losses are in the output of --json")
     if answer.get("links"):
         yield _rows("link", columns.LINKS, answer["links"], answer["links"])
-    for what, measures, vcs in (
-        ("contracts", columns.CONTRACTS, answer["contracts"]),
-        ("VCs with a controlled rate", columns.ABR, answer["abr"]),
-    ):
+    controlled = ("VCs with a controlled rate", columns.ABR, answer["abr"])
+    for what, measures, vcs in (("contracts", columns.CONTRACTS, answer["contracts"]), controlled):
         if len(vcs) > MOST_FLOWS:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
         if vcs:
@@ -326,18 +325,14 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("memory", columns.MEMORIES, answer["memories"], answer["memories"])
         # Cells are counted by queue only in memories.
         counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
-        yield _rows(
-            "queue", columns.QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted
-        )
+        fullest = sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS]
+        yield _rows("queue", columns.QUEUES, fullest, counted)
     if (deadlock := answer["deadlock_s"]) is not None:
-        yield Line(
-            text=f"deadlock    pauses blocked a cycle of links at {deadlock:.6g} s: celltrain why names the cycle"
-        )
+        blocked = f"pauses blocked a cycle of links at {deadlock:.6g} s"
+        yield Line(text=f"deadlock    {blocked}: celltrain why names the cycle")
     yield Line(text=f"cells: {balance(answer)}")
-    yield Line(
-        text=f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "
-        f"{shell.counted(result.cell_hops_per_second)} cell-hops/s"
-    )
+    hops, speed = shell.counted(result.cell_hops), shell.counted(result.cell_hops_per_second)
+    yield Line(text=f"speed: {hops} cell-hops in {result.engine_seconds:.3g} s, {speed} cell-hops/s")
     yield Line(text=f"fingerprint: {result.fingerprint}")
     if answer["build"]["profile"] != "release":
         yield Line(text=f"This is a {answer['build']['profile']} build of celltrain, much slower than a release build.")
@@ -426,22 +421,15 @@ def _rows(
 ) -> Grid:
     """Returns a table with a line for each shown row: its name and its printed measures."""
     printed = _printed(measures, rows)
-    short = {measure.name for measure in printed if _is_short(measure, rows)}
+    times = {
+        one.name: [time for row in rows if (time := one.of(row)) is not None] for one in printed if one.unit == "s"
+    }
+    short = {name for name, known in times.items() if known and max(known) < SHORT}
     heads = (f"{one.heading.removesuffix(', s')}, us" if one.name in short else one.heading for one in printed)
     grid = shell.grid(of, *heads, left=(of,))
     for row in shown:
         grid.add_row(measures[0].of(row), *(_text(one, row, in_us=one.name in short) for one in printed))
     return grid
-
-
-#: Shorter times, in seconds, are printed in microseconds. A column has one unit.
-SHORT = 0.01
-
-
-def _is_short(measure: columns.Measure, rows: list[dict[str, Any]]) -> bool:
-    """Returns whether a measure in seconds has values, all of them short."""
-    times = [time for row in rows if (time := measure.of(row)) is not None] if measure.unit == "s" else []
-    return bool(times) and max(times) < SHORT
 
 
 def _printed(measures: Sequence[columns.Measure], rows: list[dict[str, Any]]) -> list[columns.Measure]:

@@ -11,7 +11,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -36,7 +36,6 @@ from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from celltrain.model.types import Scenario
 
@@ -95,7 +94,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
 def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", CelltrainWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
         try:
             with interruptible():
                 code = function()
@@ -337,20 +336,13 @@ def counted(number: float, digits: int = 3) -> str:
     return f"{number:,.0f}"
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
-    complain(f"warning: {message}")
-
-
 #: Commands that take less time than this show no progress bar.
 DELAY_SECONDS = 1.0
 
 
 @contextmanager
-def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] | None]:
-    """Shows a bar with the completed runs, or with a percentage and the time left. Yields None in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def _bar(title: str, *, counts_runs: bool) -> Iterator[Callable[..., None]]:
+    """Shows a bar with the completed runs, or with a percentage and the time left."""
     from rich import progress as bars
 
     runs = (bars.MofNCompleteColumn(), bars.TextColumn("runs, {task.fields[rest]}", markup=False))
@@ -360,8 +352,9 @@ def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] |
     start = Timer(DELAY_SECONDS, drawn.start)
     start.daemon = True
     start.start()
+    task = drawn.add_task(shown(title), total=None, rest="")
     try:
-        yield drawn, drawn.add_task(shown(title), total=None, rest="")
+        yield lambda done, total=1.0, rest="": drawn.update(task, completed=done, total=total, rest=rest)
     finally:
         start.cancel()
         start.join()
@@ -373,8 +366,8 @@ LINE_SECONDS = 10.0
 
 
 @contextmanager
-def _lines_of_progress(title: str) -> Iterator[Callable[[float], None]]:
-    """Writes the completed percentage and the time left every ten seconds. Yields a function that takes the fraction."""
+def _lines_of_progress(title: str, *, counts_runs: bool) -> Iterator[Callable[..., None]]:
+    """Writes the completed percentage and the time left every ten seconds, whether it counts runs or not."""
     from celltrain.drawing.words import in_words, left
 
     begun, latest, ended = time.monotonic(), [0.0], Event()
@@ -388,26 +381,29 @@ def _lines_of_progress(title: str) -> Iterator[Callable[[float], None]]:
     writer = Thread(target=write, daemon=True)
     writer.start()
     try:
-        yield lambda share: latest.__setitem__(0, share)
+        yield lambda done, total=1.0, rest="": latest.__setitem__(0, done / max(total, 1))
     finally:
         ended.set()
         writer.join()
 
 
 @contextmanager
-def waiting(title: str, *, by_line: bool = False) -> Iterator[Callable[[float], None] | None]:
+def _progress(title: str, *, counts_runs: bool, by_line: bool) -> Iterator[Callable[..., None] | None]:
+    """Yields a function that takes the completed amount, the total and a text, to show them; None if nothing does."""
+    shows = _bar if sys.stderr.isatty() else _lines_of_progress
+    if shows is _bar or by_line:
+        with shows(title, counts_runs=counts_runs) as show:
+            yield show
+    else:
+        yield None
+
+
+def waiting(title: str, *, by_line: bool = False) -> AbstractContextManager[Callable[[float], None] | None]:
     """Shows a percentage and the time left. Yields a function that takes the completed fraction.
 
     In a pipe, writes lines if `by_line`, or else yields None.
     """
-    with _bar(title, counts_runs=False) as bar:
-        if bar is not None:
-            yield lambda share: bar[0].update(bar[1], completed=share, total=1.0)
-        elif by_line:
-            with _lines_of_progress(title) as tell:
-                yield tell
-        else:
-            yield None
+    return _progress(title, counts_runs=False, by_line=by_line)
 
 
 @contextmanager
@@ -415,16 +411,11 @@ def counting(
     title: str, latest: list[T], describe: Callable[[T], tuple[int, int, str]]
 ) -> Iterator[Callable[[T], None]]:
     """Shows the completed and total runs, followed by a text. `latest` receives the latest progress."""
-    with ExitStack() as stack:
-        bar = stack.enter_context(_bar(title, counts_runs=True))
-        line = stack.enter_context(_lines_of_progress(title)) if bar is None else None
+    with _progress(title, counts_runs=True, by_line=True) as show:
 
         def tell(progress: T) -> None:
             latest[:] = [progress]
-            completed, total, rest = describe(progress)
-            if bar is not None:
-                bar[0].update(bar[1], completed=completed, total=total, rest=rest)
-            elif line is not None:
-                line(completed / max(total, 1))
+            if show is not None:
+                show(*describe(progress))
 
         yield tell

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -106,9 +106,7 @@ def styled(style: str | None = None) -> AbstractContextManager[None]:
     return context
 
 
-def rendered(
-    figure: Figure, form: str, *, dpi: float = 150, salt: str = "celltrain", metadata: Mapping[str, str] | None = None
-) -> bytes:
+def rendered(figure: Figure, form: str, *, dpi: float = 150, salt: str = "celltrain") -> bytes:
     """Renders a figure as `svg`, `pdf` or `png`; the same figure always gives the same bytes.
 
     Without `salt` an SVG would have random identifiers, and both vector formats would contain the date.
@@ -118,11 +116,11 @@ def rendered(
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
     content = io.BytesIO()
     with rc_context({"svg.hashsalt": salt}):
-        figure.savefig(content, format=form, metadata={**undated, **(metadata or {})}, dpi=dpi)
+        figure.savefig(content, format=form, metadata=undated, dpi=dpi)
     return content.getvalue()
 
 
-def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Writes a figure in the format given by the path's suffix."""
     from matplotlib import rcParams
 
@@ -130,7 +128,7 @@ def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) 
     # The style may specify a resolution.
     own = rcParams["savefig.dpi"]
     dpi = own if isinstance(own, int | float) else PNG_DOTS if form == "png" else 150
-    content = rendered(figure, form, dpi=dpi, metadata=metadata)
+    content = rendered(figure, form, dpi=dpi)
     with replacing(path) as file:
         file.write(content)
 

@@ -41,10 +41,9 @@ class Map:
     title: str = ""
 
 
-def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float, shared: bool = False) -> Figure:
-    """Draws maps with a common colour scale. With `shared`, the axes are the same and only labelled at the edges."""
-    share: dict[str, Any] = {"sharex": True, "sharey": True} if shared else {}
-    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS, **share)
+def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
+    """Draws maps with common axes, which are labelled at the edges, and a common colour scale."""
+    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS, sharex=True, sharey=True)
     columns = look.shape(len(maps), MAPS_ACROSS)[1]
     limits = _limits([one.values for one in maps])
     # Leave space next to the panels for row labels and the colour scale.
@@ -52,11 +51,8 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
     for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
         image = _cells(axes, one, limits, room)
         axes.set_title(one.title)
-        if shared:
-            axes.set(xlabel="", ylabel="")
-            axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
-    if shared:
-        canvas.label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
+        axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
+    canvas.label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
     return canvas.fitted(figure)
 
@@ -66,12 +62,8 @@ def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height:
     figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS)
     for axes, one in zip(grid, maps, strict=True):
         count = len(one.values)
-        style: dict[str, Any] = {
-            "s": 26 if count < FEW_DOTS else 10,
-            "rasterized": count > canvas.MOST_MARKS,
-            "linewidths": 0,
-        }
-        image = axes.scatter(one.across.places, one.up.places, c=one.values, cmap=MAP, **style)
+        style: dict[str, Any] = {"s": 26 if count < FEW_DOTS else 10, "rasterized": count > canvas.MOST_MARKS}
+        image = axes.scatter(one.across.places, one.up.places, c=one.values, cmap=MAP, linewidths=0, **style)
         ruled(axes, "x", one.across)
         ruled(axes, "y", one.up)
         axes.set(xlabel=one.across.label, ylabel=one.up.label)
@@ -111,7 +103,6 @@ def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> An
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
-    axes.set(xlabel=one.across.label, ylabel=one.up.label)
     return image
 
 

@@ -297,8 +297,9 @@ def _paired(entry: Entry, points: Sequence[Point]) -> Verdict:
         f"ratio of {entry['quantity']} from {ends[0]} to {ends[1]}; {inside} of {len(rows)} rows inside, "
         f"{outside} outside {_range(entry)}"
     )
-    needs_all = entry.get("rows", "every") == "every"
-    return (_all(verdicts) if needs_all else _any(verdicts)), evidence
+    if entry.get("rows", "every") == "every":
+        return _all(verdicts), evidence
+    return (True if inside else None if None in verdicts else False), evidence
 
 
 def _decided(entry: Entry, row: Ratio) -> bool | None:
@@ -310,10 +311,6 @@ def _decided(entry: Entry, row: Ratio) -> bool | None:
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:
     return False if False in verdicts else None if None in verdicts else True
-
-
-def _any(verdicts: Sequence[bool | None]) -> bool | None:
-    return True if True in verdicts else None if None in verdicts else False
 
 
 FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {

@@ -187,7 +187,7 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         known = means if third is None else np.where(third.levels == panel, means, np.nan)
         cells.append(_map(across, up, known, "" if third is None else _map_title(third, panel)))
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
-    figure = points.heat_maps(cells, words.called(about), look, height=height, shared=True)
+    figure = points.heat_maps(cells, words.called(about), look, height=height)
     over = f" A panel for each value of {third.worded}." if third is not None else ""
     some = "" if third is None or len(panels) == len(third.values) else " Some values have no panel."
     has_holes = any(bool(np.isnan(one.values).any()) for one in cells)
