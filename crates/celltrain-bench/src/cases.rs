@@ -7,7 +7,8 @@ use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
 use crate::networks::{
-    INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, pausing_memory, pausing_star, shared_memory,
+    INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, pausing_memory, pausing_star,
+    shared_memory,
 };
 
 /// A scenario to measure.

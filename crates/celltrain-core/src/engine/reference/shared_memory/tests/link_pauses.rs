@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::engine::PortMode;
-use crate::probe::Nothing;
 use crate::events::MemoryStep;
+use crate::probe::Nothing;
 
 /// Returns two hosts in front of a chain of switches, each of which pauses the links that feed it, and a host behind the
 /// slow last link. The hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit of `delays`.
