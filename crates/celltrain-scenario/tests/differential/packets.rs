@@ -23,7 +23,7 @@ pub(crate) const KINDS: &[&str] = &[
     "Ethernet that loses cells", "delays measured on Ethernet",
 ];
 
-/// Returns the kinds of a network, and whether its links pause, for which both engines are the reference engine.
+/// Returns the kinds of a network, and whether its links pause.
 pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
     if network.aal5.framing == Framing::Aal5 {
         return vec!["AAL5"];
