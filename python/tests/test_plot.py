@@ -163,7 +163,7 @@ def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_pri
         side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
         for side in (None, "egress", "ingress")
     }
-    # The groups decide about pauses of links. The legend states how often links paused.
+    # Priority groups decide when links pause. The legend states how often links paused.
     assert labels[None] == labels["ingress"]
     assert labels[None][0] == "host2->sw, 147 pauses"
     # In this memory, a queue may hold everything, so only groups have a threshold.

@@ -4,7 +4,7 @@ use crate::arithmetic::OfTwo;
 use crate::parse;
 use crate::tree::{Binary, Expression, Node};
 
-/// The limit that a condition sets to a quantity that grows by `arriving`, or by one.
+/// The largest value that a condition allows a quantity which grows by one, or by `arriving`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     /// Formula of the number with which the condition compares the quantity.

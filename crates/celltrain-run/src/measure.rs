@@ -35,7 +35,7 @@ pub enum Accessor<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// Shown only in the answer.
+    /// Printed tables omit the measure; only the JSON answer has it.
     Never,
     /// In every table.
     Always,

@@ -195,7 +195,7 @@ pub fn here<T, E>(
     match (done, error.into_inner()) {
         (_, Some(error)) => Err(error),
         (Ok(done), None) => Ok(done),
-        (Err(Interrupted), None) => unreachable!("work ends if it is cancelled"),
+        (Err(Interrupted), None) => unreachable!("a computation is interrupted only if it is cancelled"),
     }
 }
 

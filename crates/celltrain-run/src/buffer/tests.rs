@@ -131,7 +131,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
 }
 
 #[test]
-fn a_frame_with_a_lost_cell_stays_damaged_in_the_buffer_history_and_keeps_its_segment() {
+fn in_the_buffer_history_a_frame_that_lost_a_cell_stays_damaged_and_belongs_to_a_data_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
