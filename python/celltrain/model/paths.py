@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from celltrain import _core
@@ -247,6 +247,7 @@ def _schema() -> Schema:
     return schema
 
 
+@lru_cache(maxsize=1000)
 def _place(path: str) -> list[Schema]:
     """Returns the schemas of a path's values; raises `UnknownKeyError`."""
     place: list[Schema] = [_schema()]
