@@ -216,7 +216,7 @@ def _compared_in(
     with warnings.catch_warnings():
         # The answer already contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
-        cases = [readings.of(of, name, table).accepted() for table in tables]
+        cases: list[Any] = [readings.of(of, name, table).accepted() for table in tables]
         names, measures = [column_name(mine.name, list(others)), *others], list(of.measures.values())
         return compare(*cases, names=names, measures=measures, **options)
 
