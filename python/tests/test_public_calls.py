@@ -265,6 +265,7 @@ def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
 
 
 NAMES = [
+    "bound",
     "episodes",
     "scenarios",
     "run",
