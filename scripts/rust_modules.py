@@ -1,4 +1,4 @@
-"""Checks that no modules of a Rust crate import each other in a cycle, nor files of the fast engine.
+"""Checks that no modules of a Rust crate import each other in a cycle, nor parts of the fast engine.
 
 cargo-modules resolves the imports of each module. Its own option `--acyclic` compares single items: a type and its
 constructor are already a cycle.
@@ -13,22 +13,35 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Folders whose files are compared one by one.
-BY_FILE = ("celltrain_core::engine::fast",)
+#: Modules whose children are compared, next to the crates.
+PARENTS = ("celltrain_core::engine::fast",)
 Imports = dict[str, set[str]]
 
 
-def graph(crate: str) -> str:
-    """Returns the items of a crate's library without its tests, and what they use, in the language of Graphviz."""
-    command = ["cargo", "modules", "dependencies", "--lib", "--package", crate, "--no-externs", "--no-sysroot"]
+def graph(crate: str, *options: str) -> str:
+    """Returns the items of a crate's library, and what they use, in the language of Graphviz."""
+    command = [
+        "cargo",
+        "modules",
+        "dependencies",
+        "--lib",
+        "--package",
+        crate,
+        "--no-externs",
+        "--no-sysroot",
+        *options,
+    ]
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def imports(graph: str) -> Imports:
-    """For each module, returns the other modules from which it imports."""
+def imports(graph: str, with_tests: str) -> Imports:
+    """For each module, returns the other modules from which it imports.
+
+    In a graph without tests, a module also has the imports of its tests.
+    """
     modules = set(re.findall(r'^\s*"([^"]+)" \[label="[^"|]*mod\|', graph, re.MULTILINE))
     found: Imports = {module: set() for module in modules}
-    for user, used in re.findall(r'^\s*"([^"]+)" -> "([^"]+)" \[label="uses"', graph, re.MULTILINE):
+    for user, used in re.findall(r'^\s*"([^"]+)" -> "([^"]+)" \[label="uses"', with_tests, re.MULTILINE):
         # Items use the types of their signatures.
         if user in modules:
             while used not in modules and "::" in used:
@@ -61,15 +74,13 @@ def cycle(found: Imports) -> list[str]:
     return []
 
 
-def cycles(graph: str) -> list[list[str]]:
-    """Returns the cycles among a crate's top-level modules, and among the files of folders compared by file."""
+def cycles(graph: str, with_tests: str) -> list[list[str]]:
+    """Returns a cycle among a crate's top-level modules, and one among the children of each of `PARENTS`, if any."""
     root = re.search(r'^\s*"([^"]+)" \[label="crate\|', graph, re.MULTILINE)
     assert root, "a graph begins with its crate"
-    found = imports(graph)
-    compared = [merged(found, root[1])]
-    for folder in BY_FILE:
-        compared.append({module: used for module, used in found.items() if module.startswith(folder)})
-    return [found for found in map(cycle, compared) if found]
+    found = imports(graph, with_tests)
+    compared = (cycle(merged(found, parent)) for parent in (root[1], *PARENTS))
+    return [found for found in compared if found]
 
 
 def main() -> int:
@@ -77,7 +88,7 @@ def main() -> int:
     crates = sys.argv[1:] or sorted(path.parent.parent.name for path in ROOT.glob("crates/*/src/lib.rs"))
     failed = False
     for crate in crates:
-        for found in cycles(graph(crate)):
+        for found in cycles(graph(crate), graph(crate, "--cfg-test")):
             print(f"rust_modules: modules of {crate} import each other: {' -> '.join(found)}", file=sys.stderr)
             failed = True
     return int(failed)

@@ -111,7 +111,7 @@ struct Resolver<'a> {
     options: &'a MemoryOptions,
 }
 
-impl<'a> Resolver<'a> {
+impl Resolver<'_> {
     fn memory(&self, name: String, scope: &mut Scope<'_>) -> MemoryConfig {
         let MemoryOptions { cells, frames, policies_see, pauses, pause_response, .. } = *self.options;
         let links = &self.layout.graph.links;

@@ -8,7 +8,8 @@ use crate::tcp::{Ack, SackBlocks, Segment};
 /// An event of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
-    /// The flow. Indices from the number of flows on stand for connections of requests ([`RequestEvent`]).
+    /// The flow. Indices from the number of flows on stand for connections of requests
+    /// ([`RequestEvent`](super::RequestEvent)).
     pub flow: FlowIndex,
     /// The VC that carries the frame.
     pub vc: VcIndex,
