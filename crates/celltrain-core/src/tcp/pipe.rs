@@ -391,7 +391,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
         });
         let sent = pipe.sender.counters().segments_sent as f64;
         let share = sent * ROUND_TRIP as f64 / (seconds * 1000) as f64 / pftk(1.0 / f64::from(every), 3.0);
-        println!("p = 1/{every}: {share:.3} times the formula");
+        println!("with a loss of 1 in {every}, the rate is {share:.3} times the formula");
         assert!((share - 1.0).abs() < 0.1, "with a loss of 1 in {every}, the rate is {share} times the formula");
     }
 }

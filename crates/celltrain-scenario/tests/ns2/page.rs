@@ -73,7 +73,7 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     let mut rules = String::new();
     for rule in RULES {
         let option = if rule.lists_losses() {
-            "rules `lose` with the losses of the trace".into()
+            "`lose` rules that repeat the trace's losses".into()
         } else {
             format!("`{}`", rule.options)
         };
