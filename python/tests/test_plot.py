@@ -194,7 +194,7 @@ def size(picture):
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("width", "inches"), [("column", 3.5), ("page", 7.2), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )

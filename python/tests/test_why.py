@@ -14,7 +14,7 @@ from conftest import ROOT, Command
 import celltrain as ct
 from celltrain.model import types as models
 
-LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
+LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "400ms"}
 
 
 def scenario(**changes: Any) -> ct.Scenario:
@@ -27,12 +27,14 @@ def text_of(answer: ct.Why) -> str:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
-    return ct.run(scenario(tcp=ct.Vanilla(rules="paper")), events=tmp_path_factory.mktemp("why") / "events")
+    return ct.run(
+        scenario(tcp=ct.Vanilla(rules="paper"), duration="1s"), events=tmp_path_factory.mktemp("why") / "events"
+    )
 
 
 @pytest.fixture(scope="module")
 def vanilla() -> ct.Why:
-    return ct.why(scenario(tcp=ct.Vanilla(rules="paper")), flow="tcp1", at="100ms")
+    return ct.why(scenario(tcp=ct.Vanilla(rules="paper"), duration="1s"), flow="tcp1", at="100ms")
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ def test_an_explanation_mentions_doubled_timeouts_and_changes_of_the_slow_start_
     ],
 )
 def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct.Tcp, words: str) -> None:
-    result = text_of(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
+    result = text_of(ct.why(scenario(tcp=tcp, duration="1s"), flow="tcp2", at="2ms"))
     assert words in result
     notice = "the retransmission timer ran out" if isinstance(tcp, ct.Vanilla) else "the third duplicate ACK reached"
     assert notice in result
@@ -286,13 +288,14 @@ def test_a_cancellation_handle_ends_the_computation_of_an_explanation() -> None:
 
 @pytest.mark.slow
 def test_loss_episodes_are_sorted_by_the_length_of_the_pause_in_sending_and_each_can_be_explained() -> None:
-    found = ct.episodes(scenario())
+    lan = scenario(duration="1s")
+    found = ct.episodes(lan)
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
     assert silences == sorted(silences, reverse=True)
     for one in list(found)[:2]:
         assert one.from_s <= one.at_s and one.silent_s > 0
-        answer = ct.why(scenario(), flow=found.flow, at=f"{one.at_s:.9f}s")
+        answer = ct.why(lan, flow=found.flow, at=f"{one.at_s:.9f}s")
         assert not answer.is_well
         assert answer.from_s == pytest.approx(one.from_s)
         assert f"lost {one.lost_segments} segment" in text_of(answer)

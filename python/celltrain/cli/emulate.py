@@ -112,10 +112,8 @@ def _blocks(emulated: Emulated) -> Iterator[Block]:
     else:
         yield Line(text="no packet arrived")
     if not report["real_time"]:
-        yield Line(
-            text="This process lacks the right to a fixed priority (CAP_SYS_NICE), so packets arrive later.",
-            is_note=True,
-        )
+        text = "This process lacks the right to a fixed priority (CAP_SYS_NICE), so packets arrive later."
+        yield Line(text=text, is_note=True)
     for flow in report["unused_flows"]:
         yield Line(text=f"flow {shown(flow)} carried no packets: another flow connects the same hosts", is_note=True)
     if emulated.programs:

@@ -337,6 +337,8 @@ SOURCE = "42.4Gbps"
 SINK = "424bps"
 #: Number of cells that a source sends after its group is full.
 BEYOND = 100
+#: Buffers of ports: the memory, or room for all cells.
+BUFFERS = {"switch->sink": "shared", "default": BEYOND}
 #: Priority of the groups.
 PRIORITY = 3
 
@@ -465,36 +467,30 @@ def scenario(limits: Limits, *, groups: int = 1) -> dict[str, Any]:
         limits: The thresholds that the arithmetic gives.
         groups: Number of priority groups; 1 for a queue.
     """
-    names = [f"source{number}" for number in range(1, groups + 1)]
-    flows = [f"tcp{number}" for number in range(1, groups + 1)]
-    is_group = limits.pause is not None
-    headroom = limits.headroom or 0
-    takes = [cells + headroom + BEYOND for cells in limits.in_turn(groups)]
+    numbers = range(1, groups + 1)
+    takes = [cells + (limits.headroom or 0) + BEYOND for cells in limits.in_turn(groups)]
     starts = [sum(takes[:number]) for number in range(groups)]
-    bursts = [{"rate": SOURCE, "packet": "1B", "on": f"{10 * cells}ns", "off": "1s"} for cells in takes]
-    links = [{"between": [name, "switch"], "rate": SOURCE, "delay": "0s"} for name in names]
+    links = [{"between": [f"source{number}", "switch"], "rate": SOURCE, "delay": "0s"} for number in numbers]
     links.append({"between": ["switch", "sink"], "rate": SINK, "delay": "0s"})
+    network = {
+        "hosts": [*(f"source{number}" for number in numbers), "sink"],
+        "switches": ["switch"],
+        "links": links,
+        "flows": [{"from": f"source{number}", "to": "sink"} for number in numbers],
+    }
+    flows = {}
+    for number, start, cells in zip(numbers, starts, takes, strict=True):
+        burst = {"rate": SOURCE, "packet": "1B", "on": f"{10 * cells}ns", "off": "1s"}
+        flows[f"tcp{number}"] = {"start": f"{10 * start}ns", "traffic": {"on_off": burst}}
+    ports = {name: {"buffer": size, "policy": {"tail_drop": {}}} for name, size in BUFFERS.items()}
     return {
         "name": f"{limits.profile}, {groups} filled in turn",
         "duration": f"{10 * sum(takes)}ns",
-        "topology": {
-            "network": {
-                "hosts": [*names, "sink"],
-                "switches": ["switch"],
-                "links": links,
-                "flows": [{"from": name, "to": "sink"} for name in names],
-            }
-        },
-        "flow": {
-            flow: {"start": f"{10 * start}ns", "traffic": {"on_off": burst}}
-            for flow, start, burst in zip(flows, starts, bursts, strict=True)
-        },
+        "topology": {"network": network},
+        "flow": flows,
         "vc": {flow: {"priority": PRIORITY} for flow in flows},
-        "port": {
-            "switch->sink": {"buffer": "shared", "policy": {"tail_drop": {}}},
-            "default": {"buffer": BEYOND, "policy": {"tail_drop": {}}},
-        },
-        "switch": {"switch": {"memory": _memory(limits, groups, is_group=is_group)}},
+        "port": ports,
+        "switch": {"switch": {"memory": _memory(limits, groups, is_group=limits.pause is not None)}},
     }
 
 
