@@ -290,8 +290,9 @@ class Search:
                 scenario = _under_tail_drop(plan.scenario(configuration, numbers))
                 case = Reading.of_table(scenario, "scenario").accepted()
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
-                about = {"point": configuration, "case": case}
-                runs += [Run(**about, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
+                runs += [
+                    Run(point=configuration, case=case, seed=seed, key=f"{configuration}/{seed}") for seed in seeds
+                ]
         delivered: dict[int, dict[int, float]] = {}
 
         def take(rows: Rows) -> None:
