@@ -256,7 +256,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
     assert z.interval.near(0.8000000000000002) == Fraction(4, 5)
     assert sources.interval.draw(0.999999) == 9
     assert delay.setting(delay.interval.near(5e-6)) == "5000000ps"
-    scenario = made.scenario(1, made.references[0].numbers)
+    scenario = made.scenario(1, next(iter(made.references.values())))
     assert scenario["topology"]["n_source"] == {"sources": 3, "link_delay": "5000000ps"}
     assert (delay.unit, r.unit) == ("s", "")
 
@@ -345,7 +345,9 @@ rows = [["LAN", "4ms", 3], ["LAN", "4ms", 5], ["WAN", "5ms", 3]]
     made = plan(PLAN.replace(PLAN[PLAN.index("[axes]") : PLAN.index("[tune]")], rows))
     assert [made.title(i) for i in range(3)] == ["LAN, sources 3", "LAN, sources 5", "WAN, sources 3"]
     stored = made.runs(
-        "stage", [(2, made.references[0].numbers), (0, made.references[0].numbers)], Seeds(first=4, count=2)
+        "stage",
+        [(2, next(iter(made.references.values()))), (0, next(iter(made.references.values())))],
+        Seeds(first=4, count=2),
     )
     assert stored.runs == 4
     assert stored.points[0].values == {"network": "WAN", "duration": 0.005, "sources": 3.0, "R": 0.9, "Z": 0.8}

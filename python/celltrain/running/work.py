@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from celltrain.model.python_classes import allow, modules_of
 from celltrain.running.tables import Series, encoded
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recording:
+class Recording(NamedTuple):
     """The series that every run records.
 
     Attributes:
@@ -274,7 +273,7 @@ def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
 def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None:
     """Runs a chunk on threads of this process. Passes rows to `take` on the calling thread while other runs go on."""
     allow(chunk.modules)
-    cases, recording = chunk.cases, chunk.recording
+    cases = chunk.cases
     numbers = {number: place for place, number in enumerate(cases)}
     sets = [chunk.measures if run.measures is None else run.measures for run in chunk.runs]
     places = {measures: place for place, measures in enumerate(dict.fromkeys(sets))}
@@ -285,7 +284,7 @@ def run_rows(chunk: Chunk, threads: int, take: Callable[[Rows], object]) -> None
         threads,
         lambda block: take(chunk.rows(block)),
         limit_s=chunk.limit_s,
-        recording=None if recording is None else (recording.trace, recording.step, recording.ports),
+        recording=chunk.recording,
         cancel=current(),
         certificates=chunk.certificates,
     )

@@ -52,7 +52,7 @@ from celltrain.text import described, shortened, shown
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
-    Comparable: TypeAlias = Scenario | str | os.PathLike[str]
+    Comparable: TypeAlias = Scenario | _core.Case | str | os.PathLike[str]
 else:
     # `_wrong_scenarios` checks the scenarios, not the decorator `checked`.
     Comparable = Any

@@ -74,14 +74,6 @@ class Objective:
         return self.better == "larger"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """A setting to compare with."""
-
-    label: str
-    numbers: Numbers
-
-
 class _TuneReader(Reader):
     """Checks the contents of a tuning plan."""
 
@@ -129,9 +121,9 @@ class _TuneReader(Reader):
 
         return self.each(tune.parameters, ("tune", "parameters"), parameter)
 
-    def references(self, tune: TuneForm, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
+    def references(self, tune: TuneForm, parameters: Sequence[Parameter]) -> dict[str, Numbers]:
         known = {parameter.name: parameter for parameter in parameters}
-        found: list[Reference] = []
+        found: dict[str, Numbers] = {}
 
         def reference(label: str, values: Mapping[str, Any], place: Place) -> None:
             for name in values.keys() - known:
@@ -141,13 +133,13 @@ class _TuneReader(Reader):
                 raise self.refused(place, problem)
             own = {name: values[name] for name in known}
             numbers = tuple(self.each(own, place, lambda name, one, at: self.bound(one, at, known[name].key)))
-            if any(other.numbers == numbers for other in found):
+            if numbers in found.values():
                 self.refuse(place, "has the same values as another reference; delete one")
             if len(numbers) == len(known):
-                found.append(Reference(label=label, numbers=numbers))
+                found[label] = numbers
 
         self.each(tune.references, ("tune", "references"), reference)
-        return tuple(found)
+        return found
 
     def check(self, plan: TunePlan) -> None:
         """Checks that the corners and the references can be run, and that the measures exist."""
@@ -167,9 +159,9 @@ class _TuneReader(Reader):
                 outcomes[configuration, corner] = faults = plan.faults((configuration, corner))
                 if not faults and len(accepted) < OUTLINED:
                     accepted.append(plan.case((configuration, corner)))
-            for reference in plan.references:
-                for fault in plan.faults((configuration, reference.numbers)):
-                    self.blame(plan, fault, key_path("tune.references", reference.label), configuration)
+            for label, numbers in plan.references.items():
+                for fault in plan.faults((configuration, numbers)):
+                    self.blame(plan, fault, key_path("tune.references", label), configuration)
         # Some corners may be invalid, for example if thresholds depend on each other. It is a fault if an end of a
         # range is never valid.
         for place, parameter in enumerate(plan.parameters):
@@ -206,7 +198,7 @@ class TunePlan(Planned):
         configurations: The axes, or a single point if there are none.
         parameters: The searched parameters.
         objectives: The two measures.
-        references: Settings to compare with.
+        references: Settings to compare with, by label.
         trials: Number of trials of each search.
         batch: Number of trials in a generation, which are chosen together.
         finalists: Maximum number of settings of each search that advance to selection, not counting references.
@@ -222,7 +214,7 @@ class TunePlan(Planned):
     configurations: Design
     parameters: tuple[Parameter, ...]
     objectives: tuple[Objective, Objective]
-    references: tuple[Reference, ...]
+    references: dict[str, Numbers]
     trials: int
     batch: int
     finalists: int
@@ -242,7 +234,7 @@ class TunePlan(Planned):
         parameters = reader.parameters(tune, [axis for group in groups for axis in group.axes])
         # References are checked against the parameters, so all parameters must be valid.
         complete = parameters and len(parameters) == len(tune.parameters or ())
-        references = reader.references(tune, parameters) if complete else ()
+        references = reader.references(tune, parameters) if complete else {}
         seeds, first = tune.seeds, tune.seeds.first
         reader.size(groups, 1)
         about = reader.plan()
@@ -331,9 +323,8 @@ class TunePlan(Planned):
 
     def middle(self) -> Plan:
         """Returns a sweep for estimating the time: each configuration with the first reference, or mid-range values."""
-        numbers = (
-            self.references[0].numbers if self.references else tuple(p.interval.draw(0.5) for p in self.parameters)
-        )
+        middle = tuple(p.interval.draw(0.5) for p in self.parameters)
+        numbers = next(iter(self.references.values()), middle)
         everywhere = range(len(self.configurations.points))
         return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
 
@@ -402,12 +393,9 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
     parameters = plan.parameters
     if generation == 0:
         known = [
-            reference.numbers
-            for reference in plan.references
-            if all(
-                p.interval.near(float(number)) == number
-                for p, number in zip(parameters, reference.numbers, strict=True)
-            )
+            numbers
+            for numbers in plan.references.values()
+            if all(p.interval.near(float(number)) == number for p, number in zip(parameters, numbers, strict=True))
         ][:count]
         shares = draw("sobol", len(parameters), max(count - len(known), 1), seed)
         drawn = [tuple(p.interval.draw(float(s)) for p, s in zip(parameters, row, strict=True)) for row in shares]

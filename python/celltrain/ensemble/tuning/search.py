@@ -192,7 +192,7 @@ class Search:
         for generation in range(plan.generations):
             check()
             self._generation(generation)
-        references = [reference.numbers for reference in plan.references]
+        references = plan.references.values()
         finalists = [list(dict.fromkeys([*references, *self._finalists(i)])) for i in everywhere]
         at_most = (plan.finalists + len(references)) * len(everywhere)
         self._stage("selection", _flat(finalists), plan.selection, at_most)
@@ -358,7 +358,7 @@ class Search:
             **{key: manifest[key] for key in ("version", "profile", "optuna")},
             "objectives": [asdict(one) for one in plan.objectives],
             "parameters": parameters,
-            "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
+            "references": [{"label": label, "parameters": plan.named(own)} for label, own in plan.references.items()],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
             **counts,
         }
@@ -369,7 +369,7 @@ class Search:
         `settings` begins with the references, so that a reference is preferred to an equally good setting.
         """
         plan, runs = self._plan, self._runs
-        labels = {reference.numbers: reference.label for reference in plan.references}
+        labels = {numbers: label for label, numbers in plan.references.items()}
         x, y = runs.better(configuration, settings, plan.confirmation)
         front = statistics.pareto_front(x, y)
         confirmed = [
@@ -404,8 +404,8 @@ class Search:
         plan = self._plan
         means = self._runs.better(configuration, settings, plan.selection)
         values = [self._runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
-        for reference in plan.references:
-            own = settings.index(reference.numbers)
+        for label, numbers in plan.references.items():
+            own = settings.index(numbers)
             for objective in (0, 1):
                 place = best(means[objective], means[1 - objective], float(means[1 - objective][own]))
                 if place is None:
@@ -414,7 +414,7 @@ class Search:
                 differences = estimated(values[place] - values[own])
                 if estimates is not None and differences is not None:
                     yield Left(
-                        reference=reference.label,
+                        reference=label,
                         objective=objective,
                         parameters=plan.named(settings[place]),
                         same=place == own,

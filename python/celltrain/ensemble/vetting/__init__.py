@@ -129,7 +129,8 @@ def vet(
     if faults:
         raise InputError(faults)
     of_check = check_policy(mine, of, named, readings)
-    verdicts = [*_checks_of_core(mine, of, first_seed), _engines_agree(mine, of, named, first_seed)]
+    of_core: list[dict[str, Any]] = json.loads(of.conformance(json.dumps(mine.table), first_seed))
+    verdicts = [*of_core, _engines_agree(mine, of, named, first_seed)]
     compared: dict[str, Compared] = {}
     for done, name in enumerate(named):
 
@@ -227,10 +228,6 @@ def _compared_in(
 def _verdict(check: str, wrong: Sequence[str], right: str) -> dict[str, Any]:
     """Returns the verdict of a check, with all problems as its evidence."""
     return {"check": check, "holds": not wrong, "evidence": "; ".join(wrong) or right}
-
-
-def _checks_of_core(mine: Named, of: Standard, seed: int) -> list[dict[str, Any]]:
-    return list(json.loads(of.conformance(json.dumps(mine.table), seed)))
 
 
 def _engines_agree(mine: Named, of: Standard, named: Sequence[str], seed: int) -> dict[str, Any]:
