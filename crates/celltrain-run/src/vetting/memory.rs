@@ -38,7 +38,7 @@ struct Bench {
 
 impl Bench {
     fn new(policy: &MemoryPolicyConfig, cells: u32, seed: u64) -> Self {
-        let memory = Memory::new(&config(policy, cells), |_| Span(STEP), (Clock::exact(1_000_000_000), CELL), seed);
+        let memory = Memory::new(&config(policy, cells), |_| Span(STEP), Clock::exact(1_000_000_000), CELL, seed);
         Self { memory, held: vec![0; QUEUES as usize], pushed_out: 0 }
     }
 
