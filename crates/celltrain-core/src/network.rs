@@ -6,13 +6,14 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+pub use recording::Recording;
+
 use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Framing};
 use crate::abr::{Parameters, allocator::AllocatorConfig};
-use crate::certificate::{RecordedPolicy, Recording};
 use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
@@ -354,7 +355,7 @@ impl Network {
             None => policy,
         };
         match &self.recording {
-            Some(recording) => Box::new(RecordedPolicy::new(policy, link, recording)),
+            Some(recording) => recording.policy(policy, link),
             None => policy,
         }
     }
@@ -643,6 +644,7 @@ impl LinkTimes {
 
 mod losses;
 mod memories;
+mod recording;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::certificate::{Certificate, Recording};
+use celltrain_core::certificate::Certificate;
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Observer};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::metrics::UnmetRule;
-use celltrain_core::network::Network;
+use celltrain_core::network::{Network, Recording};
 use celltrain_core::probe::{NetworkView, Probe, Recorder};
 use celltrain_core::units::{self, Time};
 
@@ -212,7 +212,8 @@ fn one_of_family(
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
-    let run = Run { scenario, seed, how, part, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
+    let run =
+        Run { scenario, seed, how, part, memory: &memory, token: &CancellationToken::new(&go_on), stopped, progress };
     let finished = run.finished(watched);
     // If code outside the core exceeds the limit, it is interrupted. This counts as an error of the run.
     if let Some(problem) = outside::take()
@@ -281,8 +282,12 @@ pub fn rows<E: From<io::Error>>(
     how: How<'_>,
     mut on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let families =
-        if how.certificates && how.trace.is_none() { Families::of(cases, runs) } else { Families::none(runs.len()) };
+    let families = if how.certificates && how.trace.is_none() {
+        let numbers: Vec<_> = runs.iter().map(|run| (run.case, run.seed)).collect();
+        Families::of(cases, &numbers)
+    } else {
+        Families::none(runs.len())
+    };
     let work = |position: usize, stopped: &AtomicBool| {
         let CaseRun { case, seed, measures: set } = runs[families.run_at(position)];
         families.execute(position, stopped, |part| {
@@ -478,8 +483,14 @@ impl Run<'_> {
         let result = known.run.result.clone().with_settings_of(network);
         let bottleneck = known.run.bottleneck.clone();
         let engine_seconds = begun.elapsed().as_secs_f64();
-        let mut run =
-            EndedRun::new(known.run.scenario.clone(), network.seed, known.run.engine, bottleneck, engine_seconds, result);
+        let mut run = EndedRun::new(
+            known.run.scenario.clone(),
+            network.seed,
+            known.run.engine,
+            bottleneck,
+            engine_seconds,
+            result,
+        );
         run.requests.clone_from(&known.run.requests);
         let row = self.row(measures, &Answer { run: &run, wanted: self.how.wanted(), token: self.token }, None)?;
         let row = Some(Row { from: Some(known.index), ..row });

@@ -50,9 +50,11 @@ fn a_port_that_lost_cells_for_lack_of_room_must_have_the_same_size() {
 #[test]
 fn a_threshold_may_move_as_long_as_no_decision_changes() {
     let (_, network, _) = certified(lan(5, Some(1000), "50ms"));
-    let (certificate, network, result) = certified(with_port(&network, Some(1000), epd::Config { threshold: 800.into() }));
+    let (certificate, network, result) =
+        certified(with_port(&network, Some(1000), epd::Config { threshold: 800.into() }));
     assert!(result.ports[network.bottleneck].counters.discarded_frames > 0, "some frame meets the threshold");
-    let covers = |cells: u32| certificate.covers(&with_port(&network, Some(1000), epd::Config { threshold: cells.into() }));
+    let covers =
+        |cells: u32| certificate.covers(&with_port(&network, Some(1000), epd::Config { threshold: cells.into() }));
     assert_eq!([700, 800, 1000].map(covers), [false, true, false]);
     let same = double_epd::Config { threshold: 800.into(), tagged_threshold: 900.into() };
     assert!(certificate.covers(&with_port(&network, Some(1000), same)), "no frame is tagged");

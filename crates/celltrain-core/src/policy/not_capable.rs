@@ -5,7 +5,7 @@
 
 use std::any::Any;
 
-use crate::certificate::RecordedPolicy;
+use super::recorded::RecordedPolicy;
 use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
 use crate::counted::Counted;
 use crate::coverage::reached;
