@@ -282,6 +282,7 @@ NAMES = [
     "study",
     "sweep",
     "tune",
+    "bound",
     "compare",
     "vet",
     "Policy",
