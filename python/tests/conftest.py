@@ -190,7 +190,8 @@ def fail_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         kept = [runs[place] for place in others]
 
         def take_others(block: Any) -> None:
-            take({**block, "runs": [others[run] for run in block["runs"]]})
+            filled = [(row, others[run]) for row, run in block["filled_from"]]
+            take({**block, "runs": [others[run] for run in block["runs"]], "filled_from": filled})
 
         before(cases, kept, measures, threads, take_others, **options)
 

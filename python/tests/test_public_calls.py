@@ -283,6 +283,7 @@ NAMES = [
     "study",
     "sweep",
     "tune",
+    "bound",
     "compare",
     "vet",
     "Policy",

@@ -41,6 +41,7 @@ pub mod port;
 pub mod probe;
 pub mod queue_range;
 pub mod rate_control;
+mod recording;
 mod registry;
 pub mod requests;
 pub mod rng;

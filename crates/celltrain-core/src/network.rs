@@ -9,8 +9,11 @@
 mod graph;
 mod losses;
 mod memories;
+mod recording;
 mod routing;
 mod times;
+
+pub use recording::Recording;
 
 use std::ops::Range;
 
@@ -18,7 +21,6 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Framing};
 use crate::abr::{Parameters, allocator::AllocatorConfig};
-use crate::certificate::{RecordedPolicy, Recording};
 use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
@@ -312,7 +314,7 @@ impl Network {
             None => policy,
         };
         match &self.recording {
-            Some(recording) => Box::new(RecordedPolicy::new(policy, link, recording)),
+            Some(recording) => recording.policy(policy, link),
             None => policy,
         }
     }

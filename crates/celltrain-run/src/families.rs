@@ -15,7 +15,6 @@ use celltrain_core::metrics::UnmetRule;
 use celltrain_core::policy::PolicyConfig;
 use serde_json::{Map, Value};
 
-use crate::runner::CaseRun;
 use crate::scenario::Handle;
 use crate::tables::EndedRun;
 use crate::threads::LOOK;
@@ -85,17 +84,17 @@ impl Families {
         Self { order: (0..runs).map(|run| (run, Place::Alone)).collect(), leaders: Vec::new() }
     }
 
-    /// Finds the families of a batch.
-    pub(crate) fn of(cases: &[&Handle], runs: &[CaseRun]) -> Self {
+    /// Finds the families of a batch. Each run is the index of its case, and its seed.
+    pub(crate) fn of(cases: &[&Handle], runs: &[(usize, u64)]) -> Self {
         let outlines: Vec<Outlined> = cases.iter().map(|case| Outlined::of(case)).collect();
         let mut members: BTreeMap<(&str, u64), Vec<usize>> = BTreeMap::new();
-        for (index, run) in runs.iter().enumerate() {
-            members.entry((&outlines[run.case].outline, run.seed)).or_default().push(index);
+        for (index, &(case, seed)) in runs.iter().enumerate() {
+            members.entry((&outlines[case].outline, seed)).or_default().push(index);
         }
         let mut places = vec![Place::Alone; runs.len()];
         let mut leaders = Vec::new();
         for members in members.into_values().filter(|members| members.len() > 1) {
-            let room = |&index: &usize| outlines[runs[index].case].room;
+            let room = |&index: &usize| outlines[runs[index].0].room;
             // `max_by` returns the last of several; the first run of a batch should lead.
             let leader =
                 members.iter().rev().max_by(|a, b| room(a).partial_cmp(&room(b)).unwrap_or(std::cmp::Ordering::Equal));

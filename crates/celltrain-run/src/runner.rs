@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::certificate::{Certificate, Recording};
+use celltrain_core::certificate::Certificate;
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::metrics::{RunResult, UnmetRule};
-use celltrain_core::network::Network;
+use celltrain_core::network::{Network, Recording};
 use celltrain_core::probe::Recorder;
 use celltrain_core::units;
 

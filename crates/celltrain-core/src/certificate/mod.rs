@@ -13,62 +13,16 @@ mod pools;
 mod ports;
 mod settings;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use typed_index_collections::TiVec;
 
 use crate::index::{LinkIndex, MemoryIndex};
 use crate::memory::MemoryPolicyConfig;
 use crate::metrics::RunResult;
-use crate::network::{LinkTimes, Network};
+use crate::network::{LinkTimes, Network, Recording};
 use crate::policy::PolicyConfig;
 use outline::Outline;
-use pools::{PoolCertificate, PoolRecord};
-use ports::{PortCertificate, PortRecord};
-
-pub(crate) use pools::RecordedPool;
-pub(crate) use ports::RecordedPolicy;
-
-/// Memory that the records of a run may take, in bytes.
-const MOST_BYTES: usize = 64 << 20;
-
-/// Collects the questions that a run asks its policies. Clones share the same records.
-#[derive(Clone, Default)]
-pub struct Recording {
-    records: Arc<Mutex<Records>>,
-    bytes: Arc<AtomicUsize>,
-}
-
-#[derive(Default)]
-struct Records {
-    ports: BTreeMap<LinkIndex, PortRecord>,
-    /// By the name of the memory.
-    pools: BTreeMap<String, PoolRecord>,
-}
-
-impl Recording {
-    fn records(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reserves memory for a record. Returns whether the run's records may still grow.
-    fn may_grow(&self, bytes: usize) -> bool {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) <= MOST_BYTES.saturating_sub(bytes)
-    }
-
-    fn is_too_large(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) > MOST_BYTES
-    }
-}
-
-impl fmt::Debug for Recording {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recording")
-    }
-}
+use pools::PoolCertificate;
+use ports::PortCertificate;
 
 /// The reason why a run has no certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,19 +77,19 @@ impl Certificate {
         if let Some(reason) = Uncertified::before(network) {
             return Err(reason);
         }
-        if recording.is_too_large() {
+        if recording.budget.is_exceeded() {
             return Err(Uncertified::TooLarge);
         }
-        let mut records = recording.records();
+        let (mut of_ports, mut of_pools) = (recording.ports.locked(), recording.pools.locked());
         let ports = network.links.iter_enumerated().map(|(number, link)| {
-            PortCertificate::new(link, &result.ports[number], records.ports.remove(&number).unwrap_or_default())
+            PortCertificate::new(link, &result.ports[number], of_ports.remove(&number).unwrap_or_default())
         });
         let ports = ports.collect();
         let memories = network
             .memories
             .iter()
             .zip(&result.memories)
-            .map(|(memory, result)| PoolCertificate::new(memory, result, records.pools.remove(&memory.name)));
+            .map(|(memory, result)| PoolCertificate::new(memory, result, of_pools.remove(&memory.name)));
         Ok(Self { outline: Outline::of(network), memories: memories.collect(), ports })
     }
 

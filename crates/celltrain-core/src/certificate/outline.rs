@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::memory::{MemoryConfig, complete_sharing};
+use crate::memory::complete_sharing;
 use crate::network::Network;
 use crate::policy::tail_drop;
 
@@ -29,7 +29,7 @@ impl Outline {
             }
         }
         for memory in &mut bare.memories {
-            if is_single_pool(memory) {
+            if memory.is_single_pool() {
                 memory.cells = 0;
                 for pool in &mut memory.pools {
                     (pool.cells, pool.policy) = (0, complete_sharing::Config::default().into());
@@ -39,13 +39,6 @@ impl Outline {
         digest.add(&bare);
         Self(digest.0)
     }
-}
-
-/// Returns whether a memory consists of the shared part of one pool, so that all its cells are counted there.
-pub(super) fn is_single_pool(memory: &MemoryConfig) -> bool {
-    memory.pools.len() == 1
-        && memory.pools.iter().all(|pool| pool.cells == memory.cells && pool.headroom.is_none())
-        && memory.queues.iter().all(|queue| queue.reserve == 0 && queue.lossless.is_none())
 }
 
 /// FNV-1a with 128 bits, over the text of values.

@@ -1,136 +1,15 @@
-//! Questions to the policy of a port, and the buffers and policies that would have answered them in the same way.
-
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::mem::size_of;
+//! Buffers and policies of a port with which a run would have been the same.
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::Recording;
 use crate::index::{Label, LinkIndex};
 use crate::metrics::PortResult;
 use crate::network::{Link, Network, Routing};
 use crate::policy::formula::{Formula, PortInfo};
-use crate::policy::{BufferPolicy, CellFollower, Decision, Overflow, PolicyConfig, View};
+use crate::policy::recorded::{PortRecord, Question};
+use crate::policy::{BufferPolicy, PolicyConfig, View};
 use crate::rng::Stream;
 use crate::units::{Clock, Time};
-
-/// The part of a [`View`] that a policy reads if it [reads nothing else](BufferPolicy::reads_own_view).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Question {
-    occupancy: u32,
-    counted: u32,
-    active_vcs: u32,
-    vc: Label,
-    own: u32,
-    tagged: bool,
-    capable: bool,
-}
-
-/// Estimated memory of a question in a map, in bytes.
-const QUESTION_BYTES: usize = 2 * size_of::<(Question, bool)>();
-
-/// The questions that a port's policy was asked.
-#[derive(Clone, Debug)]
-pub(super) enum PortRecord {
-    /// Each question with its answer.
-    Answers(BTreeMap<Question, bool>),
-    /// The answers may have depended on other values, or there were too many questions.
-    Unknown,
-}
-
-impl Default for PortRecord {
-    fn default() -> Self {
-        Self::Answers(BTreeMap::new())
-    }
-}
-
-impl PortRecord {
-    fn add(&mut self, question: Question, admitted: bool, may_grow: impl FnOnce() -> bool) {
-        let Self::Answers(answers) = self else { return };
-        let is_known = match answers.entry(question) {
-            Entry::Occupied(known) => *known.get() == admitted,
-            Entry::Vacant(new) => {
-                new.insert(admitted);
-                may_grow()
-            }
-        };
-        if !is_known {
-            *self = Self::Unknown;
-        }
-    }
-
-    /// Adds the questions of another port with the same number, such as in a second run that computes predictions.
-    fn merge(&mut self, other: Self) {
-        match other {
-            Self::Answers(answers) => answers.into_iter().for_each(|(question, was)| self.add(question, was, || true)),
-            Self::Unknown => *self = Self::Unknown,
-        }
-    }
-}
-
-/// A policy whose questions and answers are recorded.
-pub(crate) struct RecordedPolicy {
-    pub(crate) policy: Box<dyn BufferPolicy>,
-    link: LinkIndex,
-    record: PortRecord,
-    recording: Recording,
-}
-
-impl RecordedPolicy {
-    pub(crate) fn new(policy: Box<dyn BufferPolicy>, link: LinkIndex, recording: &Recording) -> Self {
-        Self { policy, link, record: PortRecord::default(), recording: recording.clone() }
-    }
-}
-
-impl Drop for RecordedPolicy {
-    fn drop(&mut self) {
-        let record = std::mem::take(&mut self.record);
-        self.recording.records().ports.entry(self.link).or_default().merge(record);
-    }
-}
-
-impl BufferPolicy for RecordedPolicy {
-    fn at_port(&mut self, port_info: &PortInfo<'_>) {
-        self.policy.at_port(port_info);
-    }
-
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        let before = rng.clone();
-        let admitted = self.policy.admit_frame(buffer, vc, rng);
-        if *rng != before || !self.policy.reads_own_view() {
-            self.record = PortRecord::Unknown;
-        }
-        let View { occupancy, counted, active_vcs, per_vc, tagged, capable, .. } = *buffer;
-        let question = Question { occupancy, counted, active_vcs, vc, own: per_vc[vc], tagged, capable };
-        self.record.add(question, admitted, || self.recording.may_grow(QUESTION_BYTES));
-        admitted
-    }
-
-    fn overflow(&self) -> Overflow {
-        self.policy.overflow()
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        self.policy.admits_up_to()
-    }
-
-    fn reads_counts(&self) -> bool {
-        self.policy.reads_counts()
-    }
-
-    fn reads_own_view(&self) -> bool {
-        self.policy.reads_own_view()
-    }
-
-    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
-        self.policy.follower()
-    }
-
-    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
-        self.policy.explain(buffer, vc)
-    }
-}
 
 /// The settings of a port in a run, and what it met.
 #[derive(Debug)]

@@ -32,6 +32,13 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
+    /// Returns whether the memory consists of the shared part of one pool, so that all its cells are counted there.
+    pub(crate) fn is_single_pool(&self) -> bool {
+        self.pools.len() == 1
+            && self.pools.iter().all(|pool| pool.cells == self.cells && pool.headroom.is_none())
+            && self.queues.iter().all(|queue| queue.reserve == 0 && queue.lossless.is_none())
+    }
+
     /// Returns the memory that holds the cells of a single port, which admits a cell while one of its `cells` places is
     /// free (`None`: infinite).
     pub(crate) fn of_port(link: LinkIndex, cells: Option<u32>) -> Self {

@@ -18,6 +18,7 @@ mod drain_rate;
 mod interval;
 mod occupancy;
 mod pause_response;
+pub(crate) mod recorded;
 
 pub mod abm;
 pub mod abm_occamy;
@@ -371,7 +372,7 @@ pub trait MemoryPolicy: Any + Send {
 
     /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows from
     /// the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
-    /// [certificate](crate::certificate) can tell which other settings give the same run.
+    /// [certificate](crate::network::Recording) can tell which other settings give the same run.
     fn is_threshold(&self) -> bool {
         false
     }

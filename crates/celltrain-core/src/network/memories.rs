@@ -13,7 +13,7 @@ impl Network {
         let memory = Memory::new(config, |link| times[link].cell_time, clock, self.aal5.cell, self.seed);
         match &self.recording {
             // The memory of a single port has no name.
-            Some(recording) if !config.name.is_empty() => memory.recorded(config, recording),
+            Some(recording) if !config.name.is_empty() => recording.memory(memory, config),
             _ => memory,
         }
     }

@@ -8,6 +8,7 @@
 
 mod load_ratio;
 pub(crate) mod not_capable;
+pub(crate) mod recorded;
 mod virtual_queues;
 
 pub mod dfba;

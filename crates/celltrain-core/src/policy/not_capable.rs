@@ -5,8 +5,8 @@
 
 use std::any::Any;
 
+use super::recorded::RecordedPolicy;
 use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
-use crate::certificate::RecordedPolicy;
 use crate::counted::Counted;
 use crate::coverage::reached;
 use crate::index::Label;

@@ -68,8 +68,12 @@ pub fn rows<E: From<io::Error>>(
     how: How<'_>,
     mut on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let families =
-        if how.certificates && how.trace.is_none() { Families::of(cases, runs) } else { Families::none(runs.len()) };
+    let families = if how.certificates && how.trace.is_none() {
+        let numbers: Vec<_> = runs.iter().map(|run| (run.case, run.seed)).collect();
+        Families::of(cases, &numbers)
+    } else {
+        Families::none(runs.len())
+    };
     let work = |position: usize, stopped: &AtomicBool| {
         let CaseRun { case, seed, measures: set } = runs[families.run_at(position)];
         families.execute(position, stopped, |part| {

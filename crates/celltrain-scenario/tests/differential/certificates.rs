@@ -3,14 +3,14 @@
 //! Candidates lie near the limits of what the run met: buffers of the largest queue and a cell less or more, thresholds at
 //! the occupancies at which the policy was asked, and memories of the largest occupancy.
 
-use celltrain_core::certificate::{Certificate, Recording};
+use celltrain_core::certificate::Certificate;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{LinkIndex, MemoryIndex};
 use celltrain_core::memory::{
     MemoryPolicyConfig, PoolConfig, PoolIndex, QueueConfig, Side, dynamic_threshold, static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
-use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::network::{Network, NodeKind, Recording};
 use celltrain_core::policy::{Overflow, PolicyConfig, double_epd, epd, fba, per_vc_accounting, selective_drop};
 use celltrain_core::rng::Stream;
 use celltrain_core::threshold::Threshold;

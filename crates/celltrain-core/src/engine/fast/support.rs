@@ -7,7 +7,7 @@ use super::pauses::{has_cycle, pausable};
 use crate::aal5::Framing;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::memory::{MemoryConfig, Pauses};
-use crate::network::{Graph, Network, NodeKind};
+use crate::network::{Graph, Link, Network, NodeKind};
 use crate::scheduler::SchedulerConfig;
 
 /// Returns whether the fast engine supports a network.
@@ -42,11 +42,15 @@ fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool
     }
     let routing = network.routing();
     let merges = |link: LinkIndex| is_pausable(link) && routing.merging[link].contains(&true);
+    let is_scheduled =
+        |(number, link): (LinkIndex, &Link)| is_pausable(number) && link.scheduler != SchedulerConfig::default();
     let at = |kind: NodeKind| network.nodes.iter().any(|node| node.kind == kind);
     if network.delays.at_ports() {
         Some("links pause, and the delays at ports are measured; this needs the reference engine")
     } else if network.vcs.iter().any(|vc| vc.abr.is_some()) || at(NodeKind::EdgeDevice) {
         Some("links pause in a network with ABR or edge devices; this needs the reference engine")
+    } else if network.links.iter_enumerated().any(is_scheduled) {
+        Some("a link that pauses has a scheduler; this needs the reference engine")
     } else if network.links.keys().any(merges) {
         Some("a link pauses where VCs merge; this needs the reference engine")
     } else if network.aal5.framing == Framing::Packets {

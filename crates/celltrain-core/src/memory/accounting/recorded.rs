@@ -1,15 +1,21 @@
 //! Access to the policies of pools, for certificates.
 
 use super::{Memory, Pool};
-use crate::certificate::{RecordedPool, Recording};
+use crate::memory::recorded::{PoolRecord, RecordedPool};
 use crate::memory::{MemoryConfig, MemoryPolicy, PoolIndex};
+use crate::recording::{Budget, Records};
 
 impl Memory {
     /// Records the questions to the policies of a memory with these settings.
     #[must_use]
-    pub(crate) fn recorded(self, config: &MemoryConfig, recording: &Recording) -> Self {
+    pub(crate) fn recorded(
+        self,
+        config: &MemoryConfig,
+        records: &Records<String, PoolRecord>,
+        budget: &Budget,
+    ) -> Self {
         let record = |pool: Pool| {
-            let policy: Box<dyn MemoryPolicy> = Box::new(RecordedPool::new(pool.policy, config, recording));
+            let policy: Box<dyn MemoryPolicy> = Box::new(RecordedPool::new(pool.policy, config, records, budget));
             Pool { policy, ..pool }
         };
         Self { pools: self.pools.into_iter().map(record).collect(), ..self }

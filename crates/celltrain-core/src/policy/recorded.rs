@@ -1,0 +1,134 @@
+//! Records the questions to the policy of a port, with its answers, for [certificates](crate::certificate).
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem::size_of;
+
+use super::formula::PortInfo;
+use super::{BufferPolicy, CellFollower, Decision, Overflow, View};
+use crate::index::{Label, LinkIndex};
+use crate::recording::{Budget, Records};
+use crate::rng::Stream;
+
+/// The part of a [`View`] that a policy reads if it [reads nothing else](BufferPolicy::reads_own_view).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Question {
+    pub(crate) occupancy: u32,
+    pub(crate) counted: u32,
+    pub(crate) active_vcs: u32,
+    pub(crate) vc: Label,
+    pub(crate) own: u32,
+    pub(crate) tagged: bool,
+    pub(crate) capable: bool,
+}
+
+/// Estimated memory of a question in a map, in bytes.
+const QUESTION_BYTES: usize = 2 * size_of::<(Question, bool)>();
+
+/// The questions that a port's policy was asked.
+#[derive(Clone, Debug)]
+pub(crate) enum PortRecord {
+    /// Each question with its answer.
+    Answers(BTreeMap<Question, bool>),
+    /// The answers may have depended on other values, or there were too many questions.
+    Unknown,
+}
+
+impl Default for PortRecord {
+    fn default() -> Self {
+        Self::Answers(BTreeMap::new())
+    }
+}
+
+impl PortRecord {
+    fn add(&mut self, question: Question, admitted: bool, may_grow: impl FnOnce() -> bool) {
+        let Self::Answers(answers) = self else { return };
+        let is_known = match answers.entry(question) {
+            Entry::Occupied(known) => *known.get() == admitted,
+            Entry::Vacant(new) => {
+                new.insert(admitted);
+                may_grow()
+            }
+        };
+        if !is_known {
+            *self = Self::Unknown;
+        }
+    }
+
+    /// Adds the questions of another port with the same number, such as in a second run that computes predictions.
+    fn merge(&mut self, other: Self) {
+        match other {
+            Self::Answers(answers) => answers.into_iter().for_each(|(question, was)| self.add(question, was, || true)),
+            Self::Unknown => *self = Self::Unknown,
+        }
+    }
+}
+
+/// A policy whose questions and answers are recorded.
+pub(crate) struct RecordedPolicy {
+    pub(crate) policy: Box<dyn BufferPolicy>,
+    link: LinkIndex,
+    record: PortRecord,
+    records: Records<LinkIndex, PortRecord>,
+    budget: Budget,
+}
+
+impl RecordedPolicy {
+    pub(crate) fn new(
+        policy: Box<dyn BufferPolicy>,
+        link: LinkIndex,
+        records: &Records<LinkIndex, PortRecord>,
+        budget: &Budget,
+    ) -> Self {
+        Self { policy, link, record: PortRecord::default(), records: records.clone(), budget: budget.clone() }
+    }
+}
+
+impl Drop for RecordedPolicy {
+    fn drop(&mut self) {
+        let record = std::mem::take(&mut self.record);
+        self.records.locked().entry(self.link).or_default().merge(record);
+    }
+}
+
+impl BufferPolicy for RecordedPolicy {
+    fn at_port(&mut self, port_info: &PortInfo<'_>) {
+        self.policy.at_port(port_info);
+    }
+
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let before = rng.clone();
+        let admitted = self.policy.admit_frame(buffer, vc, rng);
+        if *rng != before || !self.policy.reads_own_view() {
+            self.record = PortRecord::Unknown;
+        }
+        let View { occupancy, counted, active_vcs, per_vc, tagged, capable, .. } = *buffer;
+        let question = Question { occupancy, counted, active_vcs, vc, own: per_vc[vc], tagged, capable };
+        self.record.add(question, admitted, || self.budget.may_grow(QUESTION_BYTES));
+        admitted
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.policy.overflow()
+    }
+
+    fn admits_up_to(&self) -> Option<u32> {
+        self.policy.admits_up_to()
+    }
+
+    fn reads_counts(&self) -> bool {
+        self.policy.reads_counts()
+    }
+
+    fn reads_own_view(&self) -> bool {
+        self.policy.reads_own_view()
+    }
+
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        self.policy.follower()
+    }
+
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
+        self.policy.explain(buffer, vc)
+    }
+}
