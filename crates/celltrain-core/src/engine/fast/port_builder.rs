@@ -365,6 +365,8 @@ impl PortBuilder<'_> {
         let classes = network.cell_classes(routing, config);
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
         let (mut least_lead, mut effects) = (Span(u64::MAX), Effects::default());
+        let is_lossless = config.queues.iter().any(|queue| queue.lossless.is_some());
+        let sends_pauses = is_lossless && config.pauses == Pauses::Links && network.has_pause_frames();
         for (place, &link) in ports.iter_enumerated() {
             let draft = self.draft(link)?;
             let Timing { least_lead: lead, arrivals, .. } = draft.timing;
@@ -379,7 +381,7 @@ impl PortBuilder<'_> {
                 arrivals,
             }));
             let mut port = self.memory_port(link, routing.vcs[link].keys().map(class).collect(), draft);
-            if config.pauses == Pauses::Links && network.has_pause_frames() {
+            if sends_pauses {
                 port = port.pausable(self.priorities(link));
             }
             built.push(port);
