@@ -330,11 +330,11 @@ impl Engine<'_> {
         probe: &mut impl Probe,
     ) -> Cell {
         let Some(marker) = &mut self.buffers.markers[link] else { return cell };
-        let marked = on(marker);
-        if marked != cell {
-            event_sink!(self, now, probe).cell(link, marked, CellStep::Marked);
+        let after = on(marker);
+        if after != cell {
+            event_sink!(self, now, probe).cell(link, after, CellStep::Marked);
         }
-        marked
+        after
     }
 
     /// Starts a transmission at every port that is free and has a cell.

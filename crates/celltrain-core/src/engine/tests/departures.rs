@@ -26,7 +26,9 @@ fn marking_networks() -> impl Iterator<Item = Network> {
     let merge = merged.merges.push_and_get_key(Merge { name: "merged".into(), at: N_SOURCE_BOTTLENECK });
     let [first, second] = [FIRST, SECOND].map(|flow| merged.flows[flow].data_vc);
     merged.vcs[second].path[2] = merged.vcs[first].path[2];
-    [first, second].into_iter().for_each(|vc| merged.vcs[vc].merge = Some(merge));
+    for vc in [first, second] {
+        merged.vcs[vc].merge = Some(merge);
+    }
     let (mut in_memory, mut stored) = (network(tail_drop()), network(tail_drop()));
     for network in [&mut in_memory, &mut stored] {
         network.memories.push(MemoryConfig::of_port(N_SOURCE_BOTTLENECK, Some(200)));
