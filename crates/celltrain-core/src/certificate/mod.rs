@@ -117,6 +117,3 @@ impl Certificate {
         self.ports[link].least_buffer()
     }
 }
-
-#[cfg(test)]
-mod tests;
