@@ -117,3 +117,6 @@ impl Certificate {
         self.ports[link].least_buffer()
     }
 }
+
+#[cfg(test)]
+mod tests;
