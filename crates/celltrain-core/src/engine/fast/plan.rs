@@ -3,9 +3,10 @@
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
-//! that the link cannot be paused, that neither link carries Ethernet frames, that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
-//! admits every frame if the buffer is empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are calculated instead
-//! of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
+//! that the link cannot be paused, that neither link carries Ethernet frames, that no VCs merge there, that the port
+//! has no allocator, that its buffer has room for a cell, and that its policy admits every frame if the buffer is
+//! empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are
+//! calculated instead of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
 //! ([`super::contended_port`]).
 //!
 //! A *stage* is the path of a VC from one of these ports to the next, or to its host. Its *lead* is the time from the
