@@ -21,8 +21,8 @@ pub(super) struct PausableNic {
     /// Number of each VC's class, by label. The VCs of a class have the same priority.
     class_of: TiVec<Label, usize>,
     classes: Vec<Class>,
-    /// True if a pause does not interrupt a packet.
-    finishes_packets: bool,
+    /// With packet framing, a pause does not interrupt a packet.
+    framing: Framing,
     /// The class of the latest frame sent, and the start of its first cell, if some of its cells have not been sent and a
     /// pause does not interrupt it.
     unfinished: Option<(usize, Time)>,
@@ -96,7 +96,7 @@ impl PausableNic {
             cell_time,
             class_of: priorities.iter().map(class_of).collect(),
             classes,
-            finishes_packets: framing == Framing::Packets,
+            framing,
             unfinished: None,
             unsent: 0,
             ahead: VecDeque::new(),
@@ -155,7 +155,7 @@ impl PausableNic {
             self.unfinished = None;
             Run { last, cells: sent.cells }
         } else {
-            self.unfinished = self.finishes_packets.then_some((class, begun));
+            self.unfinished = (self.framing == Framing::Packets).then_some((class, begun));
             Run { last: last.not_last(), cells: sent.cells }
         };
         self.unsent -= sent.cells;
@@ -183,7 +183,7 @@ impl PausableNic {
     /// back all of them.
     pub(super) fn take_back(&mut self, now: Time) -> Option<TakenBack> {
         let Ahead { sent, first_start, begun } = self.ahead.back_mut()?;
-        if self.finishes_packets && *begun < now {
+        if self.framing == Framing::Packets && *begun < now {
             return None;
         }
         let gone = now.0.checked_sub(1).map_or(0, |before| started(Time(before), *first_start, self.cell_time));

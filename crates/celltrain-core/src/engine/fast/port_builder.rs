@@ -147,6 +147,10 @@ impl PortBuilder<'_> {
     }
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
+        if self.plan.is_pausable(link) {
+            let why = "the next switch may pause the link, so the port is simulated like a memory of its own";
+            return (PortPlan::Memory, why.into());
+        }
         let upstream = self.plan.upstream.of(link);
         let are_here = upstream.iter().all(|&from| self.are_together(self.plan.beginning(from), link));
         let properties = PortProperties {
@@ -160,7 +164,6 @@ impl PortBuilder<'_> {
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
-            is_pausable: self.plan.is_pausable(link),
         };
         PortPlan::select(self.mode, &properties)
     }

@@ -52,8 +52,6 @@ pub(super) struct PortProperties<'a> {
     pub(super) stores: Option<PacketAdmission>,
     /// The unit in which the port's link carries packets.
     pub(super) wire: Wire,
-    /// True if the next switch may pause the port's link.
-    pub(super) is_pausable: bool,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -78,12 +76,6 @@ impl PortPlan {
             stores,
             ..
         } = port;
-        if port.is_pausable {
-            return (
-                Self::Memory,
-                "the next switch may pause the link, so the port is simulated like a memory of its own".into(),
-            );
-        }
         if port.wire == Wire::Ethernet {
             return (
                 Self::Memory,
