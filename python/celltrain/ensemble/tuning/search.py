@@ -506,7 +506,8 @@ def tune(
         measures: Additional measures to store for every run.
         out: The folder, new or empty. When None, a temporary one that is deleted with the result.
         resume: Continues the search in `out`.
-        options: See `celltrain.TuneOptions`: jobs, client, worker, limit, progress, cancel, trials, batch, finalists, seed.
+        options: See `celltrain.TuneOptions`: jobs, client, worker, limit, progress, cancel, certificates, trials, batch,
+            finalists, seed.
 
     Raises:
         PlanError: With all faults of the plan.
