@@ -37,28 +37,38 @@ pub(crate) enum Part<'a> {
     Follows(&'a Known),
 }
 
+/// The state of a leader.
+#[derive(Default)]
+enum State {
+    #[default]
+    Running,
+    /// With its result, if it has a certificate.
+    Ended(Option<Arc<Known>>),
+}
+
 /// The leader of a family, for the runs that wait for it.
 #[derive(Default)]
 struct Leader {
-    /// `None` until the leader has ended; then its result, if it has a certificate.
-    known: Mutex<Option<Option<Arc<Known>>>>,
+    state: Mutex<State>,
     ended: Condvar,
 }
 
 impl Leader {
     fn end(&self, known: Option<Known>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.map(Arc::new));
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ended(known.map(Arc::new));
         self.ended.notify_all();
     }
 
     /// Waits until the leader has ended, unless the batch is stopped.
     fn wait(&self, stopped: &AtomicBool) -> Option<Arc<Known>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match &*known {
-                Some(known) => return known.clone(),
-                None if stopped.load(Ordering::Relaxed) => return None,
-                None => known = self.ended.wait_timeout(known, LOOK).unwrap_or_else(PoisonError::into_inner).0,
+            match &*state {
+                State::Ended(known) => return known.clone(),
+                State::Running if stopped.load(Ordering::Relaxed) => return None,
+                State::Running => {
+                    state = self.ended.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+                }
             }
         }
     }

@@ -159,6 +159,10 @@ impl EndSystems {
         let [retransmission, persist] = before.timers;
         let ran_out = [sent.timeouts > before.sent.timeouts, persist == 1];
         before.timers = [retransmission.saturating_sub(1), persist.saturating_sub(1)];
+        // RFC 3168 (6.1.2): after a mark, a sender with a cwnd of one segment waits for the timer, with nothing in flight.
+        if retransmission == 1 && !ran_out[0] {
+            emit_timer(flow, Timer::Retransmission, TimerStep::Stopped, now, observer);
+        }
         for ((timer, ran_out), left) in TIMERS.into_iter().zip(ran_out).zip(&mut before.timers) {
             if ran_out {
                 *left = 0;

@@ -28,7 +28,7 @@ pub(super) fn cover_only_the_same_run(network: &Network) -> Result<(), String> {
 
 /// Numbers of candidates by kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Covered {
+pub(super) struct Counts {
     pub(super) candidates: u32,
     pub(super) covered: u32,
     /// Candidates that are not covered although they have the same result.
@@ -39,7 +39,7 @@ pub(super) struct Covered {
     pub(super) memories: u32,
 }
 
-impl Covered {
+impl Counts {
     fn plus(self, other: Self) -> Self {
         Self {
             candidates: self.candidates + other.candidates,
@@ -55,7 +55,7 @@ impl Covered {
 ///
 /// # Errors
 /// Returns the first difference between a covered candidate and the network.
-pub(super) fn covered(network: &Network) -> Result<Covered, String> {
+pub(super) fn covered(network: &Network) -> Result<Counts, String> {
     // A program can use only one mock of Python, the first.
     stand::class(0);
     let mut rng = Stream::new(network.seed, "candidates");
@@ -67,7 +67,7 @@ pub(super) fn covered(network: &Network) -> Result<Covered, String> {
     if plain != result {
         return Err(format!("recording the decisions changes the result on {}", engine.name()));
     }
-    let mut counts = Covered::default();
+    let mut counts = Counts::default();
     let Ok(certificate) = Certificate::new(&recorded, &recording, &result) else { return Ok(counts) };
     for _ in 0..CANDIDATES {
         let Some(candidate) = candidate(network, &result, &mut rng) else { continue };
@@ -225,7 +225,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
 
 #[test]
 fn certificates_cover_many_candidates_of_each_kind() {
-    let mut sum = Covered::default();
+    let mut sum = Counts::default();
     for name in [
         "a_run_that_a_certificate_covers_equals_its_own_run",
         "a_run_that_a_certificate_covers_equals_its_own_run_where_ports_share_memories",
@@ -236,6 +236,6 @@ fn certificates_cover_many_candidates_of_each_kind() {
         }
     }
     println!("{sum:?}");
-    let Covered { candidates, covered, missed, policies, memories } = sum;
+    let Counts { candidates, covered, missed, policies, memories } = sum;
     assert!(8 * covered >= candidates && missed <= 2 * covered && policies > 0 && memories > 0, "{sum:?}");
 }

@@ -47,12 +47,12 @@ struct Class {
     priority: u8,
     is_stopped: bool,
     /// Frames with cells that have not been sent, in order of arrival.
-    frames: VecDeque<Cells>,
+    frames: VecDeque<FrameRest>,
 }
 
 /// The last cells of a frame that have not been sent, or cells that have been sent.
 #[derive(Clone, Copy)]
-struct Cells {
+struct FrameRest {
     /// Position of the frame among the frames of the port.
     frame: u64,
     /// The last cell of the frame.
@@ -63,7 +63,7 @@ struct Cells {
 /// Cells of a frame that have been sent ahead of their starts.
 #[derive(Clone, Copy)]
 struct Ahead {
-    sent: Cells,
+    sent: FrameRest,
     first_start: Time,
     /// Start of the frame's first cell, if a pause does not interrupt a packet; otherwise `first_start`.
     begun: Time,
@@ -132,7 +132,7 @@ impl PausableNic {
         self.tracker.rise(self.waiting);
         self.offered[last.label()] += u64::from(cells);
         self.unsent += cells;
-        self.classes[self.class_of[last.label()]].frames.push_back(Cells { frame: self.frames, last, cells });
+        self.classes[self.class_of[last.label()]].frames.push_back(FrameRest { frame: self.frames, last, cells });
         self.frames += 1;
     }
 
@@ -147,8 +147,8 @@ impl PausableNic {
         let begun = self.unfinished.map_or(first_start, |(_, begun)| begun);
         let frames = &mut self.classes[class].frames;
         let next = frames.front_mut()?;
-        let Cells { last, .. } = *next;
-        let sent = Cells { cells: next.cells.min(started(until, first_start, cell_time)), ..*next };
+        let FrameRest { last, .. } = *next;
+        let sent = FrameRest { cells: next.cells.min(started(until, first_start, cell_time)), ..*next };
         next.cells -= sent.cells;
         let run = if next.cells == 0 {
             frames.pop_front();
@@ -188,7 +188,7 @@ impl PausableNic {
         }
         let gone = now.0.checked_sub(1).map_or(0, |before| started(Time(before), *first_start, self.cell_time));
         let gone = gone.min(sent.cells);
-        let back = Cells { cells: sent.cells - gone, ..*sent };
+        let back = FrameRest { cells: sent.cells - gone, ..*sent };
         if back.cells == 0 {
             return None;
         }

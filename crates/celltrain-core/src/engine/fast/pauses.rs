@@ -145,7 +145,9 @@ fn waits_for(network: &Network, groups: &BTreeSet<PausedGroup>) -> BTreeMap<Paus
     // A group that waits for no group that waits is not part of a cycle.
     loop {
         let waiting: BTreeSet<PausedGroup> = waits_for.keys().copied().collect();
-        waits_for.values_mut().for_each(|others| others.retain(|group| waiting.contains(group)));
+        for others in waits_for.values_mut() {
+            others.retain(|group| waiting.contains(group));
+        }
         waits_for.retain(|_, others| !others.is_empty());
         if waits_for.len() == waiting.len() {
             return waits_for;
