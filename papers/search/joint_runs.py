@@ -83,7 +83,7 @@ class Space:
         """Version of celltrain that made the results."""
         self.confirmation = range(101, 101 + declared.get("confirmation_seeds", 2))
         """Fresh seeds for the best configurations."""
-        points = self.paper.table(declared["lock_step"]).numbers if "lock_step" in declared else []
+        points: Iterable[Number] = self.paper.table(declared["lock_step"]).numbers if "lock_step" in declared else []
         tolerances = {(*one.row.values(), one.quantity.name): one.tolerance for one in points}
         numbers = self.paper.numbers(tables=declared["tables"], networks=self.networks)
         in_step = [(*number.row.values(), number.quantity.name) in tolerances for number in numbers]

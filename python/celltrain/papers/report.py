@@ -406,7 +406,7 @@ def rule(numbers: Sequence[Scored]) -> str:
     return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
 
 
-def counted_by(numbers: Sequence[Number], rules: Mapping[str, str]) -> str:
+def counted_by(numbers: Iterable[Number], rules: Mapping[str, str]) -> str:
     """Returns the rule by which the scored numbers of a table agree, by quantity if it differs; empty if none is scored."""
     by = grouped((one for one in numbers if one.scored), lambda one: one.judged_by)
     if len(by) == 1:
