@@ -8,6 +8,7 @@ Threads count, too.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import threading
@@ -51,7 +52,8 @@ QUESTIONS: dict[str, Callable[[], object]] = {
 }
 #: Questions whose calls are not counted, because they spend their time in runs or other packages.
 LONGER: dict[str, Callable[[], object]] = {
-    "tune, 4 trials": tune,
+    # Tuning needs an optional package.
+    **({"tune, 4 trials": tune} if importlib.util.find_spec("optuna") else {}),
     "vet, 1 scenario": lambda: ct.vet(
         {"formula": {"admit": "X <= 0.9 * K"}}, scenarios=["lan-5"], against=["epd:threshold=80%"], seeds=1, jobs=1
     ),
