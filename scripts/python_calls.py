@@ -81,7 +81,7 @@ class Readings:
 
         def noting(text: str, *others: Any) -> tuple[_core.Case | None, str]:
             case, report = read(text, *others)
-            # A copy is asked, because a case whose text was asked for drops its network.
+            # Read the text of a copy, because reading it drops the network of a case.
             self.texts.append(text if case is None else _core.Case(case.json).canonical)
             return case, report
 

@@ -19,7 +19,7 @@ Imports = dict[str, set[str]]
 
 
 def graph(crate: str, *options: str) -> str:
-    """Returns the items of a crate's library, and what they use, in the language of Graphviz."""
+    """Returns the graph of uses among the items of a crate's library, for Graphviz."""
     command = [
         "cargo",
         "modules",

@@ -75,8 +75,8 @@ impl FrameArrivals {
     }
 }
 
-/// A rule of a port that acts on cells at the head of its queue, and what it needs to know about them. The only such rule
-/// marks cells.
+/// A rule of a port that acts on cells at the head of its queue, and the arrivals from which it computes their waits.
+/// The only such rule marks cells.
 pub(crate) struct HeadRule {
     pub(crate) marker: Marker,
     /// `None` if the rule acts only on arriving cells.

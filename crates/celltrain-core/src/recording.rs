@@ -1,4 +1,4 @@
-//! Where the wrappers of policies leave their records, for [certificates](crate::certificate).
+//! Records that wrappers of policies collect for [certificates](crate::certificate).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -91,7 +91,7 @@ struct End {
     contract: Contract,
 }
 
-/// What a stack returned when it was polled.
+/// The result of polling a stack.
 struct Polled<'a> {
     now: Duration,
     next: Option<Duration>,

@@ -156,7 +156,7 @@ impl Families {
 /// A case without the settings that certificates cover.
 struct Outlined {
     outline: String,
-    /// How much room its ports and memories have: cells of memories, their largest alpha, cells of buffers, and cells of
+    /// The room in its ports and memories: cells of memories, their largest alpha, cells of buffers, and cells of
     /// thresholds. The case with the largest numbers is the least restrictive.
     room: [f64; 4],
 }

@@ -30,7 +30,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
-#: Cells that were lost or discarded, for whatever reason.
+#: Lost or discarded cells.
 LOST = "cells.lost + cells.discarded"
 #: Number of values in the first batch, from the smallest to the largest.
 FIRST = 5

@@ -7,7 +7,7 @@ use crate::memory::{Memory, MemoryConfig, PoolIndex, PoolQueue, Verdict, View};
 use crate::metrics::MemoryResult;
 use crate::units::Time;
 
-/// The settings of a memory in a run, and what it met.
+/// The settings of a memory in a run, and the decisions of its policy.
 #[derive(Debug)]
 pub(super) struct PoolCertificate {
     config: MemoryConfig,

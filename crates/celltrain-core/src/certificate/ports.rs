@@ -11,7 +11,7 @@ use crate::policy::{BufferPolicy, PolicyConfig, View};
 use crate::rng::Stream;
 use crate::units::{Clock, Time};
 
-/// The settings of a port in a run, and what it met.
+/// The settings of a port in a run, its largest queue and the decisions of its policy.
 #[derive(Debug)]
 pub(super) struct PortCertificate {
     buffer: Option<u32>,

@@ -25,7 +25,7 @@ impl Answers {
     const NONE: Self = Self { admitted_below: 0, refused_from: u32::MAX };
 }
 
-/// The questions that a pool's policy was asked, if it is a [threshold](MemoryPolicy::is_threshold).
+/// Questions to a pool's policy, if it is a [threshold](MemoryPolicy::is_threshold).
 #[derive(Clone, Debug)]
 pub(crate) struct PoolRecord {
     /// For each number of cells that arrived together, and the first queue with the same settings as the arrivals' queue:
@@ -134,7 +134,7 @@ impl Drop for RecordedPool {
         let record = std::mem::replace(&mut self.record, PoolRecord::new(true));
         let mut records = self.records.locked();
         let unknown = records.contains_key(&self.memory).then(|| PoolRecord::new(true));
-        // If several pools have this name, their questions cannot be told apart.
+        // If several pools have this name, it is unknown which of them a question belongs to.
         records.insert(std::mem::take(&mut self.memory), unknown.unwrap_or(record));
     }
 }

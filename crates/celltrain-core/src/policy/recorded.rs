@@ -25,7 +25,7 @@ pub(crate) struct Question {
 /// Estimated memory of a question in a map, in bytes.
 const QUESTION_BYTES: usize = 2 * size_of::<(Question, bool)>();
 
-/// The questions that a port's policy was asked.
+/// Questions to a port's policy.
 #[derive(Clone, Debug)]
 pub(crate) enum PortRecord {
     /// Each question with its answer.

@@ -1,6 +1,6 @@
 //! Certificates: a candidate that a run's certificate covers has the same result as that run, bit for bit.
 //!
-//! Candidates lie near the limits of what the run met: buffers of the largest queue and a cell less or more, thresholds at
+//! Candidates lie near the limits of the run: buffers of the largest queue and a cell less or more, thresholds at
 //! the occupancies at which the policy was asked, and memories of the largest occupancy.
 
 use celltrain_core::certificate::Certificate;

@@ -58,7 +58,7 @@ pub(in crate::engine) struct Engine<'a> {
     /// Longest lead of each shaped port's cells, or `None` if a cell sent early could not be taken back. The port may
     /// send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
-    /// The same for hosts' ports whose links may be paused.
+    /// Longest lead of each pausable host's cells, with `None` as in `ahead`.
     pub(super) nics_ahead: TiVec<PausableIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
     /// The simulated partition; `None` for the whole network.
