@@ -44,25 +44,28 @@ fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool
     let merges = |link: LinkIndex| is_pausable(link) && routing.merging[link].contains(&true);
     let is_scheduled =
         |(number, link): (LinkIndex, &Link)| is_pausable(number) && link.scheduler != SchedulerConfig::default();
+    let is_host = |link: LinkIndex| network.nodes[network.links[link].from].kind == NodeKind::Host;
     let at = |kind: NodeKind| network.nodes.iter().any(|node| node.kind == kind);
     if network.delays.at_ports() {
         Some("links pause, and the delays at ports are measured; this needs the reference engine")
     } else if network.vcs.iter().any(|vc| vc.abr.is_some()) || at(NodeKind::EdgeDevice) {
         Some("links pause in a network with ABR or edge devices; this needs the reference engine")
+    } else if network.links.keys().any(|link| is_pausable(link) && is_host(link)) {
+        // The campaign found a host that took back cells which its switch had already taken.
+        Some("a switch pauses a host; this needs the reference engine")
     } else if network.links.iter_enumerated().any(is_scheduled) {
         Some("a link that pauses has a scheduler; this needs the reference engine")
     } else if network.links.keys().any(merges) {
         Some("a link pauses where VCs merge; this needs the reference engine")
     } else if network.aal5.framing == Framing::Packets {
-        pause_frames_unsupported(network, is_pausable)
+        pause_frames_unsupported(network)
     } else {
         None
     }
 }
 
 /// Returns why pause frames as on a wire need the reference engine, if they do.
-fn pause_frames_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
-    let is_host = |link: LinkIndex| network.nodes[network.links[link].from].kind == NodeKind::Host;
+fn pause_frames_unsupported(network: &Network) -> Option<&'static str> {
     let mut pausing = network.memories.iter().filter(|memory| memory.pauses == Pauses::Links);
     let sends_back = |memory: &MemoryConfig| {
         let fifo = |port: LinkIndex| network.links[port].scheduler == SchedulerConfig::default();
@@ -72,9 +75,6 @@ fn pause_frames_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -
     };
     if network.switching.cut_through {
         Some("links pause, and switches do not store packets; this needs the reference engine")
-    } else if network.links.keys().any(|link| is_pausable(link) && is_host(link)) {
-        // Network 249108103257 of the differential campaign: a host would take back cells that its switch has taken.
-        Some("a switch pauses a host that sends whole packets; this needs the reference engine")
     } else if has_cycle(network) {
         Some("pause frames can stop ports in a cycle; this needs the reference engine")
     } else if !pausing.all(sends_back) {
