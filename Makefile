@@ -181,9 +181,11 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
 	@touch $@
 
-# Compares N-source networks with ns-2 (Debian's ns2), and smoltcp with its own tests, and fills their pages.
+# Compares networks with htsim (HTSIM is the folder sim of its source), ns-2 and ns-3 (Debian's ns2 and libns3-dev), and
+# smoltcp with its own tests, and fills their pages.
 peers: .make/built
-	$(BIN)/python peers/n_source.py --page
+	$(BIN)/python peers/n_source.py $(if $(HTSIM),--htsim $(HTSIM)) --page
+	$(BIN)/python peers/ns3.py --load 10
 	$(BIN)/python peers/netsim.py --page
 
 campaign: $(DEV) ## run a longer check or measurement: NAME=kills COUNT=50 SEED=2; without NAME, list them

@@ -1,12 +1,13 @@
-"""Runs N-source networks alternately in celltrain and in ns-2, and compares efficiency and CPU time.
+"""Runs N-source networks in pairs of celltrain and another simulator, and compares efficiency and CPU time.
 
-    python peers/n_source.py          prints a table, exits with 1 if efficiencies disagree
-    python peers/n_source.py --page   also writes the table into docs/performance.md
+    python peers/n_source.py                        prints a table, exits with 1 if efficiencies disagree
+    python peers/n_source.py --page                 also writes the table into docs/performance.md
+    python peers/n_source.py --htsim csg-htsim/sim  also runs htsim, whose library is built if necessary
 
-N sources send segments of 512 bytes over NewReno through one bottleneck. All links have the same rate and delay. A
-packet takes as long as its 12 cells. The bottleneck holds a number of packets and drops all others: celltrain uses EPD,
-which refuses whole frames, like a queue of packets. CPU times are those of whole processes in user mode. If `ns` is not
-installed, the script compares nothing and succeeds.
+N sources send segments of 512 bytes over NewReno or SACK through one bottleneck. All links have the same rate and
+delay. A packet takes as long as its 12 cells. The bottleneck holds a number of packets and drops all others: celltrain
+uses EPD, which refuses whole frames, like a queue of packets. CPU times are those of whole processes in user mode,
+without the CPU time of a run of one microsecond. Simulators that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -43,10 +44,12 @@ INITIAL_RTO_S = 3
 SSTHRESH_PACKETS = 20
 """Initial slow start threshold, low enough that slow start does not overflow the buffer."""
 
-SOURCES = (5, 15, 50)
-SECONDS = 60.0
-ROUNDS = 3
-"""Number of runs of each program, which alternate. The number is odd, so that one of the runs is the median."""
+SOURCES = (5, 15)
+SECONDS = 20.0
+ROUNDS = 9
+"""Number of pairs of runs, which alternate. The number is odd, so that one of the pairs has the median ratio."""
+NS3_FRACTION = 0.05
+"""Part of the simulated time that ns-3 runs, because it is slow."""
 TOLERANCE = 0.05
 """Largest accepted difference in efficiency."""
 
@@ -67,12 +70,46 @@ SETTINGS = (
     Setting(name="WAN", delay_us=5000, buffer_packets=1000, window_packets=1171),
 )
 
-# Runs a setting with N sources for a number of seconds. Returns the packets delivered, and the CPU time in seconds.
-Run = Callable[[Setting, int, float], tuple[float, float]]
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A network and the TCP of its sources."""
+
+    setting: Setting
+    sources: int
+    variant: str
+    """The TCP: newreno or sack."""
 
 
-def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, float]:
-    """Runs the network in celltrain."""
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The result of a run of one simulator."""
+
+    packets: float
+    """Number of delivered packets."""
+    cpu_s: float
+    """CPU time of the whole process in user mode."""
+
+
+# Runs a case for a number of simulated seconds.
+Simulate = Callable[[Case, float], Run]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Another simulator."""
+
+    name: str
+    """The name and the version."""
+    simulate: Simulate
+    variants: tuple[str, ...] = ("newreno",)
+    fraction: float = 1.0
+    """Part of the simulated time that the simulator runs, because it is slow."""
+
+
+def celltrain(case: Case, seconds: float) -> Run:
+    """Runs the case in celltrain."""
+    setting, sources = case.setting, case.sources
     threshold = CELLS * setting.buffer_packets
     tcp = {
         "mss": f"{SEGMENT_BYTES}B",
@@ -94,7 +131,7 @@ def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, fl
                     "link_delay": f"{setting.delay_us}us",
                 }
             },
-            "tcp": {"newreno": tcp},
+            "tcp": {case.variant: tcp},
             "port": {
                 # Leave room for the remaining cells of every frame whose first cell has been admitted.
                 "bottleneck": {
@@ -109,11 +146,14 @@ def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, fl
         path = Path(folder) / "n-source.toml"
         ct.save(scenario, path)
         output, cpu = ns3.measured([sys.executable, "-m", "celltrain", "run", str(path), "--json"])
-    return sum(flow["delivered_bytes"] for flow in json.loads(output)["flows"]) / SEGMENT_BYTES, cpu
+    delivered = sum(flow["delivered_bytes"] for flow in json.loads(output)["flows"])
+    return Run(packets=delivered / SEGMENT_BYTES, cpu_s=cpu)
 
 
-def in_ns2(setting: Setting, sources: int, seconds: float) -> tuple[float, float]:
-    """Runs the network in ns-2."""
+def in_ns2(case: Case, seconds: float) -> Run:
+    """Runs the case in ns-2."""
+    setting = case.setting
+    variant, sink = {"newreno": ("Newreno", "TCPSink"), "sack": ("Sack1", "TCPSink/Sack1")}[case.variant]
     text = ns2.OTCL.format(
         rate=RATE_BPS,
         access=RATE_BPS,
@@ -123,9 +163,9 @@ def in_ns2(setting: Setting, sources: int, seconds: float) -> tuple[float, float
         ack_bytes=CELL_BYTES * ACK_CELLS,
         window=setting.window_packets,
         ssthresh=SSTHRESH_PACKETS,
-        sources=sources,
-        variant="Newreno",
-        sink="TCPSink",
+        sources=case.sources,
+        variant=variant,
+        sink=sink,
         # Windows are printed at the start and at the end only.
         step=seconds,
         seconds=1.001 * seconds,
@@ -135,7 +175,8 @@ def in_ns2(setting: Setting, sources: int, seconds: float) -> tuple[float, float
         path.write_text(text, encoding="utf-8")
         output, cpu = ns3.measured(["ns", str(path)])
     # Numbers of the last acknowledged packets, from 0.
-    return sum(float(word) for word in output.splitlines()[1].split()[2::2]) + sources, cpu
+    acknowledged = sum(float(word) for word in output.splitlines()[1].split()[2::2])
+    return Run(packets=acknowledged + case.sources, cpu_s=cpu)
 
 
 def ns2_version() -> str | None:
@@ -146,91 +187,168 @@ def ns2_version() -> str | None:
     return done.stdout.strip() or "of unknown version"
 
 
+def words(case: Case, seconds: float) -> list[str]:
+    """Returns the arguments of our programs for htsim and ns-3 that follow the rate."""
+    setting = case.setting
+    numbers = (setting.delay_us, setting.buffer_packets, setting.window_packets, SSTHRESH_PACKETS, CELLS * CELL_BYTES)
+    return [*map(str, numbers), f"{seconds:.9f}"]
+
+
+def compiled(folder: Path, name: str, *options: str) -> Path:
+    """Compiles a program of this folder."""
+    program = folder / name
+    source = Path(__file__).with_name(f"{name}.cc")
+    command = ["g++", "-std=c++17", "-O3", "-DNDEBUG", "-o", str(program), str(source), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{source.name} does not compile: {done.stderr}")
+    return program
+
+
+def htsim(folder: Path, source: Path) -> Peer:
+    """Returns htsim, whose source is in the folder `source`: `sim` of github.com/Broadcom/csg-htsim."""
+    if not (source / "tcp.h").is_file():
+        sys.exit(f"{source} does not contain the source of htsim: name the folder with tcp.h and its Makefile")
+    built = subprocess.run(["make", "-C", str(source), "libhtsim.a"], capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        sys.exit(f"htsim does not compile in {source}: {built.stderr}")
+    program = compiled(folder, "n_source_htsim", f"-I{source}", str(source / "libhtsim.a"), "-w")
+
+    def simulate(case: Case, seconds: float) -> Run:
+        command = [str(program), str(case.sources), f"{RATE_BPS / 1e6:.2f}", *words(case, seconds)]
+        output, cpu = ns3.measured(command)
+        return Run(packets=float(output.splitlines()[-1]), cpu_s=cpu)
+
+    return Peer(name="htsim", simulate=simulate)
+
+
+def in_ns3(folder: Path, version: str) -> Peer:
+    """Returns ns-3."""
+    libraries = ("applications", *ns3.LIBRARIES)
+    program = compiled(folder, "n_source_ns3", *(f"-lns3-{name}" for name in libraries))
+
+    def simulate(case: Case, seconds: float) -> Run:
+        command = [str(program), case.variant, str(case.sources), str(RATE_BPS), *words(case, seconds)]
+        output, cpu = ns3.measured(command)
+        return Run(packets=float(output), cpu_s=cpu)
+
+    return Peer(name=f"ns-3 {version}", simulate=simulate, variants=("newreno", "sack"), fraction=NS3_FRACTION)
+
+
+def installed(folder: Path, htsim_source: Path | None) -> list[Peer]:
+    """Returns the simulators that can be run."""
+    peers = []
+    if htsim_source is not None:
+        peers.append(htsim(folder, htsim_source))
+    if (version := ns2_version()) is not None:
+        peers.append(Peer(name=f"ns-2 {version}", simulate=in_ns2, variants=("newreno", "sack")))
+    if (version := ns3.ns3_version()) is not None:
+        peers.append(in_ns3(folder, version))
+    return peers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A network described for both programs: first for celltrain, then for ns-2."""
+    """A case in celltrain and in another simulator."""
 
-    network: str
-    sources: int
+    case: Case
+    peer: str
     efficiencies: tuple[float, float]
+    """Efficiency in celltrain and in the other simulator."""
     cpu_s: tuple[float, float]
-    """CPU time: the median of all rounds."""
-    set_up_s: tuple[float, float]
-    """CPU time for simulating one microsecond."""
+    """Medians of the CPU seconds per simulated second, without set-up."""
+    ratios: list[float]
+    """Ratios of the CPU times of the pairs, in ascending order."""
+
+    @property
+    def name(self) -> str:
+        """The simulator and the network."""
+        return f"{self.peer}, {self.case.variant}, {self.case.setting.name} with {self.case.sources} sources"
 
 
-def measure(setting: Setting, sources: int, seconds: float, rounds: int) -> Row:
-    """Runs both programs alternately."""
-    runs: tuple[Run, Run] = (celltrain, in_ns2)
-    set_up = [run(setting, sources, 1e-6)[1] for run in runs]
-    taken = [[run(setting, sources, seconds) for run in runs] for _ in range(rounds)]
-    ours, theirs = zip(*taken, strict=True)
-    efficiency = CELLS * CELL_BYTES * 8 / (RATE_BPS * seconds)
+def measure(peer: Peer, case: Case, seconds: float, rounds: int) -> Row:
+    """Runs both programs in pairs."""
+    sides = ((celltrain, seconds), (peer.simulate, peer.fraction * seconds))
+    set_up = [simulate(case, 1e-6).cpu_s for simulate, _ in sides]
+    pairs = [[simulate(case, time) for simulate, time in sides] for _ in range(rounds)]
+    ours, theirs = (
+        [(run.cpu_s - start) / time for run in runs]
+        for runs, start, (_, time) in zip(zip(*pairs, strict=True), set_up, sides, strict=True)
+    )
+    # The efficiencies are those of the same simulated time.
+    shortest = min(time for _, time in sides)
+    mine = pairs[0][0] if shortest == seconds else celltrain(case, shortest)
+    most = RATE_BPS * shortest / (8 * CELLS * CELL_BYTES)
     return Row(
-        network=setting.name,
-        sources=sources,
-        efficiencies=(ours[0][0] * efficiency, theirs[0][0] * efficiency),
-        cpu_s=(statistics.median(cpu for _, cpu in ours), statistics.median(cpu for _, cpu in theirs)),
-        set_up_s=(set_up[0], set_up[1]),
+        case=case,
+        peer=peer.name,
+        efficiencies=(mine.packets / most, pairs[0][1].packets / most),
+        cpu_s=(statistics.median(ours), statistics.median(theirs)),
+        ratios=sorted(b / a for a, b in zip(ours, theirs, strict=True)),
     )
 
 
 def table(rows: Sequence[Row]) -> str:
     """Returns the results in Markdown."""
     lines = [
-        "| network | sources | efficiency | in ns-2 | CPU seconds | in ns-2 | set-up | in ns-2 | ratio without set-up |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| simulator | TCP | network | sources | efficiency | there | CPU ms per second | there | ratio | range |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        ours, theirs = (cpu - set_up for cpu, set_up in zip(row.cpu_s, row.set_up_s, strict=True))
-        numbers = [f"{value:.3f}" for value in row.efficiencies]
-        numbers += [f"{value:.2f}" for value in (*row.cpu_s, *row.set_up_s)]
-        lines.append(f"| {row.network} | {row.sources} | {' | '.join(numbers)} | {theirs / ours:.1f} |")
+        case = row.case
+        numbers = [f"{value:.3f}" for value in row.efficiencies] + [f"{1000 * value:.2f}" for value in row.cpu_s]
+        numbers += [f"{statistics.median(row.ratios):.1f}", f"{row.ratios[0]:.1f}-{row.ratios[-1]:.1f}"]
+        lines.append(f"| {row.peer} | {case.variant} | {case.setting.name} | {case.sources} | {' | '.join(numbers)} |")
     return "\n".join(lines)
 
 
-def page_text(rows: Sequence[Row], seconds: float, rounds: int, version: str) -> str:
+def page_text(rows: Sequence[Row], seconds: float, rounds: int) -> str:
     """Returns the text and the table for the page."""
     delays = [f"{s.delay_us} us" if s.delay_us < 1000 else f"{s.delay_us // 1000} ms" for s in SETTINGS]
     buffers = " or ".join(
         f"{s.buffer_packets} packets ({s.name}, {delay} per link)" for s, delay in zip(SETTINGS, delays, strict=True)
     )
     text = f"""
-`make peers` runs these networks alternately in celltrain {ct.__version__} and ns-2 {version}: {seconds:g} s of NewReno over
-links of 155.52 Mb/s, with a buffer of {buffers}. Packets of {CELLS} cells are lost whole. The initial ssthresh
-is {SSTHRESH_PACKETS} packets, the tick {TICK_MS} ms and the minimum RTO {MINIMUM_RTO_MS} ms. CPU seconds are
-medians of {rounds} whole processes in user mode. htsim and YATS have no packages, so they are left out."""
+`make peers` runs these networks in pairs of celltrain {ct.__version__} and another simulator: {seconds:g} s (ns-3:
+{NS3_FRACTION * seconds:g} s) over links of 155.52 Mb/s, with a buffer of {buffers}. Packets of {CELLS} cells are lost whole.
+The initial ssthresh is {SSTHRESH_PACKETS} packets, the tick {TICK_MS} ms and the minimum RTO {MINIMUM_RTO_MS} ms. CPU
+times are those of whole processes in user mode per simulated second, without set-up: medians of {rounds} pairs. The
+ratio is the median of the pairs, with its range."""
     return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False) + "\n\n" + table(rows)
 
 
 def disagreements(rows: Sequence[Row]) -> list[str]:
     """Returns the networks whose efficiencies differ."""
     return [
-        f"{row.network} with {row.sources} sources: efficiency {row.efficiencies[0]:.3f}, {row.efficiencies[1]:.3f} in ns-2"
+        f"{row.name}: efficiency {row.efficiencies[0]:.3f}, {row.efficiencies[1]:.3f} there"
         for row in rows
         if abs(row.efficiencies[0] - row.efficiencies[1]) > TOLERANCE
     ]
 
 
 def main() -> int:
-    """Runs both programs, prints the table, and fills the page if requested."""
-    parser = argparse.ArgumentParser(description="Compare celltrain with ns-2 on N-source networks.")
+    """Runs all programs, prints the table, and fills the page if requested."""
+    parser = argparse.ArgumentParser(description="Compare celltrain with other simulators on N-source networks.")
     parser.add_argument("--sources", type=int, nargs="+", default=SOURCES, help="numbers of sources")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"simulated time; {SECONDS:g} by default")
-    parser.add_argument(
-        "--rounds", type=int, default=ROUNDS, help=f"number of runs of each program (default: {ROUNDS})"
-    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"number of pairs of runs (default: {ROUNDS})")
+    parser.add_argument("--htsim", type=Path, metavar="FOLDER", help="the folder sim of htsim's source")
     parser.add_argument("--page", action="store_true", help="also write the table into docs/performance.md")
     arguments = parser.parse_args()
-    version = ns2_version()
-    if version is None:
-        print("nothing compared: ns-2 is not installed (on Debian: apt install ns2)")
-        return 0
-    networks = itertools.product(SETTINGS, arguments.sources)
-    rows = [measure(setting, n, arguments.seconds, arguments.rounds) for setting, n in networks]
+    with tempfile.TemporaryDirectory() as folder:
+        peers = installed(Path(folder), arguments.htsim)
+        if not peers:
+            print("nothing compared: on Debian, install ns2, or libns3-dev, g++ and pkg-config")
+            return 0
+        cases = [
+            (peer, Case(setting=setting, sources=sources, variant=variant))
+            for setting, sources, peer in itertools.product(SETTINGS, arguments.sources, peers)
+            for variant in peer.variants
+        ]
+        rows = [measure(peer, case, arguments.seconds, arguments.rounds) for peer, case in cases]
     print(table(rows))
     if arguments.page:
-        page.fill(PAGE, "peers", page_text(rows, arguments.seconds, arguments.rounds, version))
+        page.fill(PAGE, "peers", page_text(rows, arguments.seconds, arguments.rounds))
     return page.outcome(disagreements(rows))
 
 

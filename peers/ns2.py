@@ -84,14 +84,14 @@ for {{set i 0}} {{$i < {sources}}} {{incr i}} {{
     $ns duplex-link $s($i) $r1 {access} {delay}ms DropTail
     $ns duplex-link $r2 $d($i) {access} {delay}ms DropTail
     set tcp($i) [new Agent/TCP/{variant}]
-    # A new agent sets it to its window.
-    $tcp($i) set ssthresh_ {ssthresh}
     set sink($i) [new Agent/{sink}]
     $ns attach-agent $s($i) $tcp($i)
     $ns attach-agent $d($i) $sink($i)
     $ns connect $tcp($i) $sink($i)
     set ftp($i) [new Application/FTP]
     $ftp($i) attach-agent $tcp($i)
+    # The constructor and the start of the simulation set ssthresh_ to the window.
+    $ns at 0.0 "$tcp($i) set ssthresh_ {ssthresh}"
     $ns at 0.0 "$ftp($i) start"
 }}
 proc look {{}} {{

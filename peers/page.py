@@ -1,4 +1,4 @@
-"""Common parts of the comparisons with other simulators: a table on a page, and an exit code."""
+"""Common parts of the comparisons with other simulators: a block on a page, and an exit code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parent.parent / "scripts"))
 
-def fill(page: Path, block: str, text: str) -> None:
-    """Replaces the text between the marks of a block on a page."""
-    begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
-    before, rest = page.read_text(encoding="utf-8").split(begin)
-    _, after = rest.split(end)
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+from paper_page import fill
+
+__all__ = ["fill", "outcome"]
 
 
 def outcome(disagreements: Sequence[str]) -> int:

@@ -5,7 +5,7 @@
     python scripts/performance_plots.py --page --saved   fills the page from the saved numbers
 
 The saved numbers are the CSV files in crates/celltrain-bench/measured. The script replaces the text between
-`<!-- bench:begin -->` and `<!-- bench:end -->` on the page, and between the marks of the comparison.
+`<!-- bench:begin -->` and `<!-- bench:end -->` on the page.
 """
 
 from __future__ import annotations
@@ -44,10 +44,6 @@ SERIES = {
     "degree": ("trunks per switch of a mesh", True),
     "vcs": ("VCs of a mesh", True),
 }
-# The LAN for 10 s, the scenario timed in other simulators. Without loss, a segment of 512 bytes is 12 cells and its
-# acknowledgement 2 cells, over three links each.
-COMPARED = ("seconds", "10")
-CELL_HOPS_PER_SEGMENT = 3 * (12 + 2)
 
 
 def main() -> int:
@@ -168,7 +164,6 @@ def fill_page(scaling: list[Row], whole: list[Row], machine: Row) -> None:
         scaling_table(scaling),
     ]
     fill(PAGE, "bench", "\n\n".join(parts))
-    fill(PAGE, "comparison", comparison(scaling))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
@@ -205,18 +200,6 @@ def scaling_table(scaling: list[Row]) -> str:
         rows.append(line)
     heads = ["what grows", "to", "fast: ns a cell-hop", "MiB", "reference: ns a cell-hop", "MiB"]
     return grid(heads, rows, left=("what grows",))
-
-
-def comparison(scaling: list[Row]) -> str:
-    """Returns the lines that compare celltrain with other simulators."""
-    rows = []
-    for row in scaling:
-        if (row["axis"], row["value"]) == COMPARED:
-            seconds, cell_hops = float(row["engine_seconds"]), int(row["cell_hops"])
-            segments = cell_hops / CELL_HOPS_PER_SEGMENT / seconds
-            speed = f"{cell_hops / seconds / 1e6:.0f} M cell-hops/s; {segments / 1e6:.2f} M segments/s"
-            rows.append([f"celltrain, {row['engine']} engine", "cell", f"{seconds:.2f}", speed])
-    return grid(["here", "level", "seconds", "note"], rows, left=("here", "level", "note"))
 
 
 def whole_mib(row: Row) -> str:
