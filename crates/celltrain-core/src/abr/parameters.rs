@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_invalid_abr_parameter_is_refused_with_its_key_and_extreme_valid_parameters_are_accepted() {
+    fn invalid_abr_parameters_are_refused_by_key_and_extreme_valid_parameters_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();

@@ -110,7 +110,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn an_ethernet_port_returns_the_correct_number_of_waiting_cells_and_the_correct_times_of_cells_already_started() {
+    fn an_ethernet_port_reports_how_many_cells_wait_and_when_the_started_cells_began_as_a_list_of_cells_does() {
         let mut rng = Stream::new(1, "nic");
         let cell_time = Span(5);
         let mut nic = Nic::new(cell_time, 1).on_ethernet(1);
