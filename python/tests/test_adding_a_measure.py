@@ -37,7 +37,7 @@ def test_an_answer_has_the_example_measure_with_its_unit_and_meaning():
     assert line["meaning"]
 
 
-def test_the_tutorial_lists_every_table_of_measures_and_the_type_of_its_rows():
+def test_the_tutorial_lists_every_measure_table_and_the_type_of_its_rows():
     tables = ROOT / "crates" / "celltrain-run" / "src" / "tables"
     found = {
         (path.name, re.search(r"Measure<(\w+)>;", path.read_text())[1])  # type: ignore[index]

@@ -213,7 +213,7 @@ fn formulas_longer_or_deeper_than_the_limits_are_refused() {
 }
 
 #[test]
-fn a_formula_whose_unit_is_a_product_of_too_many_units_is_refused() {
+fn a_formula_whose_unit_has_too_high_an_exponent_is_refused() {
     let power = vec!["X"; 20].join(" * ");
     assert!(fault(&power).contains("has a unit with too high an exponent"));
 }
