@@ -274,7 +274,7 @@ def test_tcptrace_counts_the_same_duplicates_and_filled_gaps_as_the_run_in_a_rec
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])
-def test_tcptrace_counts_the_same_out_of_order_packets_as_the_run_in_a_receiver_capture(
+def test_tcptrace_counts_the_same_duplicates_and_filled_gaps_as_the_run_if_packets_are_delayed(
     name: str, tmp_path: Path
 ) -> None:
     scenario = shortened(name, "300ms", tmp_path)

@@ -385,7 +385,7 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
         ct.compare(small, large, seeds=1, measures=["file_delay_ms.mean"])
 
 
-def test_a_comparison_prints_its_largest_significant_difference_first(lan):
+def test_a_comparison_warns_about_different_networks_and_about_settings_without_effect(lan):
     """Covers different networks, a setting without effect, and a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
