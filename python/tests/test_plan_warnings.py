@@ -114,7 +114,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_the_count_of_pairs_of_runs_that_a_setting_leaves_equal_matches_values_calculated_by_hand():
+def test_the_number_of_pairs_of_runs_with_identical_results_equals_a_value_calculated_by_hand():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))

@@ -56,7 +56,7 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_the_claim_test_greater_compares_either_means_or_matched_rows(
+def test_the_claim_test_greater_compares_the_means_or_by_option_the_matched_rows(
     options: dict[str, float], expected: bool
 ) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
@@ -64,7 +64,7 @@ def test_the_claim_test_greater_compares_either_means_or_matched_rows(
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
 
 
-def test_rows_of_a_claim_are_matched_by_the_keys_that_it_names() -> None:
+def test_the_rows_of_a_claim_are_matched_by_the_keys_named_in_the_claim() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
@@ -121,7 +121,7 @@ def test_the_claim_test_trend_counts_groups_whose_values_have_the_stated_order()
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
-def test_the_claim_test_trend_orders_values_with_units_by_size() -> None:
+def test_the_claim_test_trend_orders_values_with_units_by_magnitude() -> None:
     rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
     test = {
         "form": "trend",
@@ -143,7 +143,7 @@ def test_the_claim_test_correlation_compares_the_ranks_of_two_quantities() -> No
 
 
 @pytest.mark.parametrize(("at_least", "share", "expected"), [(0.2, 0.5, True), (0.2, 1, False), (0.31, 0.5, False)])
-def test_the_claim_test_spread_is_the_largest_value_less_the_smallest(
+def test_the_claim_test_spread_uses_the_largest_value_minus_the_smallest(
     at_least: float, share: float, expected: bool
 ) -> None:
     rows = points([(5, 1, 0.1), (5, 2, 0.4), (15, 1, 0.2), (15, 2, 0.3)], "sources", "z")
@@ -222,7 +222,7 @@ def test_the_confidence_interval_of_a_ratio_is_computed_from_logarithms() -> Non
     assert (one := ratio([{1: 3.0}], [{1: 2.0}])).low == one.high == one.mean
 
 
-def test_a_claim_with_an_undecided_test_is_undecided_unless_another_test_fails() -> None:
+def test_a_claim_with_an_inconclusive_test_is_undecided_unless_another_test_fails() -> None:
     undecided = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "high": 0.6}
     holding, failing = {**undecided, "high": 1000}, {**undecided, "low": 1000}
     assert claims.verdict([undecided, holding], PAIRED)[0] is None
@@ -268,7 +268,7 @@ def test_ratios_whose_denominator_is_zero_are_refused(rows: list[Point], words: 
         },
     ],
 )
-def test_an_invalid_test_of_a_claim_is_refused(test: dict[str, Any]) -> None:
+def test_an_invalid_claim_test_is_refused(test: dict[str, Any]) -> None:
     with pytest.raises(PaperError):
         claims.apply(test, POLICIES)
 
@@ -291,7 +291,7 @@ def test_every_claim_has_a_unique_name_a_quotation_and_a_test(paper: Paper) -> N
         assert {test["form"] for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_of_a_paper_can_be_judged(paper: Paper) -> None:
+def test_every_claim_in_a_paper_can_be_evaluated(paper: Paper) -> None:
     judged, left_out = claims.judge(paper, as_printed(paper))
     assert left_out == []
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
@@ -320,7 +320,7 @@ def test_the_tests_of_claims_are_also_applied_to_the_printed_numbers(paper: Pape
     ]
 
 
-def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
+def test_a_claim_whose_rows_are_missing_is_omitted(paper: Paper) -> None:
     scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
     judged, left_out = claims.judge(paper, scored)
     assert [claim.id for claim in judged] == [
@@ -335,7 +335,7 @@ def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
     )
 
 
-def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
+def test_a_claim_is_also_evaluated_for_each_seed_and_the_fraction_of_supporting_seeds_is_reported(paper: Paper) -> None:
     """Eight seeds support the claim and two contradict it. An eleventh seed was run for only some of its rows."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []
