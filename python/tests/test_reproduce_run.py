@@ -278,7 +278,7 @@ def test_an_unknown_paper_is_refused_with_a_list_of_available_papers() -> None:
         celltrain.reproduce("af-96-1268")
 
 
-def test_results_of_a_reproduction_can_be_looked_up_by_table_row_and_quantity() -> None:
+def test_a_path_into_an_answer_selects_the_entries_of_a_list_by_name() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
