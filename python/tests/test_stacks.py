@@ -506,7 +506,7 @@ def test_the_error_for_a_stack_that_floods_its_host_states_the_number_of_packets
         ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
 
 
-def test_packet_losses_in_the_check_of_a_python_tcp_stack_may_be_one_rule_or_a_list_of_rules():
+def test_the_packet_losses_on_a_link_may_be_given_in_python_as_one_rule_or_a_list_of_rules():
     loss = ct.Loss(flow="tcp1", packets=[3])
     without = ct.run(hosting(Windowed())).fingerprint
     found = set()
@@ -707,11 +707,11 @@ def test_passing_a_stack_class_instead_of_an_instance_is_refused_with_a_message(
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_a_network_scenario_written_in_python_states_the_protocol_stack_of_each_flow(settings, stacks):
+def test_the_python_description_of_a_network_states_the_protocol_stack_of_each_flow(settings, stacks):
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 
-def test_retransmission_measures_are_undefined_for_flows_without_tcp():
+def test_flows_without_tcp_have_no_retransmission_measures():
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))
     flows = network(MIXED.replace(flow={"tcp1": ct.FlowOptions(stack=ct.Quic()), "tcp2-3": constant})).flows
     assert [flow.retransmits for flow in flows] == [True, False, False]

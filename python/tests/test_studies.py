@@ -239,7 +239,7 @@ def test_the_ratios_in_the_summary_of_the_shared_memory_study_are_those_in_its_t
         assert ratio in tables
 
 
-def test_a_measure_of_a_study_can_be_the_sum_of_two_measures() -> None:
+def test_study_measures_can_be_arithmetic_expressions_over_several_results() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
     assert measure("1 - a - a", answer) == -3

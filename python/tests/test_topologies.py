@@ -560,7 +560,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
 )
-def test_the_size_of_an_imported_scenario_does_not_grow_with_a_long_node_name_per_edge_and_flow(
+def test_importing_a_graph_does_not_store_a_copy_of_a_long_node_name_for_every_edge_and_flow(
     line, graph, options, words
 ):
     # Regression: a megabyte name was stored once per edge, which took gigabytes.

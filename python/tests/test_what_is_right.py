@@ -179,7 +179,7 @@ def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltra
     assert "the port policy rank; nothing is wrong" in celltrain("check", file).out
 
 
-def test_the_efficiency_of_a_network_without_flows_is_undefined(celltrain: Command, tmp_path: Path) -> None:
+def test_a_network_without_flows_has_no_efficiency_measure(celltrain: Command, tmp_path: Path) -> None:
     file = tmp_path / "requests.toml"
     file.write_text(REQUESTS)
     answer = celltrain("run", file)
