@@ -29,7 +29,7 @@ def swept(tmp_path: Path, name: str, **options: Any) -> Store:
     return ct.sweep(lan, over=AXES, seeds=2, measures=measures, store=tmp_path / name, **options)
 
 
-def test_rows_filled_by_certificates_equal_the_simulated_rows_on_any_number_of_threads(tmp_path: Path) -> None:
+def test_rows_filled_with_reused_results_equal_the_simulated_rows_on_any_number_of_threads(tmp_path: Path) -> None:
     filled, threads = swept(tmp_path, "a", jobs=1), swept(tmp_path, "b", jobs=2)
     run = swept(tmp_path, "c", certificates=False)
     tables = [store.runs() for store in (filled, threads, run)]
@@ -42,7 +42,7 @@ def test_rows_filled_by_certificates_equal_the_simulated_rows_on_any_number_of_t
     assert known[2] == {}
 
 
-def test_a_row_filled_by_a_certificate_refers_to_a_run_with_the_same_seed_and_fingerprint(tmp_path: Path) -> None:
+def test_a_row_filled_with_a_reused_result_refers_to_a_run_with_the_same_seed_and_fingerprint(tmp_path: Path) -> None:
     store = swept(tmp_path, "a")
     query = "SELECT lower(hex(run_key)), seed, fingerprint FROM runs"
     with store.reading() as database:
@@ -51,7 +51,7 @@ def test_a_row_filled_by_a_certificate_refers_to_a_run_with_the_same_seed_and_fi
         assert runs[own] == runs[other]
 
 
-def test_the_json_answer_counts_the_runs_known_by_certificate_without_running(celltrain: Command) -> None:
+def test_the_json_answer_counts_the_runs_whose_results_were_known_without_running(celltrain: Command) -> None:
     words = ["compare", "lan-tail-drop", "--vary", "port.bottleneck.buffer=50000,60000", "--set", "duration=20ms"]
     words += ["--seeds", "2", "--json"]
     assert celltrain(*words).json["without_running"] == 2

@@ -226,7 +226,7 @@ def test_a_comparison_warns_if_different_seeds_gave_identical_runs():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_the_options_suggested_for_runs_that_are_identical_with_every_seed_make_runs_differ(celltrain):
+def test_the_options_suggested_if_all_seeds_give_identical_runs_make_the_runs_differ(celltrain):
     """Both settings are in the scenario that the warning names, and each removes the warning."""
     alone = (
         "run",
@@ -402,7 +402,7 @@ def test_a_comparison_warns_about_different_networks_and_about_settings_without_
     )
 
 
-def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
+def test_a_comparison_with_one_seed_has_means_but_no_confidence_intervals(lan):
     one = ct.compare(lan, seeds=1, measures=["efficiency"])
     [row] = one.table.to_pylist()
     assert (row["n"], row["sd"], row["low"], row["high"]) == (1, None, None, None)

@@ -230,7 +230,7 @@ def test_the_joint_search_excludes_choices_that_make_two_lock_step_rows_inexact_
 
 
 @pytest.mark.nightly
-def test_growth_in_whole_bytes_makes_one_lock_step_row_inexact_and_whole_segment_ssthresh_three(
+def test_window_growth_in_whole_bytes_makes_1_lock_step_row_inexact_and_ssthresh_in_whole_segments_3(
     tmp_path: Path,
 ) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
@@ -245,7 +245,7 @@ def test_growth_in_whole_bytes_makes_one_lock_step_row_inexact_and_whole_segment
     runs.close()
 
 
-def test_the_efci_search_confirms_the_best_settings_and_each_single_change_from_the_defaults() -> None:
+def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_from_the_defaults_separately() -> None:
     default, *_ = found = efci_search.confirmed({"a": 1, "b": 1}, [{"a": 2, "b": 3}, {"a": 2, "b": 1}])
     assert found == [default, {"a": 2, "b": 3}, {"a": 2, "b": 1}, {"a": 1, "b": 3}]
     with efci_search.CONFIRMATION.open(encoding="utf-8", newline="") as handle:

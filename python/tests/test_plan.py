@@ -407,7 +407,7 @@ def test_axis_values_may_be_scenario_classes_as_well_as_tables():
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
 
 
-def test_the_run_key_depends_on_scenario_values_but_not_on_their_notation_the_name_or_the_seed_setting():
+def test_the_run_key_depends_on_the_scenario_values_but_not_on_their_notation_or_the_scenario_name():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()
     same = canonical(table)

@@ -235,7 +235,7 @@ def test_a_sweep_and_its_report_list_points_whose_results_hardly_differ_between_
     assert celltrain("report", store).err.count(told) == 1
 
 
-def test_a_threshold_in_cells_on_an_axis_that_changes_the_buffer_gets_a_warning(celltrain):
+def test_varying_the_buffer_while_a_threshold_is_in_cells_gives_a_warning(celltrain):
     stays = "port.bottleneck.policy.epd.threshold stays 800 cells while the buffer goes from 1,000 to 4,000"
     larger, brief = "port.bottleneck.buffer=4000", ("--set", "duration=5ms")
     for option in ("--set", "--vary"):

@@ -179,7 +179,7 @@ def test_the_html_of_a_report_loads_no_other_files_and_escapes_names(written):
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_internal_links_of_a_report_have_targets(written):
+def test_every_internal_link_in_a_report_has_a_target(written):
     folder, _ = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -336,7 +336,7 @@ def test_the_report_of_a_single_point_shows_the_value_of_each_seed(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_of_one_seed_has_means_and_no_confidence_intervals(tmp_path):
+def test_a_report_on_a_sweep_with_one_seed_has_means_but_no_confidence_intervals(tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=1)
     report = ct.report(store, out=tmp_path / "r")
     assert set(report.summary["low"].to_pylist()) == {None}

@@ -106,7 +106,7 @@ def test_a_report_pairs_runs_that_differ_only_in_the_compared_setting(store, tmp
     assert lan.get_ylabel() == "efficiency\nmore than tail"
 
 
-def test_a_report_leaves_out_of_the_pairs_a_seed_that_one_side_of_a_comparison_lacks(tmp_path):
+def test_paired_differences_in_a_report_exclude_seeds_that_only_one_side_has(tmp_path):
     values = [[[0.1 * point + 0.01 * seed, 0.5] for seed in range(4)] for point in range(3)]
     gone = made(tmp_path / "store", values, axes={"policy": POLICIES}, errors={(0, 2): "gone"})
     report = ct.report(gone, baseline="policy=tail")
@@ -249,7 +249,7 @@ def test_report_figures_fit_into_a_text_column_without_overlapping_labels(store,
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_paired_axis_whose_values_are_numbers_is_drawn_as_numbers(tmp_path):
+def test_a_report_draws_a_paired_axis_with_numeric_values_as_a_numeric_axis(tmp_path):
     """Buffer and threshold are paired; the lines use the buffer."""
     paired = [
         {

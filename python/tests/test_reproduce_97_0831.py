@@ -121,7 +121,9 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(pape
     assert unscored == 5
 
 
-def test_a_printed_number_can_be_judged_by_the_mean_of_all_seeds_or_also_by_their_range(paper: Paper) -> None:
+def test_agreement_with_a_printed_number_is_judged_by_the_mean_of_all_seeds_or_also_by_their_range(
+    paper: Paper,
+) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
     assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2), requested=1).inside

@@ -149,7 +149,7 @@ def test_a_message_warns_that_finished_runs_in_the_output_folder_are_repeated_wi
     "seeds, options",
     [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
 )
-def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(seeds, options):
+def test_the_command_shown_on_a_paper_page_uses_the_number_of_seeds_stated_on_the_page(seeds, options):
     assert (
         _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
     )

@@ -171,12 +171,12 @@ def test_the_page_of_the_comcom_paper_has_the_verdict_on_every_claim_and_every_f
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 300_000 for image in images)
 
 
-def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
+def test_the_list_and_explain_commands_include_the_comcom_paper(celltrain: Command) -> None:
     assert COMCOM in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]
 
 
-def test_each_refuted_claim_states_the_deciding_assumption_and_chosen_thresholds_have_an_alternative(
+def test_each_refuted_claim_states_what_it_depends_on_and_chosen_thresholds_have_an_alternative_value(
     paper: Paper,
 ) -> None:
     table = ROOT / "docs" / "results" / COMCOM / "claims.csv"

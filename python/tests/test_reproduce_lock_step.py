@@ -81,7 +81,7 @@ def test_random_ties_contradict_3_lock_step_rows_only_with_timeout_backoff_and_u
 
 
 @pytest.mark.slow
-def test_the_alternatives_to_modelling_choices_have_unique_names_within_each_paper() -> None:
+def test_the_alternatives_for_modelling_choices_have_unique_names_within_each_paper() -> None:
     for name in PAPER.ids():
         names = [choice.name for choice in load(name).choices]
         assert len(set(names)) == len(names), name

@@ -71,7 +71,7 @@ def test_a_measure_with_an_unknown_path_is_refused_and_the_message_names_the_pat
         measure(text, ANSWER)
 
 
-def test_the_result_of_a_run_has_the_measures_that_papers_use() -> None:
+def test_the_result_of_a_run_contains_every_measure_that_the_papers_use() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
     asked = lan.replace(measure=ct.MeasureOptions(file_size="100kB"))
     answer = ct.run(asked).to_dict()

@@ -102,7 +102,7 @@ def test_error_messages_have_correct_line_numbers_even_if_a_request_size_file_is
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 6, "requests.web.load")
 
 
-def test_scenarios_in_python_can_have_requests(tmp_path):
+def test_requests_can_be_defined_in_python_scenarios(tmp_path):
     base = ct.load(written(tmp_path))
     made = base.replace(
         requests={"web": ct.Requests(load=0.3, sizes="data_mining", pairs="all_to_all")},

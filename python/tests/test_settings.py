@@ -106,7 +106,9 @@ def test_the_error_for_a_refused_setting_names_the_setting(settings: dict[str, o
         assert word in str(refused.value)
 
 
-def test_the_error_for_an_incomplete_new_port_suggests_the_setting_of_the_default_port(celltrain: Command) -> None:
+def test_the_error_for_setting_only_the_buffer_of_an_undefined_port_suggests_the_default_port(
+    celltrain: Command,
+) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )

@@ -210,7 +210,7 @@ def test_the_python_function_refuses_an_unknown_study() -> None:
     assert not set(PAPER.ids()) & set(STUDY.ids())
 
 
-def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> None:
+def test_the_list_and_explain_commands_include_the_study(celltrain: Command, study: Paper) -> None:
     assert study.id in [entry["name"] for entry in celltrain("list", "studies", "--json").json]
     told = celltrain("explain", study.id, "--json").json
     assert told["kind"] == "study"

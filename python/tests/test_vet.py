@@ -62,7 +62,7 @@ def test_the_vet_command_computes_metrics_as_means_over_runs_and_as_differences_
             assert estimate["mean"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_policy(tmp_path, celltrain):
+def test_a_classic_policy_written_as_a_formula_has_the_same_metrics_as_the_native_policy(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--against", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)

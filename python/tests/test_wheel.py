@@ -71,7 +71,7 @@ def environment(tmp_path_factory, wheel) -> Environment:
 
 
 @needs_wheel
-def test_the_wheel_is_small_and_works_for_every_python_from_3_10(wheel):
+def test_the_wheel_is_small_and_works_with_every_python_version_from_3_10(wheel):
     assert wheel.stat().st_size < LARGEST_BYTES
     assert re.fullmatch(r"celltrain-[0-9.]+-cp310-abi3-[\w.]+\.whl", wheel.name)
     with zipfile.ZipFile(wheel) as files:

@@ -407,7 +407,7 @@ def test_if_a_shared_memory_refuses_a_whole_frame_the_explanation_names_only_the
 
 
 @pytest.mark.slow
-def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_recovery() -> None:
+def test_the_explanation_of_a_deadlock_begins_with_the_deadlock_and_reports_no_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "deadlocked" in answer.sentences[0].text

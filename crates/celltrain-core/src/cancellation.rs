@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cancellation_callback_is_called_before_the_first_item_and_then_at_fixed_intervals_of_items() {
+    fn the_cancellation_callback_is_called_before_the_first_item_and_then_after_every_n_items() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);

@@ -351,7 +351,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..crate::rng::proptest_seeded(23) })]
 
         #[test]
-        fn every_vc_has_the_largest_rate_at_its_bottleneck_link((capacities, paths, minimums, weights) in networks()) {
+        fn every_vc_has_a_bottleneck_link_on_which_no_other_vc_has_a_higher_rate((capacities, paths, minimums, weights) in networks()) {
             for minimums in [&[], &minimums[..]] {
                 for weights in [&[], &weights[..]] {
                     let terms = Terms { minimums, weights };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_demand_of_a_vc_is_the_sum_over_its_flows() {
+    fn the_demand_of_a_vc_is_the_sum_of_the_demands_of_its_flows() {
         let mut network = simple_network(3, "1ms");
         let packets = |rate: &str| {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_range_such_as_tcp1_5_consists_of_a_stem_and_two_numbers() {
+    fn a_name_range_such_as_tcp1_to_5_is_parsed_into_a_stem_and_two_numbers() {
         assert_eq!(range("tcp2-4"), Some(("tcp", 2..=4)));
         assert_eq!(range("2-4294967295"), Some(("", 2..=u32::MAX)));
         for name in

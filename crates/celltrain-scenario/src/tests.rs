@@ -224,7 +224,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn in_a_star_each_host_sends_to_one_common_host_to_the_next_host_to_all_hosts_or_to_none() {
+fn each_host_of_a_star_can_send_to_a_common_host_or_the_next_host_or_all_hosts_or_none() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -605,7 +605,7 @@ const COUNTED_DEFAULTS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn no_default_in_cells_would_have_to_change_with_the_cell_size() {
+fn no_setting_has_a_default_in_cells_that_would_have_to_change_with_the_cell_size() {
     let schema = crate::scenario::schema();
     let mut found = Vec::new();
     let mut collect = |of: &str, schema: &serde_json::Value| {

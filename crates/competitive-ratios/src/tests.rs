@@ -117,7 +117,7 @@ fn the_harmonic_policy_exceeds_its_published_competitive_ratio_bound_if_the_memo
 }
 
 #[test]
-fn the_search_for_worst_case_inputs_improves_its_start_and_never_exceeds_the_published_bounds() {
+fn the_search_for_worst_case_inputs_improves_its_starting_point_and_never_exceeds_published_bounds() {
     let start = Pattern::staggered(60, 6, 4);
     for (policy, bound) in bounds(start.cells, start.all_ports()) {
         let first = start.ratio(&policy).unwrap();
@@ -133,7 +133,7 @@ fn the_search_for_worst_case_inputs_improves_its_start_and_never_exceeds_the_pub
 }
 
 #[test]
-fn on_its_worst_known_input_longest_queue_drop_has_a_ratio_above_1_4_to_the_optimum() {
+fn on_its_worst_known_input_the_competitive_ratio_of_longest_queue_drop_exceeds_1_4() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -144,7 +144,7 @@ fn on_its_worst_known_input_longest_queue_drop_has_a_ratio_above_1_4_to_the_opti
 }
 
 #[test]
-fn complete_sharing_with_n_ports_can_send_as_little_as_about_1_nth_of_the_optimum() {
+fn the_competitive_ratio_of_complete_sharing_with_n_ports_is_almost_n() {
     for ports in [2, 3, 8] {
         let pattern = Pattern::dominated(16, ports, 1600);
         let found = pattern.ratio(&complete_sharing::Config {}.into()).unwrap().value();

@@ -260,7 +260,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_the_last_cell_of_a_frame_destroys_exactly_two_frames_this_one_and_the_next(
+        fn losing_the_last_cell_of_a_frame_destroys_this_frame_and_the_next_one_but_no_others(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),

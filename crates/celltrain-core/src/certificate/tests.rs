@@ -32,7 +32,7 @@ fn policy_of(network: &Network) -> PolicyConfig {
 }
 
 #[test]
-fn the_certificate_of_a_port_without_losses_covers_every_buffer_of_at_least_the_largest_queue() {
+fn a_result_without_losses_is_reused_for_every_buffer_of_at_least_the_largest_queue() {
     let (certificate, network, result) = certified(lan(3, None, "20ms"));
     let largest = result.ports[network.bottleneck].max_queue_cells;
     assert_eq!(certificate.least_buffer(network.bottleneck), Some(largest));
@@ -41,14 +41,14 @@ fn the_certificate_of_a_port_without_losses_covers_every_buffer_of_at_least_the_
 }
 
 #[test]
-fn the_certificate_of_a_port_whose_buffer_overflowed_covers_only_this_buffer_size() {
+fn a_result_with_a_buffer_overflow_is_reused_only_for_the_same_buffer_size() {
     let (certificate, network, _) = certified(lan(5, Some(100), "50ms"));
     let covers = |cells| certificate.covers(&with_port(&network, Some(cells), policy_of(&network)));
     assert_eq!([99, 100, 101].map(covers), [false, true, false]);
 }
 
 #[test]
-fn a_certificate_covers_thresholds_that_give_the_same_admission_decisions() {
+fn a_result_is_reused_for_thresholds_that_give_the_same_admission_decisions() {
     let (_, network, _) = certified(lan(5, Some(1000), "50ms"));
     let (certificate, network, result) =
         certified(with_port(&network, Some(1000), epd::Config { threshold: 800.into() }));
@@ -63,7 +63,7 @@ fn a_certificate_covers_thresholds_that_give_the_same_admission_decisions() {
 }
 
 #[test]
-fn a_certificate_covers_no_network_with_another_seed_or_link_rate() {
+fn a_result_is_never_reused_for_another_seed_or_link_rate() {
     let (certificate, network, _) = certified(lan(3, None, "20ms"));
     assert!(certificate.covers(&network));
     let mut faster = network.clone();
@@ -73,7 +73,7 @@ fn a_certificate_covers_no_network_with_another_seed_or_link_rate() {
 }
 
 #[test]
-fn a_result_known_by_certificate_shows_the_settings_of_the_covered_network() {
+fn a_reused_result_shows_the_settings_of_the_network_for_which_it_is_reused() {
     let (_, network, result) = certified(lan(3, None, "20ms"));
     let other = with_port(&network, Some(9000), fba::Config::default());
     let own = Engine::Fast.run_to_end(&Network { recording: None, ..other.clone() });

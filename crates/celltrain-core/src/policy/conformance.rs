@@ -162,7 +162,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 ];
 
 #[test]
-fn every_policy_makes_the_decisions_that_its_page_describes() {
+fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row names a listed policy");

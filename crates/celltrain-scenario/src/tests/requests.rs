@@ -85,7 +85,7 @@ fn each_group_of_requests_has_the_settings_of_its_table() {
 }
 
 #[test]
-fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
+fn requests_and_flows_can_be_combined_on_every_topology_without_edge_devices() {
     let tables = "[requests.web]\nload = 0.1\nsizes = \"10kB\"\n[port.default]\nbuffer = 1000\npolicy.ppd = {}\n";
     for (topology, pairs) in [
         ("n_source = { sources = 2, link_delay = \"5us\" }", 12),

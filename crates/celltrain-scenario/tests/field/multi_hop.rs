@@ -75,7 +75,7 @@ fn by_the_rules_of_its_paper_dctcp_gets_the_rates_that_the_paper_measured_at_two
 }
 
 #[test]
-fn with_dctcp_windows_of_at_least_one_segment_flows_through_two_bottlenecks_get_less_than_measured() {
+fn with_dctcp_windows_of_at_least_1_segment_flows_through_2_bottlenecks_get_lower_rates_than_measured() {
     let rates @ [s1, s2, s3] = rates(&network(""));
     // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");

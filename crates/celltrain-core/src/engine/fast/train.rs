@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn splitting_or_joining_a_train_of_cells_equals_splitting_or_joining_its_list_of_arrivals() {
+    fn splitting_or_joining_trains_of_cells_gives_the_same_arrivals_as_splitting_or_joining_lists() {
         all_trains(|train, all| {
             assert_eq!(arrivals(&train), all);
             assert_eq!(train.last().0, *all.last().unwrap());

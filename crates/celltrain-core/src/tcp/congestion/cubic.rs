@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_integer_cube_root_of_cubic_returns_the_number_that_was_cubed() {
+    fn the_integer_cube_root_of_the_cube_of_a_number_is_the_number() {
         for (x, root) in
             [(0.0, 0.0), (1.0, 1.0), (27.0, 3.0), (0.001, 0.1), (1e9, 1000.0), (75.0, 4.217_163_326_508_746)]
         {

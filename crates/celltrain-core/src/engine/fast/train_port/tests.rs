@@ -162,14 +162,14 @@ fn thresholds_converted_to_times_admit_the_same_cells_as_thresholds_in_cells() {
 }
 
 #[test]
-fn a_port_that_counts_cells_decides_about_a_run_of_cells_as_about_its_cells_one_at_a_time() {
+fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() {
     all_cases(|case| {
         assert_eq!(run(case, Counted::default(), u32::MAX), run(case, Counted::default(), 1), "{case:?}");
     });
 }
 
 #[test]
-fn a_queue_decides_about_a_run_of_cells_as_about_single_cells_and_as_a_port_that_counts_cells_does() {
+fn a_queue_admits_the_same_cells_in_batches_as_one_at_a_time_and_as_a_port_that_counts_cells() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
@@ -189,7 +189,7 @@ fn a_queue_that_computes_departures_lazily_sends_the_same_cells_at_the_same_time
 }
 
 #[test]
-fn a_merging_port_decides_about_a_run_of_cells_as_about_its_cells_one_at_a_time() {
+fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_cases(|case| {
         let merging = || Merging::new(&merging, Departures::AtAdmission);

@@ -124,7 +124,7 @@ fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the
 }
 
 #[test]
-fn the_fast_engine_simulates_a_paused_port_with_a_private_buffer_as_a_one_port_memory() {
+fn the_fast_engine_simulates_a_paused_port_with_a_private_buffer_as_a_shared_memory_with_one_port() {
     let lossless = Lossless { headroom: 12, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Threshold };
     let mut network = chain(&[1, 2], "100Mbps", lossless);
     // The first switch has ports with buffers of their own.
