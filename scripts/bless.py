@@ -53,7 +53,7 @@ STEPS = [
     ),
     Step(
         cause="faults of scenarios: their messages",
-        command=cargo("--lib", "reading_the_example_scenarios_gives_the_saved_parse_results"),
+        command=cargo("--lib", "the_parse_results_of_the_example_scenarios_equal_the_saved_ones"),
         may_fail=True,
     ),
     Step(

@@ -28,7 +28,7 @@ def test_the_congestion_control_in_the_tutorial_compiles_and_passes_all_tests_of
 @pytest.mark.nightly
 def test_a_scenario_can_name_the_congestion_control_of_the_tutorial():
     output = build().run("celltrain-run", "adding", "congestion_control::")
-    assert "test congestion_control::a_scenario_chooses_the_example_congestion_control_by_its_name ... ok" in output
+    assert "test congestion_control::a_scenario_can_select_the_example_congestion_control_by_name ... ok" in output
 
 
 def test_the_example_page_for_a_new_congestion_control_has_the_required_headings(tmp_path: Path):

@@ -18,11 +18,11 @@ def test_the_measure_in_the_tutorial_compiles_and_passes_all_tests_of_measures()
     own = re.findall(r"^test tables::port::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     # Cargo runs tests on threads, so the order of their lines varies.
     assert sorted(own) == [
-        "a_port_where_no_cell_arrived_has_no_loss_ratio",
+        "the_loss_ratio_of_a_port_at_which_no_cells_arrived_is_undefined",
         "the_loss_ratio_counts_cells_lost_at_a_full_buffer_and_cells_discarded_by_a_policy",
     ]
     for name in (
-        "names_of_measures_are_unique_within_their_table_and_every_measure_has_a_meaning",
+        "measure_names_are_unique_within_their_table_and_every_measure_has_a_description",
         "the_outline_of_an_answer_has_the_same_keys_as_the_answer",
     ):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
@@ -37,7 +37,7 @@ def test_an_answer_has_the_example_measure_with_its_unit_and_meaning():
     assert line["meaning"]
 
 
-def test_the_tutorial_lists_every_table_of_measures_and_the_type_of_its_rows():
+def test_the_tutorial_lists_every_measure_table_and_the_type_of_its_rows():
     tables = ROOT / "crates" / "celltrain-run" / "src" / "tables"
     found = {
         (path.name, re.search(r"Measure<(\w+)>;", path.read_text())[1])  # type: ignore[index]

@@ -125,7 +125,7 @@ def test_each_command_gives_its_saved_json_answer(
 
 
 @pytest.mark.parametrize("name", ["plain", "awkward", "narrow"])
-def test_the_database_tables_of_a_results_store_equal_the_saved_tables(
+def test_the_database_tables_of_a_results_store_match_the_saved_ones(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if name == "awkward":

@@ -103,7 +103,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
     ],
 )
-def test_rate_guarantees_that_cannot_be_kept_and_merges_that_interleave_frames_are_refused(
+def test_unsatisfiable_rate_guarantees_and_vc_merges_that_would_interleave_frames_are_refused(
     celltrain, tmp_path, text, words
 ):
     path = tmp_path / "guarantees.toml"
@@ -111,7 +111,7 @@ def test_rate_guarantees_that_cannot_be_kept_and_merges_that_interleave_frames_a
     expect_refusal(celltrain, path, *words)
 
 
-def test_valid_rate_guarantees_and_merges_are_accepted(celltrain, tmp_path):
+def test_satisfiable_rate_guarantees_and_valid_vc_merges_are_accepted(celltrain, tmp_path):
     path = tmp_path / "guarantees.toml"
     contracts = [contract("tcp1", mcr="80Mbps", mfs=23, mbs=46), contract("tcp2", mcr="69.76Mbps", mfs=23)]
     dfba = "[port.bottleneck.policy.dfba]\nthresholds = { tcp1-2 = 400, tcp3 = 199 }"

@@ -61,11 +61,11 @@ def test_a_pipe_without_a_writer_is_refused_as_input_file(celltrain, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless device")
-def test_an_endless_device_is_refused_as_input_file(celltrain):
+def test_a_device_that_never_ends_is_refused_as_input_file(celltrain):
     expect_refusal(celltrain, Path("/dev/zero"), "not a regular file")
 
 
-def test_an_input_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, tmp_path):
+def test_an_input_file_too_large_for_memory_is_refused_before_it_is_read(celltrain, tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -74,7 +74,7 @@ def test_an_input_file_larger_than_any_memory_is_refused_before_it_is_read(cellt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
-def test_brackets_nested_up_to_the_limit_are_accepted_in_an_input_file(celltrain, tmp_path, text):
+def test_an_input_file_may_contain_brackets_nested_as_deeply_as_the_limit_allows(celltrain, tmp_path, text):
     path = tmp_path / "deep.toml"
     path.write_text(text)
     expect_refusal(celltrain, path)
@@ -92,7 +92,7 @@ def test_a_binary_input_file_is_refused(celltrain, tmp_path):
     expect_refusal(celltrain, path, "not text in UTF-8")
 
 
-def test_an_input_file_in_another_encoding_than_utf_8_is_refused(celltrain, tmp_path):
+def test_an_input_file_in_an_encoding_other_than_utf_8_is_refused(celltrain, tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes('# ein Kommentar\nname = "für"\n'.encode("latin-1"))
     expect_refusal(celltrain, path, "byte 0xfc in line 2")
@@ -105,7 +105,7 @@ def test_an_input_file_with_zero_bytes_or_terminal_escape_codes_is_refused(cellt
     assert "\x1b" not in celltrain("check", path).err
 
 
-def test_a_byte_order_mark_and_crlf_line_ends_are_accepted_in_an_input_file(celltrain, small):
+def test_an_input_file_may_have_a_byte_order_mark_and_crlf_line_endings(celltrain, small):
     small.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
     assert celltrain("check", small).code == 0
 
@@ -141,7 +141,9 @@ def test_a_truncated_input_file_is_refused(celltrain, tmp_path, end):
         ('name = "small"', "name = small", 1, ["not TOML"]),
     ],
 )
-def test_a_wrong_value_in_an_input_file_is_named_with_its_line(celltrain, small, old, new, line, words):
+def test_the_error_for_an_invalid_value_in_an_input_file_gives_the_value_and_its_line(
+    celltrain, small, old, new, line, words
+):
     assert old in SMALL
     small.write_text(SMALL.replace(old, new))
     expect_refusal(celltrain, small, f"{small}:{line}: ", *words)
@@ -206,7 +208,7 @@ POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
 ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 
-def test_the_rate_control_scenarios_are_valid_before_the_tests_damage_them(celltrain, tmp_path):
+def test_the_rate_control_scenarios_are_valid_before_other_tests_make_them_invalid(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
     for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
@@ -434,7 +436,7 @@ def test_impossible_rate_control_settings_are_refused_with_a_helpful_message(
     assert line is None or int(place) == line
 
 
-def test_a_range_of_vcs_that_extends_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
+def test_a_vc_range_that_extends_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
     path = tmp_path / "beyond.toml"
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
@@ -456,7 +458,7 @@ def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_pat
         assert "Traceback" not in answer.err
 
 
-def test_an_input_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
+def test_the_name_of_an_input_file_need_not_be_valid_unicode(celltrain, tmp_path):
     if sys.platform != "linux":
         pytest.skip("this system does not allow file names that are not Unicode")
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))
@@ -491,7 +493,7 @@ def test_the_plot_command_requires_an_input_file(celltrain, small):
     assert "--plot" in answer.err
 
 
-def test_an_option_for_traces_without_an_output_folder_is_refused_with_the_missing_option(celltrain, small):
+def test_trace_options_without_an_output_folder_are_refused_and_the_message_names_the_missing_option(celltrain, small):
     answer = celltrain("run", small, "--trace", "queue,cwnd", "--json")
     assert answer.code == 2
     [fault] = answer.json["faults"]
@@ -518,7 +520,7 @@ def test_invalid_options_give_exit_code_2(celltrain, small, tmp_path, arguments)
 
 
 @pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
-def test_a_file_of_the_wrong_kind_gets_a_message_with_the_kind_that_is_required(celltrain, tmp_path, command):
+def test_the_error_for_a_file_of_the_wrong_kind_states_the_kind_that_the_command_requires(celltrain, tmp_path, command):
     table = tmp_path / "cwnd.csv"
     table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
     told = celltrain(*command.split(), table)
@@ -550,7 +552,9 @@ port.default = { buffer = 100, policy.tail_drop = {} }
         ("tcp.newreno", 'switch.admission = "middle"\ntcp.newreno', 5, ['switch.admission = "middle"', '"end"']),
     ],
 )
-def test_a_rule_that_does_not_apply_to_packets_is_named_with_its_line(celltrain, tmp_path, old, new, line, words):
+def test_with_packet_framing_a_setting_that_does_not_apply_is_refused_with_its_line(
+    celltrain, tmp_path, old, new, line, words
+):
     text = PACKETS.replace(old, new)
     if old == "[port]":
         text = PACKETS.replace('cell.size = "250B"\n', "\n") + 'link."*".wire = "ethernet"\n'
@@ -560,7 +564,7 @@ def test_a_rule_that_does_not_apply_to_packets_is_named_with_its_line(celltrain,
     expect_refusal(celltrain, path, f"{path}:{line}: ", *words)
 
 
-def test_a_stack_that_no_flow_and_no_request_uses_is_refused_with_its_line(celltrain, tmp_path):
+def test_an_unused_protocol_stack_is_refused_with_its_line(celltrain, tmp_path):
     path = tmp_path / "unused.toml"
     path.write_text(ONLY_UDP)
     expect_refusal(celltrain, path, f"{path}:5: stack.smoltcp is used by no flow and no request", "leave it out")
@@ -589,7 +593,7 @@ headroom = 6""",
 )
 
 
-def test_a_run_warns_of_lossless_groups_whose_headroom_is_too_small(celltrain, tmp_path):
+def test_a_run_warns_about_lossless_priority_groups_with_too_little_headroom(celltrain, tmp_path):
     path = tmp_path / "lossless.toml"
     path.write_text(LOSSLESS)
     answer = celltrain("run", path, "--json")

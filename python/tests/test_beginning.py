@@ -34,7 +34,7 @@ def test_the_new_command_can_start_from_a_shipped_scenario_and_overwrites_nothin
 
 
 @pytest.mark.slow
-def test_the_why_command_lists_loss_episodes_and_suggests_a_command_that_explains_the_first(celltrain):
+def test_the_why_command_lists_loss_episodes_and_the_command_that_explains_the_first_one(celltrain):
     answer = celltrain("why", "lan-tail-drop", "--set", "duration=5s")
     assert answer.code == 0
     rows = [row.split() for row in answer.out.splitlines() if re.match(r"\s*\d+\.\d{6}", row)]
@@ -50,7 +50,7 @@ def test_the_why_command_lists_loss_episodes_and_suggests_a_command_that_explain
 
 
 @pytest.mark.slow
-def test_the_why_command_works_without_the_name_of_a_flow(celltrain):
+def test_the_why_command_does_not_require_a_flow_name(celltrain):
     assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
 
 
@@ -80,7 +80,7 @@ def test_shell_completion_suggests_the_flows_of_the_scenario():
     assert options.complete_flows(SimpleNamespace(params={}), "") == []
 
 
-def test_the_list_command_counts_models_of_all_kinds_and_accepts_singular_names(celltrain):
+def test_the_list_command_counts_the_models_of_each_kind_and_accepts_kinds_in_the_singular(celltrain):
     counts = {row["kind"]: row["count"] for row in celltrain("list", "--json").json}
     assert counts["policies"] == len(celltrain("list", "policy", "--json").json) > 10
     assert counts["measures"] == len(celltrain("list", "measures", "--json").json)

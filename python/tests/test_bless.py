@@ -15,7 +15,7 @@ def test_the_bless_command_refuses_to_run_in_continuous_integration(capsys):
     assert "refuses to run in CI" in capsys.readouterr().err
 
 
-def test_the_bless_command_names_uncommitted_changes_and_needs_force_to_continue(capsys):
+def test_the_bless_command_lists_uncommitted_changes_and_continues_only_with_force(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({}, " M README.md\n")
     assert ended.value.code == 2
@@ -27,7 +27,7 @@ def test_the_bless_command_names_uncommitted_changes_and_needs_force_to_continue
     assert capsys.readouterr().err == ""
 
 
-def test_the_bless_command_refuses_a_debug_build_because_saved_answers_contain_the_build(capsys):
+def test_the_bless_command_refuses_a_debug_build_because_saved_answers_state_the_build_profile(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({"FORCE": "1"}, "", "debug")
     assert ended.value.code == 2
@@ -70,7 +70,7 @@ def test_the_bless_command_reports_a_changed_fingerprint_with_both_values():
         ),
     ],
 )
-def test_the_bless_command_reports_how_a_published_number_changed(suffix, old, new, row):
+def test_the_bless_command_reports_the_change_of_a_reproduced_number(suffix, old, new, row):
     assert moved.numbers_moved(old, new, suffix) == [row]
     assert moved.numbers_moved(old, old, suffix) == []
 

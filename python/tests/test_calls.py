@@ -9,7 +9,7 @@ import sys
 from conftest import ROOT
 
 
-def test_a_question_takes_few_python_calls_and_reads_each_scenario_once() -> None:
+def test_each_command_makes_few_python_calls_and_reads_each_scenario_once() -> None:
     # Runs in a separate process, because a profile function may keep a long-running interpreter from ending.
     command = [sys.executable, str(ROOT / "scripts" / "python_calls.py"), "--json"]
     rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout)

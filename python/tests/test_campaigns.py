@@ -26,7 +26,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
 
-def test_make_campaign_knows_every_campaign_that_is_named_in_pages_or_workflows():
+def test_every_campaign_named_in_pages_or_workflows_exists():
     import campaign
 
     listed = subprocess.run([sys.executable, campaign.__file__], capture_output=True, text=True, check=True).stdout
@@ -40,7 +40,7 @@ def test_make_campaign_knows_every_campaign_that_is_named_in_pages_or_workflows(
     assert not [script for script in scripts if not (ROOT / script).exists()]
 
 
-def test_a_campaign_passes_its_seed_and_further_arguments_on_to_its_command(monkeypatch):
+def test_a_campaign_passes_its_seed_and_extra_arguments_to_its_command(monkeypatch):
     import campaign
 
     ran: list[str] = []
@@ -60,7 +60,7 @@ def test_every_setting_in_the_linux_over_cells_campaign_is_valid(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_process_that_used_a_results_store_exits_normally():
+def test_a_process_exits_normally_after_using_a_results_store():
     # About 1 in 200 processes aborted, because an Arrow thread released Python bytes during interpreter shutdown.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -68,7 +68,7 @@ def test_a_process_that_used_a_results_store_exits_normally():
     assert "in all: 5 exits, 0 abnormal" in done.stdout
 
 
-def test_the_exit_campaign_counts_processes_that_exit_abnormally(scripts, monkeypatch, capsys):
+def test_the_campaign_that_tests_process_exits_counts_abnormal_exits(scripts, monkeypatch, capsys):
     import exits
 
     monkeypatch.setattr(exits, "_sweep", lambda store: None)
@@ -81,7 +81,7 @@ def test_the_exit_campaign_counts_processes_that_exit_abnormally(scripts, monkey
 
 
 @POSIX
-def test_a_sweep_whose_processes_are_killed_at_any_moment_loses_no_results(scripts, tmp_path):
+def test_a_sweep_loses_no_results_if_its_processes_are_killed_at_any_time(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=60, duration="5ms")
@@ -90,7 +90,7 @@ def test_a_sweep_whose_processes_are_killed_at_any_moment_loses_no_results(scrip
 
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a library that is loaded before libc")
-def test_a_sweep_whose_processes_are_killed_while_writing_any_file_loses_no_results(scripts, tmp_path):
+def test_a_sweep_loses_no_results_if_its_processes_are_killed_while_writing_any_file(scripts, tmp_path):
     import kills
 
     if not kills.can_force():
@@ -108,7 +108,7 @@ def test_a_sweep_whose_processes_are_killed_while_writing_any_file_loses_no_resu
 
 
 @POSIX
-def test_the_campaign_that_kills_processes_notices_missing_rows(scripts, tmp_path):
+def test_the_campaign_that_kills_processes_detects_missing_result_rows(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
@@ -141,7 +141,7 @@ def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkey
     assert codes[0] > 0 < codes[2]
 
 
-def test_every_mutation_of_the_damage_campaign_changes_its_file(scripts):
+def test_every_mutation_in_the_campaign_of_damaged_files_changes_its_file(scripts):
     import mutated_files
 
     chance = random.Random(5)

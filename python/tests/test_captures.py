@@ -264,7 +264,9 @@ def test_with_packet_framing_tshark_reads_captured_packets_as_ethernet_frames(
 @needs_tcptrace
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
-def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
+def test_tcptrace_counts_the_same_duplicates_and_filled_gaps_as_the_run_in_a_receiver_capture(
+    name: str, tmp_path: Path
+) -> None:
     counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
 
 
@@ -272,7 +274,9 @@ def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])
-def test_tcptrace_counts_delayed_packets_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
+def test_tcptrace_counts_the_same_duplicates_and_filled_gaps_as_the_run_if_packets_are_delayed(
+    name: str, tmp_path: Path
+) -> None:
     scenario = shortened(name, "300ms", tmp_path)
     delay = '[link."source1->sw1"]\ndelay = [{ flow = "tcp1", packets = [20, 30, 31, 40], by = "3ms" }]\n'
     scenario.write_text(scenario.read_text() + delay)
@@ -329,7 +333,9 @@ def test_tshark_can_read_captured_aal5_frames(encapsulation: str, tmp_path: Path
     assert any(comment.startswith("lost at sw1->sw2: refused: X is above R (X = ") for *_, comment in lines)
 
 
-def test_the_comment_on_a_packet_names_the_limit_of_a_shared_memory(tmp_path: Path) -> None:
+def test_the_capture_comment_on_a_dropped_packet_states_the_shared_memory_limit_that_it_exceeded(
+    tmp_path: Path,
+) -> None:
     capture = tmp_path / "run.pcapng"
     incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="5ms")
     ct.run(incast, pcap=ct.Capture(capture))
@@ -520,7 +526,7 @@ def test_a_capture_contains_the_packets_and_the_handshake_of_requests(celltrain:
     assert b"opens q0" in file.read_bytes()
 
 
-def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_capture_option_for_ports_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]
     answer = celltrain("run", small, "--pcap", file, *options)
@@ -562,7 +568,7 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
 
 
 @pytest.mark.parametrize(("kind", "window"), [("ip", "0s:1us"), ("cells", "500us:500001ns")])
-def test_a_capture_whose_window_is_empty_is_refused_and_leaves_no_file(
+def test_capturing_an_empty_time_window_is_refused_and_leaves_no_file(
     celltrain: Command, small: Path, tmp_path: Path, kind: str, window: str
 ) -> None:
     small.write_text(f'{SMALL}[flow.tcp1]\nstart = "2ms"\n')
@@ -582,7 +588,7 @@ def test_a_capture_whose_window_is_empty_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == [small]
 
 
-def test_packets_can_be_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
+def test_packets_can_be_captured_at_hosts_but_not_at_ports(tmp_path: Path) -> None:
     with pytest.raises(ct.ScenarioError, match="packets are captured at hosts; choose flows"):
         ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
     assert not list(tmp_path.iterdir())
@@ -630,7 +636,7 @@ def test_an_interrupted_run_keeps_its_incomplete_capture_files(tmp_path: Path) -
     assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
-def test_a_capture_creates_its_folder_and_the_path_must_differ_from_other_outputs(
+def test_a_capture_creates_its_folder_and_its_path_must_differ_from_the_paths_of_other_outputs(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out" / "deep"

@@ -29,7 +29,7 @@ def swept(tmp_path: Path, name: str, **options: Any) -> Store:
     return ct.sweep(lan, over=AXES, seeds=2, measures=measures, store=tmp_path / name, **options)
 
 
-def test_filled_rows_equal_the_rows_of_their_runs_whatever_the_number_of_threads(tmp_path: Path) -> None:
+def test_rows_filled_with_reused_results_equal_the_simulated_rows_on_any_number_of_threads(tmp_path: Path) -> None:
     filled, threads = swept(tmp_path, "a", jobs=1), swept(tmp_path, "b", jobs=2)
     run = swept(tmp_path, "c", certificates=False)
     tables = [store.runs() for store in (filled, threads, run)]
@@ -42,7 +42,7 @@ def test_filled_rows_equal_the_rows_of_their_runs_whatever_the_number_of_threads
     assert known[2] == {}
 
 
-def test_a_filled_row_names_a_run_of_the_same_seed_with_the_same_fingerprint(tmp_path: Path) -> None:
+def test_a_row_filled_with_a_reused_result_refers_to_a_run_with_the_same_seed_and_fingerprint(tmp_path: Path) -> None:
     store = swept(tmp_path, "a")
     query = "SELECT lower(hex(run_key)), seed, fingerprint FROM runs"
     with store.reading() as database:
@@ -51,14 +51,14 @@ def test_a_filled_row_names_a_run_of_the_same_seed_with_the_same_fingerprint(tmp
         assert runs[own] == runs[other]
 
 
-def test_commands_count_runs_that_are_known_without_running(celltrain: Command) -> None:
+def test_the_json_answer_counts_the_runs_whose_results_were_known_without_running(celltrain: Command) -> None:
     words = ["compare", "lan-tail-drop", "--vary", "port.bottleneck.buffer=50000,60000", "--set", "duration=20ms"]
     words += ["--seeds", "2", "--json"]
     assert celltrain(*words).json["without_running"] == 2
     assert celltrain(*words, "--no-certificates").json["without_running"] == 0
 
 
-def test_the_smallest_buffer_without_loss_is_the_largest_queue() -> None:
+def test_the_search_for_the_smallest_buffer_without_loss_finds_the_largest_queue() -> None:
     lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
     found = bound(lan, "port.bottleneck.buffer", high=100_000)
     largest = ct.run(ct.n_source(**LAN, buffer_cells=100_000, policy=ct.TailDrop())).ports
@@ -69,7 +69,7 @@ def test_the_smallest_buffer_without_loss_is_the_largest_queue() -> None:
     assert found.runs < 10
 
 
-def test_a_bound_that_larger_values_break_is_refused_with_two_runs() -> None:
+def test_a_bound_search_is_refused_if_the_measure_is_not_monotone_and_the_error_cites_two_runs() -> None:
     lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
     with pytest.raises(
         ct.InputError, match=r"does not only fall as port.bottleneck.buffer grows: .* gives .* but .* gives"

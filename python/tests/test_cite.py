@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_file_that_states_the_version_of_celltrain_states_the_same_version_and_commit(celltrain, small):
+def test_all_files_that_state_the_version_of_celltrain_agree_on_version_and_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")
@@ -48,7 +48,7 @@ def test_without_git_celltrain_reports_an_unknown_commit(celltrain, monkeypatch)
     assert (found["commit"]["value"], found["commit"]["fine"]) == ("unknown", True)
 
 
-def test_the_cite_command_prints_the_entry_of_one_paper_or_an_error_message(celltrain):
+def test_the_cite_command_prints_the_bibtex_entry_of_a_paper_or_an_error_for_an_unknown_one(celltrain):
     assert celltrain("cite", "draft-jagan").out.startswith("@techreport{draft-jagan,\n")
     told = celltrain("cite", "nothing")
     assert (told.code, told.err.count("\n")) == (2, 1)

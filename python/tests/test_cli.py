@@ -88,7 +88,7 @@ def test_the_run_command_explains_the_port_plan_without_running_the_scenario(cel
 
 
 @pytest.mark.slow
-def test_the_run_command_shows_the_delay_of_files_on_request(celltrain, small):
+def test_the_run_command_prints_file_delays_if_they_are_requested(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
     delay = celltrain("run", small, "--json").json["file_delay_ms"]
@@ -148,7 +148,7 @@ def test_the_list_command_prints_every_kind_of_model(celltrain, kind):
     assert all(entry["name"] in plain.out for entry in listed)
 
 
-def test_the_list_command_shows_measures_as_paths_into_a_result(celltrain, small):
+def test_the_list_command_prints_measures_as_paths_into_the_result(celltrain, small):
     listed = celltrain("list", "measures", "--json").json
     names = [entry["name"] for entry in listed]
     assert len(names) == len(set(names)) and {"efficiency", "flows.tcp1.timeouts"} <= set(names)
@@ -163,7 +163,7 @@ def test_the_list_command_shows_measures_as_paths_into_a_result(celltrain, small
     assert compared.code == 0, compared.err
 
 
-def test_a_message_about_an_unknown_measure_mentions_the_list_of_measures(celltrain, small):
+def test_the_error_for_an_unknown_measure_refers_to_the_list_of_measures(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
     answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
@@ -174,7 +174,7 @@ def names_of(celltrain, kind: str) -> set[str]:
     return {entry["name"] for entry in celltrain("list", kind, "--json").json}
 
 
-def test_the_list_command_names_the_same_models_as_the_python_package(celltrain):
+def test_the_list_command_and_the_python_package_have_the_same_models(celltrain):
     assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= names_of(celltrain, "policies")
     assert {"fifo", "strict_priority", "guaranteed_rate", "wfq"} <= names_of(celltrain, "schedulers")
     assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
@@ -206,7 +206,7 @@ def test_the_explain_command_explains_every_model_and_measure_and_every_term(cel
         assert parameter["name"] in plain.out or parameter["name"] in folded
 
 
-def test_the_explanation_of_a_tcp_variant_has_the_common_settings_and_a_link_to_all_settings(celltrain):
+def test_the_explanation_of_a_tcp_variant_shows_the_common_settings_and_refers_to_all_settings(celltrain):
     told = celltrain("explain", "vanilla").out
     shown = [one for one in celltrain("explain", "vanilla", "--json").json["parameters"] if one["name"] in told]
     assert {"mss", "receive_window", "timer_granularity", "delayed_acks", "congestion"} <= {
@@ -216,7 +216,7 @@ def test_the_explanation_of_a_tcp_variant_has_the_common_settings_and_a_link_to_
     assert "celltrain explain vanilla --page" in told
 
 
-def test_the_explanation_of_a_scenario_names_the_rules_that_apply_and_the_profile_that_sets_them(celltrain):
+def test_the_explanation_of_a_scenario_lists_the_tcp_rules_that_apply_and_the_profile_that_sets_them(celltrain):
     lines = celltrain("explain", "lan-epd", "--page", "--set", "tcp.vanilla.windows.growth=capped").out.splitlines()
     rules = {line.split()[1]: line.split()[3:] for line in lines if " = " in line and line.startswith("# ")}
     assert rules["windows.growth"] == ['"capped"', "set"]
@@ -228,7 +228,7 @@ def test_the_explanation_of_a_scenario_names_the_rules_that_apply_and_the_profil
     )
 
 
-def test_a_tcp_key_that_has_moved_is_refused_with_its_new_place(celltrain, tmp_path):
+def test_a_tcp_key_that_has_moved_is_refused_with_its_new_path(celltrain, tmp_path):
     told = celltrain("run", "lan-epd", "--set", "tcp.vanilla.full_acks=flight")
     assert (told.code, told.err) == (
         2,
@@ -294,7 +294,7 @@ def test_the_explain_command_describes_protocol_stacks(celltrain):
     assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
-def test_the_help_of_the_run_command_names_every_series_even_on_a_narrow_screen(celltrain, monkeypatch):
+def test_the_help_text_of_the_run_command_lists_every_series_even_on_a_narrow_screen(celltrain, monkeypatch):
     """Regression: the list ended after the fourth series."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
@@ -309,13 +309,13 @@ def test_if_two_models_share_a_name_the_explain_command_explains_both(celltrain)
     assert celltrain("explain", "policies/erica").code == 2
 
 
-def test_the_printed_text_of_a_shipped_scenario_is_its_file_without_changes(celltrain):
+def test_a_shipped_scenario_is_printed_exactly_as_in_its_file(celltrain):
     told = celltrain("explain", "lan-epd")
     assert told.out == (ROOT / "scenarios" / "lan-epd.toml").read_text()
 
 
 @pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop")])
-def test_an_unknown_name_in_the_explain_command_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
+def test_the_explain_command_suggests_the_most_similar_known_name_for_an_unknown_name(celltrain, wrong, meant):
     answer = celltrain("explain", wrong)
     assert answer.code == 2
     assert meant in answer.err
@@ -333,7 +333,7 @@ def test_an_unknown_name_in_the_explain_command_gets_the_nearest_known_name_as_s
         ("queueing_delay_ms_p99", {"ports.bottleneck.delay_ms_p99", "queues.QUEUE.delay_ms_p99"}),
     ],
 )
-def test_the_explain_command_finds_a_measure_without_its_table_or_its_unit(celltrain, name, measures):
+def test_the_explain_command_finds_a_measure_by_its_name_without_table_or_unit(celltrain, name, measures):
     told = celltrain("explain", name, "--json").json
     assert {row["name"] for row in told["measures"]} == measures
     assert "is a measure, in " in celltrain("explain", name).out
@@ -347,7 +347,7 @@ def test_the_explain_command_lists_all_statistics_of_a_measure(celltrain):
 
 
 @pytest.mark.parametrize("term", ["ECN", "ecn", "Explicit congestion notification"])
-def test_the_explain_command_finds_a_term_in_any_case_and_written_out(celltrain, term):
+def test_the_explain_command_finds_a_term_in_any_letter_case_and_by_its_full_form(celltrain, term):
     assert celltrain("explain", term).out.startswith("ECN: Explicit congestion notification: a congested port marks")
 
 
@@ -361,7 +361,7 @@ def test_the_check_command_reports_that_a_scenario_is_valid(celltrain, small):
     assert (network["file"], network["nodes"], network["links"]) == (str(small), 8, 7)
 
 
-def test_the_check_command_reports_every_fault_with_file_line_key_and_value(celltrain, small):
+def test_the_check_command_reports_every_error_with_file_line_key_and_value(celltrain, small):
     text = small.read_text().replace("threshold = 60", "threshold = 101").replace("sources = 3", "sources = 0")
     small.write_text(text)
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
@@ -396,18 +396,18 @@ def test_the_json_result_of_a_run_matches_its_schema(celltrain, scenario):
         jsonschema.validate({**result, "efficiency": "high"}, schema)
 
 
-def test_two_runs_with_the_same_seed_differ_only_in_their_wall_clock_times(celltrain):
+def test_the_answers_of_two_runs_with_the_same_seed_differ_only_in_wall_clock_times(celltrain):
     first, second = (celltrain("run", "lan-epd", "--json").json for _ in range(2))
     assert first.pop("timing").keys() == second.pop("timing").keys() == {"engine_seconds", "cell_hops_per_second"}
     assert first == second
 
 
-def test_the_options_for_the_plan_schema_and_the_result_schema_exclude_each_other(celltrain):
+def test_the_options_for_the_plan_schema_and_the_result_schema_are_mutually_exclusive(celltrain):
     answer = celltrain("schema", "--plan", "--result")
     assert (answer.code, answer.err) == (2, "--plan cannot be combined with --result; give one of them\n")
 
 
-def test_the_printed_scenario_schema_comes_from_the_simulator_core(celltrain):
+def test_the_printed_scenario_schema_is_that_of_the_simulator_core(celltrain):
     assert celltrain("schema").json == json.loads(_core.schema())
 
 
@@ -443,7 +443,7 @@ def test_the_reproduce_command_writes_files_and_prints_tables(celltrain, tmp_pat
 
 
 @pytest.mark.parametrize("arguments", [["af-96-1270"], ["af-96-1269", "--table", "77"]])
-def test_the_reproduce_command_refuses_unknown_tables_and_papers(celltrain, arguments):
+def test_the_reproduce_command_reports_unknown_tables_and_papers(celltrain, arguments):
     answer = celltrain("reproduce", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err
@@ -473,7 +473,7 @@ def test_the_json_answer_of_the_bench_command_has_exactly_the_documented_fields(
 
 
 @pytest.mark.slow
-def test_the_bench_command_measures_the_scenarios_that_its_answer_names():
+def test_the_bench_command_measures_the_scenarios_listed_in_its_answer():
     every = {case["scenario"]: case for case in installation.cases()}
     for network in ("lan", "wan"):
         for sources in (5, 15, 100, 1000):
@@ -507,7 +507,7 @@ def test_the_doctor_command_accepts_a_complete_installation(celltrain):
     assert answer.code == (0 if answer.json["fine"] else 1)
 
 
-def test_the_doctor_command_reports_results_that_differ_from_the_recorded_ones(celltrain, monkeypatch):
+def test_the_doctor_command_reports_if_a_test_run_does_not_have_the_recorded_fingerprint(celltrain, monkeypatch):
     monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
@@ -515,12 +515,12 @@ def test_the_doctor_command_reports_results_that_differ_from_the_recorded_ones(c
     assert "please report it" in answer.out
 
 
-def test_the_printed_version_comes_from_the_simulator_core_itself(celltrain):
+def test_the_printed_version_is_that_of_the_compiled_simulator_core(celltrain):
     assert celltrain("--version").out == f"celltrain {ct.__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_three_examples_and_an_option_for_json(celltrain, command):
+def test_every_command_has_help_with_at_least_three_examples_and_a_json_option(celltrain, command):
     answer = celltrain(command, "--help")
     assert answer.code == 0
     examples = answer.out.partition("Examples:")[2].split()
@@ -547,7 +547,7 @@ def test_an_invalid_command_line_gives_exit_code_2(celltrain, arguments):
     assert "Traceback" not in answer.err
 
 
-def test_an_internal_error_gives_exit_code_3_and_asks_the_user_for_a_report(celltrain, small, monkeypatch):
+def test_an_internal_error_gives_exit_code_3_and_asks_the_user_to_report_it(celltrain, small, monkeypatch):
     def broken(*_):
         raise RuntimeError("the impossible happened")
 
@@ -562,7 +562,7 @@ def test_an_internal_error_gives_exit_code_3_and_asks_the_user_for_a_report(cell
 
 
 @pytest.mark.slow
-def test_running_celltrain_with_python_m_prints_only_the_answer_of_the_command_into_a_pipe(small):
+def test_python_m_celltrain_writes_only_the_answer_of_the_command_to_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -570,7 +570,7 @@ def test_running_celltrain_with_python_m_prints_only_the_answer_of_the_command_i
 
 
 @pytest.mark.slow
-def test_a_command_exits_without_error_if_the_reader_of_its_output_has_exited(small):
+def test_a_command_exits_silently_if_the_process_that_reads_its_output_exits_first(small):
     command = f'"{sys.executable}" -m celltrain schema | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
@@ -586,7 +586,7 @@ def test_every_command_is_registered_with_a_module_that_exists():
 
 
 @pytest.mark.slow
-def test_the_run_command_imports_neither_model_classes_nor_modules_of_other_commands(small):
+def test_the_run_command_imports_no_model_classes_and_no_modules_of_other_commands(small):
     code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, "run", small, "--json"], capture_output=True, text=True)
     modules = set(done.stderr.split())
@@ -610,7 +610,9 @@ def test_the_run_command_imports_neither_model_classes_nor_modules_of_other_comm
         ("run lan-epd --explain-plan", ["port", "code", "why"]),
     ],
 )
-def test_csv_output_of_a_command_has_the_same_rows_as_json_output(celltrain, command, columns, tmp_path, monkeypatch):
+def test_the_csv_output_of_a_command_has_the_same_rows_as_its_json_output(
+    celltrain, command, columns, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     printed = celltrain(*command.split(), "--csv", "-")
     assert printed.code == 0
@@ -620,7 +622,7 @@ def test_csv_output_of_a_command_has_the_same_rows_as_json_output(celltrain, com
     assert Path("rows.csv").read_text() == printed.out
 
 
-def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
+def test_csv_on_standard_output_cannot_be_combined_with_other_output_formats(celltrain):
     answer = celltrain("list", "policies", "--csv", "-", "--json")
     assert answer.code == 2
     assert "cannot be combined with --json" in answer.out
@@ -629,7 +631,7 @@ def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
-def test_a_command_that_writes_to_a_full_disk_prints_a_message_of_one_sentence(arguments):
+def test_a_command_that_writes_to_a_full_disk_prints_a_one_sentence_error(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "celltrain", *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
@@ -645,14 +647,14 @@ def test_a_csv_file_that_cannot_be_written_is_refused_before_the_run(celltrain, 
     assert "cannot be written" in answer.err
 
 
-def test_a_pipe_as_csv_file_is_refused(celltrain, tmp_path):
+def test_writing_csv_to_a_named_pipe_is_refused(celltrain, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     answer = celltrain("list", "policies", "--csv", str(tmp_path / "pipe.csv"))
     assert answer.code == 2
     assert "is not a regular file" in answer.err
 
 
-def test_a_dry_run_refuses_csv_because_it_has_no_table(celltrain):
+def test_csv_output_is_refused_for_a_dry_run(celltrain):
     for command, plan in (("sweep", "selective-drop-rz"), ("tune", "tune-selective-drop")):
         answer = celltrain(command, plan, "--dry-run", "--csv", "-")
         assert answer.code == 2
@@ -669,13 +671,13 @@ def test_the_explain_command_explains_every_term_of_the_glossary(celltrain):
     assert celltrain("explain", "MSS", "--json").json == {"kind": "terms", "name": "MSS", "meaning": terms["MSS"]}
 
 
-def test_names_of_memory_policies_are_found_from_other_words(celltrain):
+def test_the_explain_command_suggests_a_memory_policy_whose_name_has_the_same_words_in_another_order(celltrain):
     is_refused(celltrain("explain", "python_memory"), ["did you mean memory_python?"])
     assert celltrain("explain", "memory_python").code == 0
     assert "celltrain list memory_policies" in celltrain("list", "policies").out
 
 
-def test_a_measure_of_files_in_a_scenario_without_files_names_the_missing_setting(celltrain, small):
+def test_the_error_for_a_file_measure_in_a_scenario_without_files_names_the_missing_setting(celltrain, small):
     """Regression: the message was about a number or a text without p95."""
     refused = celltrain("compare", small, "--seeds", 1, "--measures", "file_delay_ms.p95")
     is_refused(refused, ["'file_delay_ms.p95' has no value, because this scenario has no files", "measure.file_size"])
@@ -683,7 +685,9 @@ def test_a_measure_of_files_in_a_scenario_without_files_names_the_missing_settin
     assert celltrain("compare", small, "--seeds", 1, "--measures", "file_delay_ms.p95", *setting).code == 0
 
 
-def test_a_long_comparison_without_a_terminal_writes_lines_with_the_time_left(celltrain, small, monkeypatch, capsys):
+def test_without_a_terminal_a_long_comparison_writes_progress_lines_with_the_remaining_time(
+    celltrain, small, monkeypatch, capsys
+):
     from celltrain.cli import shell
 
     done = celltrain("compare", small, "--seeds", 2)

@@ -213,7 +213,7 @@ def test_killing_cluster_drivers_and_workers_at_random_loses_and_duplicates_no_r
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_a_sweep_in_python_accepts_any_dask_client(tmp_path, client):
+def test_the_python_function_sweep_accepts_any_dask_client(tmp_path, client):
     told = []
     store = ct.sweep(plan(60), client=client, store=tmp_path / "s", progress=told.append)
     ct.sweep(plan(60), store=tmp_path / "one")
@@ -225,7 +225,9 @@ def test_a_sweep_in_python_accepts_any_dask_client(tmp_path, client):
         ct.sweep(plan(), client=client, jobs=2)
 
 
-def test_a_run_that_kills_its_cluster_worker_is_a_failed_row_and_other_runs_continue(tmp_path, machines, client):
+def test_a_run_that_kills_its_cluster_worker_becomes_a_failed_row_and_the_other_runs_continue(
+    tmp_path, machines, client
+):
     one_point = Plan.of_toml(text(9, "5ms").replace("50, 60, 70, 80", "50"))
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1))
     try:
@@ -239,7 +241,7 @@ def test_a_run_that_kills_its_cluster_worker_is_a_failed_row_and_other_runs_cont
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_run_that_panics_on_a_cluster_is_a_failed_row(tmp_path, machines, client, monkeypatch):
+def test_a_run_that_panics_on_a_cluster_becomes_a_failed_row(tmp_path, machines, client, monkeypatch):
     alone = Cluster(client)
     alone.chunk_runs = 1
     with machines.panics(seed=4), monkeypatch.context() as patch:
@@ -251,7 +253,7 @@ def test_a_run_that_panics_on_a_cluster_is_a_failed_row(tmp_path, machines, clie
     assert {row["error"] for row in failures} == {"panicked: made for a test"}
 
 
-def test_a_run_past_its_time_limit_on_a_cluster_is_a_failed_row(tmp_path, client):
+def test_a_run_that_exceeds_its_time_limit_on_a_cluster_becomes_a_failed_row(tmp_path, client):
     limited = text(1, "5ms").replace("[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]')
     end = run_plan(Plan.of_toml(limited.replace("50, 60, 70, 80", "50, 60")), tmp_path / "s", Cluster(client))
     assert (end.done, end.failed) == (4, 2)
@@ -259,7 +261,7 @@ def test_a_run_past_its_time_limit_on_a_cluster_is_a_failed_row(tmp_path, client
     assert set(errors) == {"took longer than 0.2 s of real time"}
 
 
-def test_a_cluster_worker_of_another_version_is_named_and_results_of_other_workers_are_kept(tmp_path, client):
+def test_a_cluster_worker_with_another_version_is_reported_and_results_of_other_workers_are_kept(tmp_path, client):
     def other():
         from celltrain import _core
 
@@ -338,7 +340,7 @@ def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_c
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_a_second_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
+def test_a_second_ctrl_c_while_a_cluster_result_is_being_released_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):
@@ -398,7 +400,7 @@ def test_a_sweep_ends_if_its_cluster_scheduler_ends_and_resumes_on_another_sched
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_chunks_of_runs_that_the_cluster_dropped_are_submitted_again(tmp_path, inside, monkeypatch):
+def test_chunks_of_runs_that_the_cluster_lost_are_submitted_again(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "MOST_RUNS", 4)
@@ -418,7 +420,7 @@ def test_chunks_of_runs_that_the_cluster_dropped_are_submitted_again(tmp_path, i
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
 
 
-def test_workers_that_join_late_get_work_and_missing_workers_are_reported(tmp_path, inside, monkeypatch):
+def test_cluster_workers_that_join_late_get_work_and_missing_workers_are_reported(tmp_path, inside, monkeypatch):
     machines, client = inside
     monkeypatch.setattr(cluster, "SILENCE", 0.2)
     told = []
@@ -432,7 +434,7 @@ def test_workers_that_join_late_get_work_and_missing_workers_are_reported(tmp_pa
     assert told == [f"{client.scheduler.address} has no workers: waiting for some"]
 
 
-def test_chunks_of_runs_grow_until_a_chunk_takes_about_a_second(tmp_path, inside, monkeypatch):
+def test_chunks_of_cluster_runs_grow_until_a_chunk_takes_about_a_second(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "CHUNK_SECONDS", 0.1)
@@ -458,7 +460,7 @@ def test_a_cluster_task_uses_one_thread_and_does_not_block_the_python_interprete
     assert turns > 50
 
 
-def test_the_dry_run_of_a_sweep_shows_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
+def test_the_dry_run_of_a_sweep_prints_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     foretold = celltrain("sweep", path, "--dry-run", "--dask", client.scheduler.address, "--json").json
@@ -466,7 +468,7 @@ def test_the_dry_run_of_a_sweep_shows_the_size_of_the_cluster(tmp_path, celltrai
     assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
 
 
-def test_a_message_about_an_invalid_scheduler_address_shows_the_address(tmp_path, celltrain, client):
+def test_the_error_for_an_invalid_scheduler_address_states_the_address(tmp_path, celltrain, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     worker, _ = client.nthreads()
@@ -486,7 +488,7 @@ exec "$@"
 
 
 @pytest.mark.nightly
-def test_the_slurm_script_on_the_page_about_clusters_runs_and_resumes_a_sweep(tmp_path):
+def test_the_slurm_script_on_the_cluster_page_runs_and_resumes_a_sweep(tmp_path):
     [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
     (tmp_path / "sweep.sbatch").write_text(script)
     (tmp_path / "plan.toml").write_text(text(6, "5ms"))

@@ -30,9 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has dif
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )
-def test_a_message_about_a_cluster_scheduler_that_does_not_answer_names_the_scheduler(
-    tmp_path, celltrain, address, why
-):
+def test_the_error_for_a_cluster_scheduler_that_does_not_respond_names_the_scheduler(tmp_path, celltrain, address, why):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     begun = time.monotonic()
@@ -55,7 +53,7 @@ def test_a_message_about_a_cluster_scheduler_that_does_not_answer_names_the_sche
         ('{"address": 3}', "has 3 as its address"),
     ],
 )
-def test_a_message_about_a_faulty_scheduler_file_names_the_file(tmp_path, celltrain, content, problem):
+def test_the_error_for_an_invalid_scheduler_file_names_the_file(tmp_path, celltrain, content, problem):
     path, file = tmp_path / "plan.toml", tmp_path / "scheduler.json"
     path.write_text(thresholds(6, "5ms"))
     if content is not None:
@@ -67,7 +65,7 @@ def test_a_message_about_a_faulty_scheduler_file_names_the_file(tmp_path, celltr
     assert not (tmp_path / "s").exists()
 
 
-def test_naming_two_cluster_schedulers_is_refused(tmp_path, celltrain):
+def test_options_that_specify_two_cluster_schedulers_are_refused(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     where = ("--dask", "tcp://h:1", "--scheduler-file", "f", "--jobs", "2")

@@ -30,7 +30,7 @@ def compared(lan) -> ct.Compared:
     return ct.compare(lan, vary=POLICIES, seeds=4)
 
 
-def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(lan, compared):
+def test_the_means_and_differences_in_a_comparison_match_those_computed_from_single_runs(lan, compared):
     """Computes values from individual runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
@@ -54,7 +54,7 @@ def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(la
     assert compared.fingerprints[2, 0].tolist() == [run.fingerprint for run in by_hand[2]]
 
 
-def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have(lan):
+def test_differences_in_a_comparison_are_paired_over_the_seeds_that_both_scenarios_have(lan):
     """Two identical sets of runs do not differ, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan give the same runs with every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
@@ -63,14 +63,14 @@ def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have
     assert (more["difference"], more["difference_low"], more["difference_high"]) == (0, 0, 0)
 
 
-def test_equal_runs_are_reported_between_any_two_of_the_compared_policies(lan):
+def test_any_two_compared_policies_with_identical_runs_are_reported(lan):
     """Regression: only the first policy was compared with the others."""
     given = [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop(), ct.Formula(admit="X <= 60")]
     with pytest.warns(ct.CelltrainWarning, match="formula and epd give the same runs with every seed"):
         ct.compare(lan, vary={"port.bottleneck.policy": given}, seeds=2)
 
 
-def test_policies_with_equal_runs_in_one_of_several_scenarios_are_reported_with_its_name(lan):
+def test_policies_with_identical_runs_in_one_scenario_are_reported_with_the_name_of_that_scenario(lan):
     roomy = ct.n_source(
         sources=1, link_delay="5us", buffer_cells=9999, policy=ct.TailDrop(), duration="50ms", name="roomy"
     )
@@ -79,7 +79,7 @@ def test_policies_with_equal_runs_in_one_of_several_scenarios_are_reported_with_
         ct.compare([lan, roomy], vary={"port.bottleneck.policy": given}, seeds=2)
 
 
-def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combination(lan):
+def test_policies_are_compared_within_each_combination_of_the_varied_settings(lan):
     """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
     with pytest.warns(ct.CelltrainWarning) as said:
@@ -101,7 +101,7 @@ def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combi
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_a_comparison_can_include_the_unchanged_policy_of_the_scenario_by_the_name_as_is(celltrain, tmp_path):
+def test_the_policy_name_as_is_adds_the_unchanged_policy_of_the_scenario_to_a_comparison(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
@@ -125,7 +125,7 @@ def test_a_comparison_can_include_the_unchanged_policy_of_the_scenario_by_the_na
 
 
 @pytest.mark.slow
-def test_names_that_the_user_defines_appear_in_the_table_and_figure_of_a_comparison(lan, celltrain, small, tmp_path):
+def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(lan, celltrain, small, tmp_path):
     options = ("--seeds", 2, "--vary", "duration=5ms")
     policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
     picture = tmp_path / "policies.svg"
@@ -143,7 +143,7 @@ def test_names_that_the_user_defines_appear_in_the_table_and_figure_of_a_compari
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
-def test_policies_are_found_by_common_spellings_and_the_name_red_gets_an_explanation():
+def test_policies_are_found_by_common_spellings_and_red_is_refused_with_a_reference_to_a_formula():
     said = of_texts(["port.bottleneck.policy=Tail Drop,selective-drop:z=0.8"])["port.bottleneck.policy"]["values"]
     assert said == {"Tail Drop": {"tail_drop": {}}, "selective-drop:z=0.8": {"selective_drop": {"z": 0.8}}}
     with pytest.raises(ct.InputError, match="RED is a formula: compare the scenario lan-formula-red"):
@@ -151,7 +151,7 @@ def test_policies_are_found_by_common_spellings_and_the_name_red_gets_an_explana
 
 
 @pytest.mark.slow
-def test_axis_ticks_of_a_comparison_figure_are_only_at_conditions_that_ran(lan):
+def test_a_comparison_figure_has_axis_ticks_only_at_values_that_were_simulated(lan):
     """Regression: between 500 and 4000, ticks were at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
     vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
@@ -162,7 +162,7 @@ def test_axis_ticks_of_a_comparison_figure_are_only_at_conditions_that_ran(lan):
             assert len(ticks) >= 3 and set(ticks) <= set(buffers), ticks
 
 
-def test_if_several_scenarios_are_compared_varied_settings_become_conditions(lan):
+def test_several_scenarios_are_compared_under_each_value_of_a_varied_setting(lan):
     other = lan.replace(name="other", port={"bottleneck": ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())})
     both = ct.compare(lan, other, vary={"port.bottleneck.buffer": [100, 150]}, seeds=2, measures=["fairness"])
     assert both.names == ("lan", "other")
@@ -172,7 +172,7 @@ def test_if_several_scenarios_are_compared_varied_settings_become_conditions(lan
 
 
 @pytest.mark.slow
-def test_the_compare_command_gives_the_result_of_the_python_function_compare(celltrain, tmp_path):
+def test_the_compare_command_gives_the_same_result_as_the_python_function_compare(celltrain, tmp_path):
     """Uses every output format. The JSON output is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
@@ -204,7 +204,7 @@ def test_the_compare_command_gives_the_result_of_the_python_function_compare(cel
         assert text in re.sub(r"<!--(.*?)-->", r"\1", drawn)
 
 
-def test_the_table_of_a_comparison_marks_differences_larger_than_the_spread_of_seeds(celltrain):
+def test_a_comparison_table_marks_differences_larger_than_the_variation_between_seeds(celltrain):
     answer = celltrain("compare", "lan-tail-drop", "lan-epd", "--seeds", 3, "--vary", "duration=50ms", "--all")
     assert "lan-tail-drop, lan-epd: seeds 1 to 3 each" in answer.out
     assert "difference from lan-tail-drop" in answer.out
@@ -212,7 +212,7 @@ def test_the_table_of_a_comparison_marks_differences_larger_than_the_spread_of_s
     assert re.search(r"lan-epd .*\+[0-9.,]+ ± [0-9.,]+ \*", answer.out)
 
 
-def test_a_comparison_warns_if_different_seeds_gave_the_same_run():
+def test_a_comparison_warns_if_different_seeds_gave_identical_runs():
     """With a single flow and EPD, cells never contend, so nothing is random."""
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
     with pytest.warns(
@@ -226,7 +226,7 @@ def test_a_comparison_warns_if_different_seeds_gave_the_same_run():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_the_options_suggested_in_the_warning_about_equal_seeds_work_when_pasted_into_the_command(celltrain):
+def test_the_options_suggested_if_all_seeds_give_identical_runs_make_the_runs_differ(celltrain):
     """Both settings are in the scenario that the warning names, and each removes the warning."""
     alone = (
         "run",
@@ -247,7 +247,7 @@ def test_the_options_suggested_in_the_warning_about_equal_seeds_work_when_pasted
     assert "100 ms ticks, random phases" in pasted.out
 
 
-def test_options_suggested_for_runs_with_protocol_stacks_contain_no_clock_ticks(celltrain):
+def test_options_suggested_for_identical_runs_with_protocol_stacks_set_no_tcp_clock_ticks(celltrain):
     one = ("run", "lan-quic", "--seeds", 3, "--set", "topology.n_source.sources=1", "--set", "duration=20ms")
     assert "Add --set host.start_spread=100ms, or vary delays too" in celltrain(*one).err
     assert celltrain(*one, "--set", "host.start_spread=100ms").code == 0
@@ -255,7 +255,7 @@ def test_options_suggested_for_runs_with_protocol_stacks_contain_no_clock_ticks(
     assert "--set tcp.reno.timer.tick_phase=random" in both
 
 
-def test_options_suggested_for_several_tcps_name_each_of_them(celltrain):
+def test_options_suggested_for_identical_runs_of_several_tcp_variants_name_each_variant(celltrain):
     assert "--set tcp.reno.timer.tick_phase=random" in plan_warnings.seeds_hardly_matter(
         3, 1, 1, "", ["reno (a, b)", "reno (c)"]
     )
@@ -353,7 +353,7 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
-def test_a_comparison_reports_all_faults_of_its_scenarios_before_any_run(
+def test_a_comparison_reports_all_errors_in_its_scenarios_before_any_run(
     celltrain, tmp_path, monkeypatch, arguments, expected
 ):
     monkeypatch.chdir(tmp_path)
@@ -385,7 +385,7 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
         ct.compare(small, large, seeds=1, measures=["file_delay_ms.mean"])
 
 
-def test_a_comparison_prints_its_most_important_difference_first(lan):
+def test_a_comparison_warns_about_different_networks_and_about_settings_without_effect(lan):
     """Covers different networks, a setting without effect, and a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
@@ -402,7 +402,7 @@ def test_a_comparison_prints_its_most_important_difference_first(lan):
     )
 
 
-def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
+def test_a_comparison_with_one_seed_has_means_but_no_confidence_intervals(lan):
     one = ct.compare(lan, seeds=1, measures=["efficiency"])
     [row] = one.table.to_pylist()
     assert (row["n"], row["sd"], row["low"], row["high"]) == (1, None, None, None)
@@ -421,7 +421,7 @@ def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(cellt
 
 
 @pytest.mark.slow
-def test_comparison_figures_have_the_requested_width_and_contain_their_bars(compared):
+def test_comparison_figures_have_the_requested_width_and_show_every_bar_in_full(compared):
     """Error bars lie within their axes, and no label overlaps another."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
         figure = compared.plot(width=width)
@@ -438,7 +438,7 @@ def test_comparison_figures_have_the_requested_width_and_contain_their_bars(comp
 
 
 @pytest.mark.slow
-def test_every_condition_of_a_comparison_has_a_separate_place_in_the_figure(lan):
+def test_every_combination_of_varied_settings_has_a_separate_position_or_panel_in_a_comparison_figure(lan):
     """Numeric conditions are on the x axis. Each value of another condition has a panel."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
@@ -455,7 +455,7 @@ def test_every_condition_of_a_comparison_has_a_separate_place_in_the_figure(lan)
         crossed.plot(measures=["goodput_mbps"])
 
 
-def test_values_of_settings_on_the_command_line_are_read_as_toml():
+def test_setting_values_on_the_command_line_are_parsed_as_toml():
     assert of_texts(["port.bottleneck.buffer=1000,infinite"]) == {"port.bottleneck.buffer": [1000, "infinite"]}
     assert of_texts(["topology.n_source.link_delay=5us,5ms"]) == {"topology.n_source.link_delay": ["5us", "5ms"]}
     [axis] = of_texts(["port.bottleneck.policy=selective_drop:threshold=0.9:z=.8"]).values()
@@ -466,7 +466,7 @@ def test_values_of_settings_on_the_command_line_are_read_as_toml():
 LAN = ["lan-tail-drop", "lan-epd", "--vary", "duration=50ms"]
 
 
-def test_a_comparison_table_has_the_default_measures_and_names_those_that_it_omits(celltrain):
+def test_a_comparison_table_shows_the_default_measures_and_lists_those_that_it_omits(celltrain):
     answer = celltrain("compare", *LAN, "--seeds", 2)
     assert "goodput (Mb/s)" not in answer.out
     wanted = "Not shown: goodput, cells lost, cells discarded, timeouts of all flows. Choose with --measures, or show all with --all."
@@ -480,7 +480,7 @@ def test_a_comparison_table_has_the_default_measures_and_names_those_that_it_omi
     assert "cells lost" in chosen and "efficiency" not in chosen and "Not shown" not in chosen
 
 
-def test_the_column_heading_of_a_varied_setting_is_the_last_part_of_its_path(celltrain):
+def test_the_column_heading_for_a_varied_setting_is_the_last_component_of_its_path(celltrain):
     vary = ["--vary", "port.bottleneck.policy=tail_drop,ppd", "--vary", "port.bottleneck.buffer=1000,2000"]
     told = celltrain("compare", "lan-epd", "--vary", "duration=20ms", *vary, "--seeds", 1).out
     assert "varied: port.bottleneck.policy, port.bottleneck.buffer\n" in told
@@ -503,7 +503,7 @@ def test_the_heading_of_a_comparison_names_every_tcp_variant(celltrain):
 
 
 @pytest.mark.slow
-def test_confidence_intervals_of_few_seeds_that_include_impossible_values_give_a_warning():
+def test_a_warning_is_given_if_a_confidence_interval_from_few_seeds_includes_impossible_values():
     with pytest.warns(ct.CelltrainWarning, match=r"3 seeds are few: .*\(.*fairness.*\)\. Use 5 seeds or more"):
         ct.compare("lan-epd", seeds=3)
     enough = ct.compare("lan-epd", seeds=5)
@@ -527,7 +527,7 @@ def test_a_comparison_accepts_only_one_table_format(celltrain):
         ("--jobs", "2.5", "'2.5' is not a whole number from 1 to"),
     ],
 )
-def test_an_invalid_whole_number_on_the_command_line_gets_a_message(celltrain, monkeypatch, option, value, words):
+def test_an_invalid_integer_on_the_command_line_gives_a_readable_error(celltrain, monkeypatch, option, value, words):
     monkeypatch.setenv("COLUMNS", "200")
     is_refused(celltrain("compare", *LAN, option, value), [words])
 
@@ -551,7 +551,7 @@ def titles(figure):
 
 
 @pytest.mark.slow
-def test_a_comparison_figure_with_several_tcp_variants_names_the_variant_of_each_panel_or_line():
+def test_a_comparison_figure_with_several_tcp_variants_labels_each_panel_or_line_with_its_variant():
     short = [ct.load(name).replace(duration="20ms") for name in ("lan-epd", "lan-sack")]
     policies = {"port.bottleneck.policy": ["tail_drop", "epd"]}
     panels = [title.partition("\n")[2] for title in titles(figure_of(*short, vary=policies))]
@@ -565,7 +565,7 @@ def test_a_comparison_figure_with_several_tcp_variants_names_the_variant_of_each
 
 
 @pytest.mark.slow
-def test_panels_of_a_figure_that_show_the_same_measure_have_the_same_axis():
+def test_figure_panels_that_show_the_same_measure_have_the_same_axis_range():
     lan = ct.load("lan-epd").replace(duration="50ms")
     vary = {"port.bottleneck.policy": ["tail_drop", "epd"], "tcp": ["vanilla", "sack"]}
     limits = {}
@@ -575,7 +575,7 @@ def test_panels_of_a_figure_that_show_the_same_measure_have_the_same_axis():
     assert all(len(set(one)) == 1 for one in limits.values())
 
 
-def test_an_undefined_measure_is_marked_in_its_row_of_the_comparison_table():
+def test_an_undefined_value_is_marked_in_its_row_of_the_comparison_table():
     lan = ct.load("lan-epd").replace(duration="5ms")
     dead = ct.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
     efficiency, fairness = figure_of(lan, vary={"port.bottleneck.policy": ["epd", dead]}).axes
@@ -583,7 +583,7 @@ def test_an_undefined_measure_is_marked_in_its_row_of_the_comparison_table():
     assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]
 
 
-def test_a_varied_setting_that_no_compared_case_uses_is_refused(celltrain):
+def test_a_varied_setting_that_none_of_the_compared_variants_uses_is_refused(celltrain):
     """Regression: the setting was ignored, although the table heading named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
     phase, tcp = "tcp.tahoe.timer.tick_phase", "tcp=reno,sack"
@@ -598,7 +598,7 @@ def test_a_varied_setting_that_no_compared_case_uses_is_refused(celltrain):
     assert (fault.key, fault.value, fault.problem) == ("vary", phase, words)
 
 
-def test_a_varied_setting_that_only_some_compared_cases_use_is_named_in_a_note(celltrain):
+def test_a_note_lists_a_varied_setting_that_only_some_of_the_compared_variants_use(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.timer.tick_phase=random")
     line = "tcp.reno.timer.tick_phase = random (only where tcp is reno)"
     vary = ("--vary", "tcp=vanilla,reno,sack")
@@ -613,14 +613,14 @@ def test_a_varied_setting_that_only_some_compared_cases_use_is_named_in_a_note(c
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
 
 
-def test_tcp_variants_that_a_comparison_names_keep_the_tcp_settings_of_the_scenario(celltrain):
+def test_compared_tcp_variants_keep_the_tcp_settings_given_by_options(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.timer.tick_phase=random")
     compared = celltrain("compare", "lan-epd", *options, "--vary", "tcp=reno,sack")
     assert "set: duration = 50 ms, tcp.vanilla.timer.tick_phase = random\n" in compared.out
     assert compared.out.count("random phases") == 2
 
 
-def test_an_option_that_changes_only_one_scenario_names_this_scenario(celltrain):
+def test_the_output_says_which_scenario_an_option_applies_to_if_it_changes_only_one(celltrain):
     options = (
         "--seeds",
         2,
@@ -634,7 +634,7 @@ def test_an_option_that_changes_only_one_scenario_names_this_scenario(celltrain)
     assert "(only where tcp is as-is or reno in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
 
 
-def test_long_names_that_are_shortened_on_a_narrow_screen_keep_the_parts_in_which_they_differ(celltrain, monkeypatch):
+def test_long_names_shortened_for_a_narrow_screen_keep_the_parts_in_which_they_differ(celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]
     lan = ["compare", "lan-epd", "--seeds", 2, "--set", "duration=20ms", "--vary", f"tcp={','.join(tcps)}"]
@@ -660,23 +660,23 @@ def test_the_heading_of_a_comparison_of_settings_names_the_scenario(celltrain, t
     assert "lan-epd: means of 2 seeds" in (tmp_path / "a.svg").read_text()
 
 
-def test_whole_numbers_in_comparison_tables_have_no_decimal_places(celltrain):
+def test_integers_in_comparison_tables_have_no_decimal_places(celltrain):
     options = ("--seeds", 2, "--set", "duration=5ms", "--vary", "port.bottleneck.buffer=11399,11401")
     told = celltrain("compare", "zero-loss", *options, "--measures", "ports.bottleneck.buffer_cells").out
     assert "11,399 ± 0" in told and "11,401 ± 0" in told
 
 
-def test_the_figure_of_a_comparison_names_the_settings_that_are_compared(celltrain, tmp_path):
+def test_a_comparison_figure_names_the_compared_settings(celltrain, tmp_path):
     celltrain("compare", "lan-epd", "lan-fba", "--seeds", 2, "--set", "duration=5ms", "--plot", tmp_path / "a.svg")
     assert "set: duration = 5 ms" in (tmp_path / "a.svg").read_text()
 
 
-def test_the_output_of_a_comparison_names_the_measuring_window(celltrain):
+def test_the_output_of_a_comparison_states_the_measuring_window(celltrain):
     options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
     assert "from 50ms to the end; largest queues refer to the whole run" in celltrain("run", "lan-epd", *options).out
     assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out
 
 
-def test_scenarios_given_as_a_dict_are_refused_with_the_correct_way_to_name_scenarios():
+def test_the_error_for_scenarios_passed_as_a_dict_explains_the_names_argument():
     with pytest.raises(ct.InputError, match="one by one, and their names as names="):
         ct.compare({"mine": ct.load("lan-epd")})

@@ -71,7 +71,7 @@ def check(text: str) -> None:
             float(cell)
 
 
-def test_every_command_that_writes_csv_has_a_csv_test_or_writes_only_fixed_names():
+def test_every_command_that_writes_csv_is_tested_for_spreadsheet_formulas_or_listed_as_exempt():
     from celltrain.cli import program
 
     assert set(with_csv(get_command(program()))) == {*CASES, *OWN, "store export"}
@@ -117,7 +117,7 @@ def test_rows_exported_from_a_store_contain_no_spreadsheet_formulas(folder, tmp_
         assert "'=HYPERLINK(1)" in out.read_text()
 
 
-def test_only_one_module_writes_csv_output():
+def test_only_one_python_module_contains_code_that_writes_csv():
     writers = ("csv.writer", "csv.DictWriter", "CSVWriter", "write_csv(table, file")
     found = {
         path.name

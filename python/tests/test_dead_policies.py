@@ -148,7 +148,7 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
 
 
 @pytest.mark.parametrize("admit", ALIVE)
-def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
+def test_a_formula_that_admits_frames_into_an_empty_buffer_gives_no_warning(admit):
     policy = {"formula": {"admit": admit}}
     assert read(lan(policy)).warnings == []
     assert failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)) == []
@@ -196,7 +196,7 @@ def dead():
     return lan(ct.Formula(**DEAD["0 < 0 in an empty buffer"][0]), name="dead")
 
 
-def test_no_shipped_scenario_gets_the_warning_about_policies_that_admit_no_frame():
+def test_no_shipped_scenario_gives_the_warning_about_policies_that_admit_no_frame():
     for name in shipped.names("scenario"):
         told = read(name).warnings
         assert not [one for one in told if "buffer is empty" in one or "single cell" in one], name
@@ -213,9 +213,7 @@ def test_the_fairness_of_a_run_that_delivered_no_data_is_undefined(dead, engine)
     assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
 
 
-def test_the_run_command_prints_undefined_measures_as_undefined_and_leaves_them_empty_in_files(
-    dead, celltrain, tmp_path
-):
+def test_undefined_measures_are_printed_as_undefined_and_are_empty_in_files(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("run", file)
@@ -261,7 +259,7 @@ def test_the_compare_command_names_runs_that_delivered_no_data_in_its_heading(de
     assert told.err.startswith("warning: as-is carried nothing in any of 2 runs")
 
 
-def test_a_printed_mean_states_its_number_of_seeds():
+def test_each_printed_mean_states_the_number_of_seeds_on_which_it_is_based():
     """A source that rarely starts within the run delivers nothing for some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
@@ -275,7 +273,7 @@ def test_a_printed_mean_states_its_number_of_seeds():
     assert any(f"carried nothing in {empty} of 8 runs: fairness is undefined there" in one for one in said["warnings"])
 
 
-def test_a_measure_whose_divisor_is_zero_is_undefined(dead):
+def test_a_measure_that_divides_by_zero_is_undefined(dead):
     with pytest.warns(ct.CelltrainWarning):
         compared = ct.compare(
             dead,
@@ -316,7 +314,7 @@ def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_com
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_comparisons_sweeps_and_reports_warn_of_policies_with_very_low_goodput(celltrain, tmp_path):
+def test_comparisons_sweeps_and_reports_warn_about_policies_with_very_low_goodput(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
     with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
@@ -333,7 +331,7 @@ def test_comparisons_sweeps_and_reports_warn_of_policies_with_very_low_goodput(c
     )
 
 
-def test_low_goodput_warnings_do_not_compare_different_networks_or_tcp_variants():
+def test_low_goodput_warnings_compare_only_runs_of_the_same_network_and_tcp_variant():
     """A small buffer delivers little over a long round trip, whatever the policy."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
@@ -411,7 +409,7 @@ def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
 
 
-def test_a_policy_formula_that_delivers_no_data_cannot_win_a_search():
+def test_a_search_never_selects_a_policy_formula_that_delivers_no_data():
     import numpy as np
 
     import_or_skip("optuna")

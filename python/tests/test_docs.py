@@ -168,7 +168,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
-def test_the_output_that_a_page_shows_for_a_command_matches_except_for_omitted_lines():
+def test_the_output_shown_on_a_page_for_a_command_matches_the_actual_output_except_for_omitted_lines():
     printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
     for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
         assert matches(shown, printed), shown
@@ -214,7 +214,7 @@ def test_the_command_line_parser_accepts_every_command_on_a_page(page):
             is_accepted(COMMAND_LINE, "celltrain", arguments)
 
 
-def test_the_page_check_reports_a_command_with_an_unknown_option():
+def test_the_check_of_documentation_pages_reports_a_command_with_an_unknown_option():
     is_accepted(COMMAND_LINE, "celltrain", ["run", "lan-epd", "--seed", "2"])
     for arguments in (["run", "lan-epd", "--sede", "2"], ["run", "lan-epd", "--step"], ["store", "verify"]):
         with pytest.raises(UsageError):

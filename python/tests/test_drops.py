@@ -22,7 +22,7 @@ SETTINGS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_reasons_of_dropped_cells_add_up_to_the_total_of_the_ports_and_of_the_network(name: str) -> None:
+def test_cell_drops_by_reason_add_up_to_the_totals_of_the_port_and_of_the_network(name: str) -> None:
     answer = ct.run(ct.load(name, settings={"duration": "100ms", **SETTINGS[name]})).to_dict()
     drops = dict(answer["drops"])
     total = drops.pop("dropped")
@@ -33,7 +33,7 @@ def test_the_reasons_of_dropped_cells_add_up_to_the_total_of_the_ports_and_of_th
     assert total == links + sum(port["dropped_cells"] for port in answer["ports"])
 
 
-def test_the_printed_table_of_a_network_with_memories_has_each_dropped_cell_once(celltrain: Command) -> None:
+def test_the_printed_table_of_a_network_with_shared_memories_counts_each_dropped_cell_once(celltrain: Command) -> None:
     options = ["memory-dynamic-threshold", "--set", "duration=200ms"]
     text, answer = celltrain("run", *options).out, celltrain("run", *options, "--json").json
     lines = text.split("dropped cells")[1].split("\n\n")[0].splitlines()[2:]
@@ -44,7 +44,7 @@ def test_the_printed_table_of_a_network_with_memories_has_each_dropped_cell_once
 
 
 @pytest.mark.slow
-def test_packets_that_a_memory_refuses_are_not_counted_as_refused_by_the_policy_of_a_port(celltrain: Command) -> None:
+def test_packets_refused_by_a_shared_memory_are_not_counted_as_refused_by_the_port_policy(celltrain: Command) -> None:
     options = ["memory-dynamic-threshold"]
     for setting in ("duration=200ms", "framing=packets", "port.default.policy=tail_drop"):
         options += ["--set", setting]

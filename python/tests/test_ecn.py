@@ -94,19 +94,19 @@ def test_the_queue_of_two_dctcp_connections_oscillates_less_than_predicted_becau
     assert measured == pytest.approx(share * published_amplitude(2, k), rel=0.06)
 
 
-def test_a_marking_threshold_of_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_busy() -> None:
+def test_a_dctcp_marking_threshold_of_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_busy() -> None:
     assert queue(scenario(2, k="12 cells"))[1].min() > 0
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_with_ecn_no_packet_is_lost_and_without_ecn_the_same_port_drops_packets() -> None:
+def test_a_marking_port_loses_no_packets_with_ecn_and_drops_packets_without_ecn() -> None:
     reno = {"congestion": "jacobson"}
     marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
     assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0
     assert dropped["max_queue_cells"] == 66 and dropped["discarded_cells"] + dropped["lost_cells"] > 0
 
 
-def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_path: Path) -> None:
+def test_events_show_congestion_marks_ece_echoes_and_window_reductions(tmp_path: Path) -> None:
     result = ct.run(scenario().replace(duration="5ms"), events=ct.Events(tmp_path, kinds=["segments", "cells"]))
     segments = pq.read_table(tmp_path / "segments.parquet").to_pandas()
     found = Counter(zip(segments.event, segments.ecn, strict=True))
@@ -133,7 +133,7 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
         ({"tcp": {"windows": {"dctcp_gain": 0.0}}}, "tcp.newreno.windows.dctcp_gain = 0.0"),
     ],
 )
-def test_impossible_settings_of_congestion_marking_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_impossible_congestion_marking_settings_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(scenario(**changes))
     assert words in str(refused.value)

@@ -126,7 +126,7 @@ def printed(stderr: str) -> dict[str, float]:
 
 @LINUX
 @pytest.mark.slow
-def test_in_an_emulation_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(line):
+def test_in_an_emulation_a_datagram_and_the_reply_take_at_least_the_round_trip_time_of_the_network(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
     # Linux disables IPv6 on devices with such a small MTU.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
@@ -207,7 +207,7 @@ def namespaces() -> set[Path]:
         (["--set", "tcp.vanilla.mss=20B"], ["flow tcp1 carries packets of at most 60 bytes", "larger mss"]),
     ],
 )
-def test_invalid_input_of_an_emulation_is_refused_with_a_message(celltrain, line, words, refusal):
+def test_invalid_input_for_an_emulation_is_refused_with_a_message(celltrain, line, words, refusal):
     is_refused(celltrain("emulate", line, *words), refusal)
 
 
@@ -244,7 +244,7 @@ def test_an_emulation_without_the_required_permissions_is_refused(line):
     assert done.stderr == "emulate needs CAP_SYS_ADMIN: run it as root, such as with sudo\n"
 
 
-def test_an_emulation_warns_if_packets_were_late_enough_to_change_a_result():
+def test_an_emulation_warns_if_packets_were_late_enough_to_affect_results():
     report = {"lateness_us": {"p99": 100.0}, "shortest_round_trip_us": 1001.0}
     assert emulation.doubts(report) == []
     [doubt] = emulation.doubts(report | {"shortest_round_trip_us": 999.0})

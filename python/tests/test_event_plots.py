@@ -60,7 +60,9 @@ def test_an_event_folder_reads_its_tables_when_they_are_first_used(result: ct.Ru
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
-def test_the_message_of_a_plot_that_lacks_events_names_the_missing_events(result: ct.RunResult, tmp_path: Path) -> None:
+def test_the_error_for_an_event_plot_with_missing_events_names_those_events(
+    result: ct.RunResult, tmp_path: Path
+) -> None:
     with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
     some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
@@ -72,7 +74,7 @@ def test_the_message_of_a_plot_that_lacks_events_names_the_missing_events(result
         some.plot.sequence("tcp1")
 
 
-def test_an_event_plot_of_a_folder_without_events_is_refused(tmp_path: Path) -> None:
+def test_drawing_an_event_plot_from_a_folder_without_events_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ct.InputError, match="there is no such folder"):
         ct.read_events(tmp_path / "nowhere")
     with pytest.raises(ct.InputError, match="has no tables of events; write them with celltrain run FILE --events DIR"):
@@ -83,7 +85,7 @@ def test_an_event_plot_of_a_folder_without_events_is_refused(tmp_path: Path) -> 
         log["cells"]
 
 
-def test_the_time_sequence_plot_shows_segments_acknowledgements_and_the_place_of_each_loss(
+def test_the_time_sequence_plot_shows_segments_and_acknowledgements_and_where_each_segment_was_lost(
     result: ct.RunResult,
 ) -> None:
     axes = result.plot.sequence("tcp1")
@@ -97,7 +99,9 @@ def test_the_time_sequence_plot_shows_segments_acknowledgements_and_the_place_of
     assert (np.diff(ack.get_ydata()) >= 0).all()
 
 
-def test_the_time_sequence_plot_draws_only_the_chosen_range_of_time_and_sequence_numbers(result: ct.RunResult) -> None:
+def test_the_time_sequence_plot_draws_only_the_chosen_ranges_of_times_and_sequence_numbers(
+    result: ct.RunResult,
+) -> None:
     axes = result.plot.sequence("tcp1", window="5ms:8ms")
     assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
 
@@ -117,7 +121,7 @@ def test_the_time_axis_of_an_event_plot_covers_the_requested_window(result: ct.R
     assert all((edge.min(), edge.max()) == pytest.approx((5, 8.5)) for edge in edges)
 
 
-def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(result: ct.RunResult) -> None:
+def test_the_cells_in_the_buffer_anatomy_plot_add_up_to_the_recorded_queue_length(result: ct.RunResult) -> None:
     from celltrain.drawing.diagrams import _waiting, rows_of
 
     vcs, times, waiting = _waiting(rows_of(result.events["cells"], port="sw1->sw2"))
@@ -129,7 +133,7 @@ def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(
+def test_the_anatomy_plot_includes_cells_queued_at_the_start_of_the_window(
     policy: models.Policy, tmp_path: Path
 ) -> None:
     """Only cells in the window are read, so cells that were already waiting at its start leave without an arrival."""
@@ -147,7 +151,7 @@ def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_w
             assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
 
 
-def test_the_anatomy_plot_shows_pauses_of_the_port_at_their_times() -> None:
+def test_the_anatomy_plot_shows_when_the_port_was_paused() -> None:
     """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
     from celltrain.drawing.diagrams import _COLUMNS, _drawn
 
@@ -163,7 +167,7 @@ def test_the_anatomy_plot_shows_pauses_of_the_port_at_their_times() -> None:
 
 
 @pytest.mark.slow
-def test_the_anatomy_plot_shows_the_threshold_the_buffer_and_congestion_marks(
+def test_the_anatomy_plot_shows_the_threshold_the_buffer_size_and_congestion_marks(
     result: ct.RunResult, cut: ct.RunResult
 ) -> None:
     axes = result.plot.anatomy("sw1->sw2")
@@ -199,7 +203,7 @@ def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_
     assert plot.notes == []
 
 
-def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_frame_with_the_longest_delay(
+def test_if_no_frame_lost_only_some_of_its_cells_the_ladder_plot_shows_the_frame_with_the_longest_delay(
     result: ct.RunResult,
 ) -> None:
     frames = result.events["frames"].to_pylist()
@@ -212,7 +216,7 @@ def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_frame_with_the
 
 
 @pytest.mark.slow
-def test_by_default_event_plots_show_the_connection_with_the_longest_pause_between_segments(
+def test_by_default_event_plots_show_the_connection_with_the_longest_gap_between_segments(
     celltrain: Command, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -270,7 +274,7 @@ def test_the_ladder_plot_counts_losses_by_their_reason(rest: ct.RunResult) -> No
         assert any(label.startswith(f"lost: {reason} ({reasons.count(reason)} of ") for label in marks), marks
 
 
-def test_the_anatomy_plot_shows_merged_vcs_as_one_vc(tmp_path: Path) -> None:
+def test_the_anatomy_plot_shows_vcs_that_are_merged_as_one_vc(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(
         'duration = "20ms"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = "5us"\n[tcp.tahoe]\n'

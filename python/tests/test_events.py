@@ -95,7 +95,7 @@ def test_the_counts_of_events_add_up_to_the_results_of_the_run(
     assert min(frames["occupancy"].to_pylist()) > 60 == frames["threshold_cells"][0].as_py()
 
 
-def test_events_number_cells_within_their_frame(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+def test_cell_events_number_the_cells_within_each_frame(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
     _, tables = everything
     cells = rows(tables["cells"], vc="tcp1", frame="0")
     by_event = {event: rows(cells, event=event)["index"].to_pylist() for event in ("arrived", "admitted", "departed")}
@@ -103,7 +103,7 @@ def test_events_number_cells_within_their_frame(everything: tuple[ct.RunResult, 
     assert rows(cells, event="arrived")["last"].to_pylist() == [False] * 11 + [True]
 
 
-def test_events_of_a_run_that_ends_early_equal_the_first_events_of_the_whole_run(
+def test_the_events_of_a_run_that_ends_early_are_the_first_events_of_the_complete_run(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     whole, tables = everything
@@ -154,7 +154,7 @@ def test_events_can_be_selected_by_kind_flow_and_time_window_on_the_command_line
         assert 0 <= min(times) <= max(times) < 0.001
 
 
-def test_an_event_of_a_rate_change_names_the_rule_that_caused_the_change(tmp_path: Path) -> None:
+def test_a_rate_change_event_names_the_rule_that_caused_the_change(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
         events=ct.Events(tmp_path / "out", kinds=["rates", "cells"]),
@@ -210,7 +210,7 @@ def test_impossible_event_options_are_refused_and_no_file_is_written(
 @pytest.mark.parametrize(
     "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
 )
-def test_refused_event_options_leave_no_folder_behind(
+def test_refused_event_options_create_no_folder(
     celltrain: Command, small: Path, tmp_path: Path, options: list[str]
 ) -> None:
     (tmp_path / "there").mkdir()
@@ -220,7 +220,7 @@ def test_refused_event_options_leave_no_folder_behind(
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
-def test_events_of_a_flow_cannot_be_selected_together_with_a_vc_that_does_not_carry_the_flow(
+def test_selecting_events_of_a_flow_and_of_a_vc_that_does_not_carry_it_is_refused(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
@@ -230,7 +230,7 @@ def test_events_of_a_flow_cannot_be_selected_together_with_a_vc_that_does_not_ca
         assert problem in " ".join(answer.err.split())
 
 
-def test_a_note_names_an_event_file_without_rows(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_note_lists_event_files_that_have_no_rows(celltrain: Command, small: Path, tmp_path: Path) -> None:
     answer = celltrain("run", small, "--events", tmp_path / "out", "--window", "0s:1ns", "--kinds", "timers,frames")
     assert answer.code == 0
     assert f"wrote {tmp_path / 'out' / 'timers.parquet'}: no timers in the window" in answer.out
@@ -239,7 +239,9 @@ def test_a_note_names_an_event_file_without_rows(celltrain: Command, small: Path
     assert "no segments" not in answer.out
 
 
-def test_an_event_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_events_of_a_second_run_cannot_be_written_into_the_event_folder_of_another(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "events"
     assert celltrain("run", small, "--events", out, "--kinds", "segments").code == 0
     answer = celltrain("run", small, "--events", out, "--kinds", "frames", "--seed", "9")
@@ -249,7 +251,7 @@ def test_an_event_folder_has_the_events_of_one_run(celltrain: Command, small: Pa
 
 
 @pytest.mark.slow
-def test_behind_a_merge_point_a_port_counts_cells_of_the_merged_vc_instead_of_its_branches(tmp_path: Path) -> None:
+def test_after_a_merge_point_events_count_the_cells_of_the_merged_vc_and_not_of_its_branches(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
     kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])
@@ -320,7 +322,7 @@ def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all
     assert {f"lost: the rate fell ({own} of {own})", "waits"} <= set(labels)
 
 
-def test_a_sampling_step_below_the_time_unit_is_refused_and_the_message_states_the_time_unit() -> None:
+def test_a_sampling_step_shorter_than_the_time_unit_is_refused_and_the_message_states_the_unit() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="100us")
     with pytest.raises(
         ct.ScenarioError, match=r"shorter than a tick of the run's clock, so the smallest step is (.*)s"
@@ -366,7 +368,7 @@ def test_an_interrupted_run_keeps_its_incomplete_event_files(tmp_path: Path) -> 
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
-def test_writing_events_to_disk_completes_even_if_it_takes_long(
+def test_writing_events_is_not_interrupted_by_the_time_limit_for_user_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
@@ -388,7 +390,7 @@ def test_writing_events_to_disk_completes_even_if_it_takes_long(
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_a_message_states_how_many_events_were_kept_and_when_they_end(tmp_path: Path) -> None:
+def test_after_ctrl_c_a_message_states_how_many_events_were_kept_and_up_to_which_time(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
     out = tmp_path / "events"

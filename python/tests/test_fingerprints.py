@@ -57,7 +57,7 @@ def scenarios(table) -> dict[str, _core.Case]:
         pytest.param("reference", 2, marks=pytest.mark.nightly),
     ],
 )
-def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenarios, engine, jobs):
+def test_shipped_scenarios_run_in_a_batch_have_the_saved_fingerprints(table, scenarios, engine, jobs):
     names = list(scenarios)
     sample = names[::3]
     saved = table if NIGHTLY else {run: text for run, text in table.items() if run[1] == 2 and run[0] in sample}
@@ -75,7 +75,7 @@ def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenar
 # The Rust test also covers observers.
 @pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_shipped_scenarios_that_record_series_give_the_saved_fingerprints(table, scenarios, jobs):
+def test_shipped_scenarios_have_the_saved_fingerprints_even_if_series_are_recorded(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
         # smoltcp does not report its windows.
@@ -89,7 +89,7 @@ def test_shipped_scenarios_that_record_series_give_the_saved_fingerprints(table,
     assert found == table
 
 
-def test_the_page_for_reviewers_of_artifacts_has_the_fingerprints_of_its_runs():
+def test_the_page_for_artifact_reviewers_states_the_correct_fingerprints_of_its_runs():
     rows = re.findall(r"^\| `([\w-]+)` \| `(\w{16})` \|$", (ROOT / "ARTIFACT.md").read_text(), re.MULTILINE)
     assert len(rows) == 3
     assert rows == [(name, ct.run(name).fingerprint) for name, _ in rows]

@@ -16,7 +16,7 @@ def mine(tmp_path, formula: str) -> str:
     return str(path)
 
 
-def test_the_check_command_shows_the_place_of_a_mistake_in_a_formula(celltrain, tmp_path):
+def test_the_check_command_shows_the_position_of_an_error_in_a_formula(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "X <= R or Y * n / X <= 0.8", constants = { R = "0.9 * K" } }')
     told = celltrain("check", path)
     assert told.code == 2
@@ -46,7 +46,7 @@ def test_the_check_command_shows_the_place_of_a_mistake_in_a_formula(celltrain, 
         ("{ admit = 3 }", ["formula.admit", "is not a formula"]),
     ],
 )
-def test_every_mistake_in_a_policy_formula_is_refused_with_its_key(celltrain, tmp_path, formula, words):
+def test_every_kind_of_error_in_a_policy_formula_is_reported_with_its_key(celltrain, tmp_path, formula, words):
     is_refused(celltrain("check", mine(tmp_path, formula)), words)
 
 
@@ -73,7 +73,7 @@ def test_a_constant_that_no_formula_uses_gives_a_warning(celltrain, tmp_path):
     assert "constants.alpha is" not in told.out + told.err
 
 
-def test_a_formula_of_a_megabyte_is_refused_with_a_message_of_a_few_lines(celltrain, tmp_path):
+def test_a_formula_of_one_megabyte_is_refused_with_a_message_of_a_few_lines(celltrain, tmp_path):
     told = celltrain("check", mine(tmp_path, '{ admit = "' + "X + " * 250_000 + 'X <= 3" }'))
     assert told.code == 2
     assert "a formula can have at most 4000" in told.err
@@ -86,7 +86,7 @@ def test_the_explain_command_shows_the_page_about_the_formula_language(celltrain
     assert "random()" in told
 
 
-def test_a_policy_formula_gives_the_same_run_as_the_policy_that_it_expresses():
+def test_a_policy_written_as_a_formula_gives_the_same_run_as_the_native_policy():
     def run(policy):
         scenario = ct.n_source(sources=5, link_delay="5us", buffer_cells=300, policy=policy, duration="300ms")
         return ct.run(scenario, seed=3)
@@ -97,7 +97,7 @@ def test_a_policy_formula_gives_the_same_run_as_the_policy_that_it_expresses():
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
 
 
-def test_policy_formula_results_that_are_not_numbers_are_counted(celltrain, tmp_path):
+def test_non_finite_results_of_policy_formulas_are_counted_in_the_answer(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
@@ -106,7 +106,7 @@ def test_policy_formula_results_that_are_not_numbers_are_counted(celltrain, tmp_
     assert "results replaced" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
 
 
-def test_a_comparison_warns_of_formula_results_that_are_not_numbers():
+def test_a_comparison_warns_about_non_finite_formula_results():
     def scenario(admit):
         formula = ct.Formula(admit=admit)
         return ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=formula, duration="20ms")
@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_formula_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_formula_values_of_an_axis_are_labelled_by_the_parts_in_which_they_differ():
+def test_formulas_on_a_plan_axis_are_labelled_by_the_parts_in_which_they_differ():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
@@ -128,7 +128,7 @@ def test_formula_values_of_an_axis_are_labelled_by_the_parts_in_which_they_diffe
     assert compared.names == ("fba:z=0.8", "fba:z=0.5", "formula:constants.a=9", "epd", "formula:constants.a=8")
 
 
-def test_the_search_command_tunes_constants_of_a_formula():
+def test_a_search_can_tune_the_constants_of_a_formula():
     from celltrain.ensemble.tuning import TunePlan
 
     assert len(TunePlan.load("tune-formula").configurations.points) == 2
@@ -159,7 +159,7 @@ def sender(tmp_path, formula: str, control: str = "formula") -> str:
     return str(path)
 
 
-def test_a_congestion_control_as_a_formula_gives_the_run_of_the_native_control(celltrain, tmp_path):
+def test_a_congestion_control_written_as_a_formula_gives_the_same_run_as_the_native_control(celltrain, tmp_path):
     ours = celltrain("run", sender(tmp_path, RENO), "--json").json
     lan = ct.n_source(
         sources=3,
@@ -179,7 +179,7 @@ def test_a_congestion_control_as_a_formula_gives_the_run_of_the_native_control(c
         assert sent > 100 and 1.5 < cwnd < 1 + sent / 100
 
 
-def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_position_of_the_mistake(celltrain, tmp_path):
+def test_the_error_for_a_congestion_formula_shows_the_position_of_the_error(celltrain, tmp_path):
     told = celltrain("check", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / cwmd" }\n'))
     is_refused(told, ["sender.toml:14: tcp.reno.formula.on_ack.cwnd", "did you mean cwnd?"])
     text, carets = told.err.splitlines()[-2:]
@@ -202,11 +202,13 @@ def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_position_of
         ('on_ack = { cwnd = "1" }', "cubic", ["tcp.reno.formula", 'has no effect, as congestion is "cubic"']),
     ],
 )
-def test_every_mistake_in_a_congestion_formula_is_refused_with_its_key(celltrain, tmp_path, formula, control, words):
+def test_every_kind_of_error_in_a_congestion_formula_is_reported_with_its_key(
+    celltrain, tmp_path, formula, control, words
+):
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_congestion_formula_results_that_are_not_numbers_are_counted_in_the_answer(celltrain, tmp_path):
+def test_non_finite_results_of_congestion_formulas_are_counted_in_the_answer(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 
@@ -217,7 +219,7 @@ def weighted(tmp_path, scheduler: str) -> str:
     return str(path)
 
 
-def test_a_weight_formula_with_constant_values_gives_the_run_of_the_same_constant_weights(celltrain, tmp_path):
+def test_a_weight_formula_with_constant_values_gives_the_same_run_as_the_constant_weights(celltrain, tmp_path):
     formula = '{ weight = "2 * W + 1", constants = { W = { tcp1 = 1, default = 0 } } }'
     ours = celltrain("run", weighted(tmp_path, formula), "--json").json
     port = ct.Port(
@@ -240,11 +242,11 @@ def test_a_weight_formula_with_constant_values_gives_the_run_of_the_same_constan
         ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),
     ],
 )
-def test_every_mistake_in_a_weight_formula_is_refused_with_its_key(celltrain, tmp_path, scheduler, words):
+def test_every_kind_of_error_in_a_weight_formula_is_reported_with_its_key(celltrain, tmp_path, scheduler, words):
     is_refused(celltrain("check", weighted(tmp_path, scheduler)), words)
 
 
-def test_the_explain_command_shows_the_page_and_the_keys_of_congestion_formulas(celltrain):
+def test_the_explain_command_prints_the_page_and_the_keys_of_congestion_formulas(celltrain):
     told = celltrain("explain", "congestion/formula").out
     assert "min_rtt" in told
     assert "on_timeout" in told

@@ -38,7 +38,7 @@ def grids(draw: st.DrawFn) -> Grid:
 
 @pytest.mark.slow
 @given(grids(), st.integers(20, 150))
-def test_no_number_in_a_printed_table_is_cut_or_broken_at_any_screen_width(grid: Grid, width: int) -> None:
+def test_no_number_in_a_printed_table_is_truncated_or_wrapped_at_any_screen_width(grid: Grid, width: int) -> None:
     text = grid.text(width)
     assert "\u2026" not in text
     for row in grid.rows:
@@ -55,7 +55,7 @@ def test_a_table_fits_any_screen_that_has_room_for_its_key_columns_and_one_numbe
 
 
 @given(grids(), st.integers(20, 150))
-def test_every_word_of_a_printed_table_is_visible_at_any_screen_width(grid: Grid, width: int) -> None:
+def test_no_word_of_a_printed_table_is_missing_at_any_screen_width(grid: Grid, width: int) -> None:
     text = "".join(grid.text(width).split())
     for cell in (*grid.heads, *(cell for row in grid.rows for cell in row)):
         for word in cell.split():
@@ -63,7 +63,7 @@ def test_every_word_of_a_printed_table_is_visible_at_any_screen_width(grid: Grid
                 assert word in text
 
 
-def test_a_table_that_is_too_wide_continues_in_further_parts_that_repeat_its_key_columns() -> None:
+def test_a_table_that_is_too_wide_is_split_into_parts_that_repeat_its_key_columns() -> None:
     grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
     grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
     blocks = grid.text(60).split("\n\n")
@@ -72,13 +72,13 @@ def test_a_table_that_is_too_wide_continues_in_further_parts_that_repeat_its_key
     assert grid.text(60).count("1,711,654") == 8
 
 
-def test_a_long_word_in_a_table_is_broken_at_its_dots_and_colons() -> None:
+def test_a_long_word_in_a_table_is_wrapped_at_dots_and_colons() -> None:
     grid = Grid(heads=["name", "value"])
     grid.add_row("ports.bottleneck.max_queue_cells", "1")
     assert "ports.bottleneck." in grid.text(30).splitlines()[2]
 
 
-def test_a_long_word_in_a_column_heading_is_broken_and_all_numbers_stay_visible() -> None:
+def test_a_long_word_in_a_column_heading_is_wrapped_and_all_numbers_remain_visible() -> None:
     grid = Grid(heads=["name", "mean", f"difference from sack:{'mss=1460B:' * 8}"])
     grid.add_row("reno", "0.519 \u00b1 0.010", "-0.41 \u00b1 0.17 *")
     lines = grid.text(60).splitlines()
@@ -88,7 +88,7 @@ def test_a_long_word_in_a_column_heading_is_broken_and_all_numbers_stay_visible(
     assert heading.count("mss=1460B:") == 8
 
 
-def test_a_label_in_a_table_is_printed_above_the_rows_that_it_describes() -> None:
+def test_the_label_of_a_group_of_table_rows_is_printed_above_the_rows() -> None:
     lines = sample().text().splitlines()
     assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")
 

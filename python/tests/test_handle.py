@@ -34,14 +34,14 @@ def fingerprint(handle: _core.Case, seed: int | None) -> str:
     return json.loads(answer)["fingerprint"]
 
 
-def test_the_canonical_form_of_a_canonical_scenario_is_identical(handle):
+def test_the_canonical_form_of_a_scenario_already_in_canonical_form_is_identical(handle):
     again = Reading.of_core(_core.parse_json(handle.json, "again"))
     assert again.accepted().json == handle.json
     assert again.scenario == json.loads(handle.json)
     assert ct.Scenario.model_validate(again.scenario).seed == 5
 
 
-def test_a_pickled_scenario_handle_runs_in_another_process(handle):
+def test_a_pickled_scenario_handle_can_be_run_in_another_process(handle):
     content = pickle.dumps(handle)
     assert handle.json.encode() in content
     assert pickle.loads(content).json == handle.json
@@ -49,7 +49,7 @@ def test_a_pickled_scenario_handle_runs_in_another_process(handle):
     assert ended.stdout.decode().strip() == fingerprint(handle, 3)
 
 
-def test_a_scenario_handle_can_be_run_again_with_the_same_and_other_seeds(handle):
+def test_a_scenario_handle_can_be_run_several_times_with_the_same_or_different_seeds(handle):
     own = fingerprint(handle, None)
     assert fingerprint(handle, 6) != own
     assert fingerprint(handle, 5) == own
@@ -70,7 +70,7 @@ def test_several_threads_can_share_a_scenario_handle_that_has_not_been_read_yet(
     assert found == [fingerprint(handle, 1), fingerprint(handle, 2)] * 4
 
 
-def test_errors_of_an_unpickled_scenario_handle_appear_at_its_first_use(handle):
+def test_errors_in_an_unpickled_scenario_handle_are_raised_at_its_first_use(handle):
     wrong = handle.json.replace('"sources":2', '"sources":0')
     assert wrong != handle.json
     refused = pickle.loads(pickle.dumps(_core.Case(wrong)))

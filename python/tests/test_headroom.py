@@ -65,7 +65,7 @@ def switch(profile: str, *, speed: int | None = 100_000, cable: str | None = "5m
         ),
     ],
 )
-def test_a_headroom_profile_whose_name_states_another_speed_or_cable_length_than_its_port_is_reported(
+def test_a_headroom_profile_named_for_another_speed_or_cable_length_than_its_port_is_reported(
     profile, speed, cable, parts
 ):
     with warnings.catch_warnings(record=True) as caught:
@@ -76,7 +76,7 @@ def test_a_headroom_profile_whose_name_states_another_speed_or_cable_length_than
     assert all(part in messages[0] for part in parts or ()), messages
 
 
-def test_the_headroom_needed_is_the_sum_of_its_terms_counted_in_the_cells_of_the_worst_packet_size():
+def test_the_required_headroom_is_the_sum_of_its_terms_in_cells_for_the_worst_case_packet_size():
     """At 100 Gb/s, 300 m of cable delay by 1.5 us, in which 18,750 bytes are sent."""
     need = generations.headroom_needed(100_000, Fraction(300), 208)
     terms = (need.delay_bytes, need.own_packet_bytes, need.pause_bytes, need.response_bytes, need.peer_packet_bytes)
@@ -88,7 +88,7 @@ def test_the_headroom_needed_is_the_sum_of_its_terms_counted_in_the_cells_of_the
 
 @pytest.mark.parametrize("speed", [100, 1_000, 2_500, 10_000, 40_000, 100_000, 400_000, 800_000])
 @pytest.mark.parametrize("cell", [64, 80, 208, 254, 1500])
-def test_a_longer_cable_a_longer_packet_or_a_slower_response_never_needs_less_headroom(speed, cell):
+def test_longer_cables_longer_packets_and_slower_pause_responses_never_need_less_headroom(speed, cell):
     """The worst packet length is found without trying every length."""
     need = generations.headroom_needed(speed, Fraction(100), cell, mtu=1500)
     for more in ({"metres": Fraction(101)}, {"mtu": 1564}, {"response": 100_000}):
@@ -98,7 +98,7 @@ def test_a_longer_cable_a_longer_packet_or_a_slower_response_never_needs_less_he
     assert generations.densest(cell, 1500) == densest
 
 
-def test_text_and_json_show_the_headroom_needed_next_to_the_headroom_configured():
+def test_text_and_json_output_show_the_required_and_the_configured_headroom():
     found = switch("pg_lossless_100000_5m_profile")
     [row] = found.to_dict()["rows"]
     assert (row["headroom_cells"], row["headroom_needed_cells"]) == (466, 464)
@@ -109,7 +109,7 @@ def test_text_and_json_show_the_headroom_needed_next_to_the_headroom_configured(
     assert switch("lossless", cable=None).to_dict()["rows"][0]["headroom_needed"] is None
 
 
-def test_the_python_package_and_the_engine_and_the_page_have_the_same_limits_for_the_response_time():
+def test_the_python_package_the_engine_and_the_page_agree_on_the_limits_of_the_pause_response_time():
     rust = (ROOT / "crates/celltrain-core/src/memory/pause_response.rs").read_text()
     listed = re.findall(r"^    \(([\d_]+), (\d+)\),$", rust, re.MULTILINE)
     assert {int(speed.replace("_", "")): int(quanta) for speed, quanta in listed} == generations.RESPONSE
@@ -125,7 +125,7 @@ def test_the_python_package_and_the_engine_and_the_page_have_the_same_limits_for
 
 
 @pytest.mark.parametrize("option", [{"mtu": 63}, {"mtu": 70_000}, {"response": -1}, {"response": 70_000}])
-def test_an_impossible_packet_length_or_response_time_is_refused(option, tmp_path):
+def test_an_impossible_packet_length_or_pause_response_time_is_refused(option, tmp_path):
     [(name, value)] = option.items()
     file = tmp_path / "switch.toml"
     file.write_text(
@@ -136,7 +136,7 @@ def test_an_impossible_packet_length_or_response_time_is_refused(option, tmp_pat
         mmu.thresholds(file, **option)
 
 
-def test_a_stale_profile_in_the_files_of_a_switch_is_reported_with_its_file_and_line(tmp_path):
+def test_an_outdated_headroom_profile_in_the_files_of_a_switch_is_reported_with_file_and_line(tmp_path):
     """The cable was replaced, but the profile is still for 5 m and another speed."""
     config = {
         "PORT": {"Ethernet0": {"speed": "40000"}},

@@ -58,7 +58,7 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
-def test_incast_answers_that_fit_into_one_window_need_exactly_as_many_packets_of_buffer_as_the_formula_gives(
+def test_an_incast_that_fits_into_the_initial_windows_needs_exactly_the_buffer_that_the_formula_gives(
     senders: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
@@ -67,14 +67,16 @@ def test_incast_answers_that_fit_into_one_window_need_exactly_as_many_packets_of
 
 
 @pytest.mark.parametrize(("senders", "less"), [(8, 2), (16, 2), (32, 5), (64, 13)])
-def test_long_incast_answers_need_a_few_packets_less_than_the_formula_gives(senders: int, less: int) -> None:
+def test_an_incast_longer_than_the_windows_needs_a_few_packets_less_buffer_than_the_formula_gives(
+    senders: int, less: int
+) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - less + 1, WINDOW, 1)), 1.0)) == 0
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - less, WINDOW, 1)), 1.0)) > 0
 
 
 @pytest.mark.parametrize("senders", [2, 4, 7])
-def test_long_incast_answers_of_few_senders_need_up_to_two_packets_less_than_the_formula_gives(senders: int) -> None:
+def test_an_incast_of_few_senders_needs_up_to_two_packets_less_buffer_than_the_formula_gives(senders: int) -> None:
     queue = largest_queue(senders, WINDOW, 500, K, BDP)
     assert queue == BDP + 2 * K
     assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
@@ -114,7 +116,7 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
         *((8, 6, 8, alpha, more) for alpha, more in ((0.25, 0.034), (1.0, 0.12), (8.0, 0.41))),
     ],
 )
-def test_incast_next_to_other_traffic_needs_more_buffer_than_the_formula_gives(
+def test_an_incast_that_competes_with_other_traffic_needs_more_buffer_than_the_formula_gives(
     senders: int, busy: int, seed: int, alpha: float, more: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
@@ -132,7 +134,7 @@ def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
     return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
 
 
-def test_incast_answers_that_start_at_different_times_need_less_buffer_than_the_formula_gives() -> None:
+def test_an_incast_whose_senders_start_at_different_times_needs_less_buffer_than_the_formula_gives() -> None:
     queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
     assert longest(32) == queue + 0.75
     assert round(longest(32) - longest(32, handshake=True)) == 2
@@ -140,7 +142,7 @@ def test_incast_answers_that_start_at_different_times_need_less_buffer_than_the_
     assert [round(min(less)), math.ceil(max(less))] == [62, 74]
 
 
-def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
+def test_the_documented_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
     rows = [
         [float(cell) for cell in line.strip("|").split("|")]
         for line in section(prose(PAGE), "Sizes").splitlines()
@@ -157,7 +159,7 @@ def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
     ("framing", "rules", "least", "most"),
     [("aal5", "rfc", 30, 32), ("packets", "rfc", 11, 11.05), ("packets", "paper", 10, 10.05)],
 )
-def test_with_packet_framing_a_query_in_a_memory_that_is_too_small_waits_for_one_timer(
+def test_an_incast_query_in_a_memory_that_is_5_percent_too_small_takes_one_timeout_longer(
     framing: str, rules: str, least: float, most: float
 ) -> None:
     # The memory is 5 % smaller than the smallest without loss, which is 9919 or 9928 cells.

@@ -27,7 +27,7 @@ def lines(beginning: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_following_the_installation_page_in_a_fresh_clone_draws_a_figure(tmp_path):
+def test_following_the_installation_page_in_a_fresh_clone_produces_a_figure(tmp_path):
     # Works offline: it uses the packages of this environment and the compiler's existing output.
     offline = {
         **os.environ,

@@ -26,13 +26,13 @@ pytest.importorskip("matplotlib")
         ("efficiency - fairness", (-np.inf, np.inf)),
     ],
 )
-def test_the_bounds_of_a_measure_such_as_0_and_1_limit_its_confidence_interval(
+def test_the_confidence_interval_of_a_measure_stays_within_the_bounds_of_the_measure_such_as_0_and_1(
     measure: str, limits: tuple[float, float]
 ) -> None:
     assert bounds(measure) == limits
 
 
-def test_an_error_bar_ends_at_the_bound_of_its_measure_and_always_includes_the_mean() -> None:
+def test_an_error_bar_is_truncated_at_the_bound_of_its_measure_and_always_includes_the_mean() -> None:
     mean, half = np.array([0.7, 0.1, 1.2, np.nan]), np.array([0.6, 0.4, 0.3, np.nan])
     below, above = bars(mean, half, (0, 1))
     assert below == pytest.approx([0.6, 0.1, 0.3, 0])

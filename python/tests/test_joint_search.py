@@ -38,7 +38,9 @@ def wan() -> Space:
 
 
 @pytest.mark.nightly
-def test_every_alternative_in_the_joint_search_changes_some_row_and_is_valid_in_all_rows(space: Space) -> None:
+def test_every_alternative_in_the_joint_search_is_valid_and_changes_the_scenario_of_at_least_one_row(
+    space: Space,
+) -> None:
     rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
     before = space.scenarios(space.default, rows)
     for configuration in space.alone():
@@ -50,7 +52,7 @@ def test_every_alternative_in_the_joint_search_changes_some_row_and_is_valid_in_
 
 
 @pytest.mark.slow
-def test_every_stage_of_the_joint_search_contains_the_rows_of_its_first_stage(space: Space) -> None:
+def test_each_stage_of_the_joint_search_contains_the_rows_of_the_stage_before(space: Space) -> None:
     for earlier, later in zip(space.stages, space.stages[1:], strict=False):
         assert set(earlier.numbers) < set(later.numbers)
         assert earlier.numbers
@@ -63,7 +65,7 @@ def test_the_name_of_a_configuration_in_the_joint_search_lists_its_choices(wan: 
     assert len(set(wan.alone())) == sum(len(question.answers) - 1 for question in wan.questions)
 
 
-def test_a_modelling_choice_for_one_network_does_not_change_the_other_network(wan: Space) -> None:
+def test_a_modelling_choice_for_the_wan_leaves_the_lan_scenarios_unchanged(wan: Space) -> None:
     wan.duration = None
     [place] = [i for i, question in enumerate(wan.questions) if question.name == "WAN window"]
     changed = wan.with_answer(place, 1)
@@ -71,7 +73,7 @@ def test_a_modelling_choice_for_one_network_does_not_change_the_other_network(wa
     assert wan.overrides(changed, "LAN") == wan.common == {"tcp.vanilla.timer.tick_phase": "drifting"}
 
 
-def test_the_best_configurations_of_the_joint_search_are_confirmed_with_runs_as_long_as_in_the_paper() -> None:
+def test_the_joint_search_confirms_its_best_configurations_with_runs_of_the_papers_duration() -> None:
     space = Space("draft-jagan")
     row = space.numbers[0].configuration
     screened, whole = (space.scenarios(space.default, [row], whole=whole)[row] for whole in (False, True))
@@ -79,7 +81,7 @@ def test_the_best_configurations_of_the_joint_search_are_confirmed_with_runs_as_
     assert {**screened, "duration": "20s"} == whole
 
 
-def test_if_the_measuring_window_begins_later_only_arrivals_after_its_beginning_are_counted() -> None:
+def test_efficiency_after_a_later_start_counts_only_the_data_that_arrives_after_it() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
@@ -90,7 +92,7 @@ def test_if_the_measuring_window_begins_later_only_arrivals_after_its_beginning_
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
 
 
-def test_nearly_all_losses_of_slow_start_occur_in_the_second_half_of_slow_start(wan: Space, tmp_path: Path) -> None:
+def test_nearly_all_slow_start_losses_occur_in_the_second_half_of_slow_start(wan: Space, tmp_path: Path) -> None:
     row = next(wan.numbers[i].configuration for i in wan.stages[1].numbers if wan.numbers[i].network == "WAN")
     results = {row: {"efficiency": "efficiency", "fairness": "fairness"}}
     runs = Runs(wan, tmp_path / "store.sqlite")
@@ -104,7 +106,7 @@ def test_nearly_all_losses_of_slow_start_occur_in_the_second_half_of_slow_start(
     runs.close()
 
 
-def test_the_likelihood_of_a_configuration_equals_the_value_in_the_recorded_search(wan: Space) -> None:
+def test_the_likelihood_of_a_configuration_equals_the_value_recorded_in_the_search_results(wan: Space) -> None:
     number = wan.numbers[0]
     scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3), requested=1)
     assert number.published is not None
@@ -130,7 +132,7 @@ def test_the_joint_search_does_not_repeat_stored_runs(
 
 
 @pytest.mark.slow
-def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early_and_repeats_no_run(
+def test_the_joint_search_starts_with_the_defaults_and_abandons_poor_settings_and_repeats_no_run(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.stages = wan.stages[:2]
@@ -148,7 +150,7 @@ def test_the_joint_search_starts_with_the_defaults_and_stops_poor_settings_early
     runs.close()
 
 
-def test_a_sample_runs_the_first_stage_of_random_configurations_with_every_order_of_ties(
+def test_a_sample_of_the_joint_search_runs_random_configurations_with_every_tie_order_equally_often(
     wan: Space, tmp_path: Path
 ) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
@@ -159,7 +161,7 @@ def test_a_sample_runs_the_first_stage_of_random_configurations_with_every_order
     runs.close()
 
 
-def test_the_joint_search_continues_with_a_configuration_that_loses_at_most_one_lock_step_row_against_the_defaults(
+def test_the_joint_search_keeps_a_configuration_with_at_most_one_exact_lock_step_row_less_than_the_defaults(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.duration = None
@@ -181,7 +183,7 @@ def test_the_joint_search_continues_with_a_configuration_that_loses_at_most_one_
     runs.close()
 
 
-def test_the_likelihood_of_a_configuration_does_not_depend_on_lock_step_rows(wan: Space, tmp_path: Path) -> None:
+def test_lock_step_rows_do_not_affect_the_likelihood_of_a_configuration(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
     for number in wan.numbers:
         for seed in range(1, 7):
@@ -212,7 +214,7 @@ def test_the_likelihood_of_a_configuration_does_not_depend_on_lock_step_rows(wan
     runs.close()
 
 
-def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step_row_under_every_tie_order() -> None:
+def test_the_joint_search_excludes_choices_that_make_two_lock_step_rows_inexact_under_every_tie_order() -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
     with (ROOT / "docs" / "results" / space.paper_id / "lock-step-1.csv").open(encoding="utf-8", newline="") as handle:
         defaults, *rows = csv.DictReader(handle)
@@ -228,7 +230,7 @@ def test_the_joint_search_leaves_out_a_choice_that_loses_more_than_one_lock_step
 
 
 @pytest.mark.nightly
-def test_window_growth_in_whole_bytes_loses_one_lock_step_row_and_ssthresh_in_whole_segments_loses_three(
+def test_window_growth_in_whole_bytes_makes_1_lock_step_row_inexact_and_ssthresh_in_whole_segments_3(
     tmp_path: Path,
 ) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
@@ -243,7 +245,7 @@ def test_window_growth_in_whole_bytes_loses_one_lock_step_row_and_ssthresh_in_wh
     runs.close()
 
 
-def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_alone() -> None:
+def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_from_the_defaults_separately() -> None:
     default, *_ = found = efci_search.confirmed({"a": 1, "b": 1}, [{"a": 2, "b": 3}, {"a": 2, "b": 1}])
     assert found == [default, {"a": 2, "b": 3}, {"a": 2, "b": 1}, {"a": 1, "b": 3}]
     with efci_search.CONFIRMATION.open(encoding="utf-8", newline="") as handle:
@@ -261,7 +263,7 @@ def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_al
 
 
 @pytest.mark.nightly
-def test_only_other_timer_rules_make_all_lock_step_rows_exact_at_any_clock_drift(
+def test_all_lock_step_rows_are_exact_at_any_clock_drift_only_with_timer_rules_other_than_the_default(
     tmp_path: Path,
 ) -> None:
     space = Space("af-96-1269")
@@ -282,7 +284,7 @@ def test_only_other_timer_rules_make_all_lock_step_rows_exact_at_any_clock_drift
 
 
 @pytest.mark.slow
-def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_modelling_choice_names_the_choice(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
     with pytest.raises(SystemExit, match="there is no question named weather; choose from ties, service"):
         Search(runs, "all", 1, 1).go(1, float("inf"), ["weather"])
@@ -301,7 +303,7 @@ def is_on(page: Path, block: str, content: str) -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> None:
+def test_the_documentation_page_of_the_joint_search_matches_the_saved_table(paper: str) -> None:
     space = Space(paper)
     with (ROOT / "papers" / paper / "joint.csv").open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
@@ -312,14 +314,14 @@ def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> Non
     is_on(ROOT / "docs" / "papers" / f"{paper}.md", "joint", joint_page.tables(space, rows))
 
 
-def test_the_joint_search_computes_outstanding_data_from_throughput_and_delay_by_littles_law() -> None:
+def test_the_joint_search_computes_outstanding_data_by_littles_law_from_throughput_and_delay() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
     # If 100,000 bytes take 80 ms at 10 Mb/s, only the file is outstanding.
     assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 
-def test_the_page_of_the_joint_search_lists_the_outstanding_data_of_every_tcp_variant() -> None:
+def test_the_documentation_page_of_the_joint_search_lists_the_outstanding_data_of_every_tcp_variant() -> None:
     space = Space("draft-jagan")
     with littles_law.TABLE.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

@@ -50,7 +50,7 @@ def test_the_lab_command_opens_the_lab_page_in_a_browser(celltrain, tmp_path, mo
     assert opened == [page.as_uri()], "only the command without options opens a browser"
 
 
-def test_without_a_built_page_the_lab_command_explains_how_to_build_one(celltrain, tmp_path, monkeypatch):
+def test_if_the_lab_page_has_not_been_built_the_lab_command_explains_how_to_build_it(celltrain, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PAGE", tmp_path / "lab.html")
     answer = celltrain("lab")
     assert answer.code == 2
@@ -158,14 +158,16 @@ def native(tmp_path_factory) -> str:
 
 
 @pytest.mark.nightly
-def test_the_lab_page_computes_the_native_fingerprint_of_every_shipped_scenario(page, native, tmp_path):
+def test_on_the_lab_page_every_shipped_scenario_has_the_same_fingerprint_as_in_the_native_engine(
+    page, native, tmp_path
+):
     left_out = {*shipped.names("scenario")} - {*json.loads(Path(native).read_text())}
     assert left_out == {"lan-quic"}, "the lab page does not include QUIC"
     # Checking the claims of the stories takes half a minute of simulation.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 
 
-def test_the_lab_page_computes_the_native_fingerprint_of_some_shipped_scenarios(page, tmp_path):
+def test_on_the_lab_page_some_shipped_scenarios_have_the_same_fingerprints_as_in_the_native_engine(page, tmp_path):
     native = tmp_path / "native.json"
     native.write_text(json.dumps(lab_data.answers(every=8)))
     files = [file for file in files_in("engine", "page") if file != CLAIMS]

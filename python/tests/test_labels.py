@@ -40,7 +40,7 @@ def test_every_measure_has_a_short_label_in_words_with_its_unit():
         assert unit in ("", "1") or unit in re.split(r"[ (),]+", label) or "bytes" in label, (path, label)
 
 
-def test_two_measures_of_the_same_table_never_have_the_same_label():
+def test_no_two_measures_in_the_same_table_have_the_same_label():
     labels: dict[str, str] = {}
     for path in every_path():
         # Rows of different lists have different names.
@@ -63,7 +63,7 @@ def test_two_measures_of_the_same_table_never_have_the_same_label():
         ("timeouts_together", "flows that time out together"),
     ],
 )
-def test_labels_of_measures_write_abbreviations_and_units_with_the_usual_capital_letters(path, label):
+def test_measure_labels_capitalize_abbreviations_and_units_in_the_usual_way(path, label):
     assert words.called(measured(path)) == label
 
 
@@ -86,7 +86,7 @@ BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
 @pytest.mark.slow
-def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
+def test_user_defined_labels_appear_in_tables_figures_and_reports(celltrain, tmp_path):
     """In a table whose values have units, the label has no unit."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
@@ -110,13 +110,13 @@ def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrai
     assert "Room (cells)" in page and "Link use" in page
 
 
-def test_a_label_for_an_unknown_name_is_refused_with_a_list_of_measures_and_axes(celltrain):
+def test_a_label_for_an_unknown_measure_or_axis_is_refused_with_a_list_of_the_known_ones(celltrain):
     told = celltrain("compare", "lan-epd", "--vary", f"{BUFFER}=500,1000", "--labels", "port.bottleneck.bufer=K")
     assert told.code == 2
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
 
 
-def test_names_that_contain_commas_work_if_their_option_is_repeated_for_each_name(celltrain, tmp_path):
+def test_an_option_can_be_repeated_for_each_name_so_that_names_may_contain_commas(celltrain, tmp_path):
     varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
     told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
     assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")

@@ -9,7 +9,7 @@ import celltrain as ct
 
 
 @pytest.mark.slow
-def test_a_packet_that_a_link_loses_is_counted_recorded_and_explained(tmp_path: Path) -> None:
+def test_a_packet_lost_on_a_link_appears_in_the_counts_the_events_and_the_explanation(tmp_path: Path) -> None:
     lan = ct.n_source(
         sources=2, link_delay="1ms", buffer_cells=1000, policy=ct.TailDrop(), duration="100ms", tcp=ct.NewReno()
     )
@@ -36,7 +36,7 @@ def delayed(*rules: dict[str, object]) -> ct.Scenario:
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_packet_that_overtakes_others_causes_a_retransmission_although_no_packet_is_lost(engine: str) -> None:
+def test_reordered_packets_cause_a_retransmission_although_no_packet_is_lost(engine: str) -> None:
     result = ct.run(delayed({"flow": "tcp1", "packets": [14], "by": "50ms"}), engine=engine)
     assert result.cells["lost"] == 0
     assert result.flows["retransmitted_segments"].to_pylist() == [1, 0]
@@ -46,7 +46,7 @@ def test_a_packet_that_overtakes_others_causes_a_retransmission_although_no_pack
     assert by_byte.fingerprint == result.fingerprint
 
 
-def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_run() -> None:
+def test_a_delay_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run() -> None:
     words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over this link"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(delayed({"flow": "tcp1", "packets": [100_000], "by": "1ms"}))
@@ -62,9 +62,7 @@ def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_ru
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),
     ],
 )
-def test_a_wrong_delay_rule_for_packets_is_refused_with_the_path_of_its_key(
-    rule: dict[str, object], words: str
-) -> None:
+def test_an_invalid_packet_delay_rule_is_refused_with_the_path_of_its_key(rule: dict[str, object], words: str) -> None:
     with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
         ct.run(ct.Scenario.model_validate(delayed(rule).to_dict()))
     assert "source1->sw1" in str(raised.value)
@@ -73,7 +71,7 @@ def test_a_wrong_delay_rule_for_packets_is_refused_with_the_path_of_its_key(
 NEVER = "a loss on source1->sw1 did not happen: packet 900000 of tcp1 was never sent over this link; tcp1 sent "
 
 
-def test_a_comparison_reports_a_loss_that_never_happened_only_once_for_each_scenario(celltrain, tmp_path: Path) -> None:
+def test_a_comparison_reports_a_loss_rule_that_never_applied_once_per_scenario(celltrain, tmp_path: Path) -> None:
     for name, packet in (("one", 900_000), ("two", 900_000), ("met", 1)):
         rule = f"[[link.'source1->sw1'.lose]]\nflow = 'tcp1'\npackets = [{packet}]\n"
         lan = re.sub(r'(?m)^duration = ".*"$', 'duration = "20ms"', Path("scenarios/lan-epd.toml").read_text())
@@ -96,7 +94,7 @@ def test_a_comparison_reports_a_loss_that_never_happened_only_once_for_each_scen
 
 
 @pytest.mark.slow
-def test_a_sweep_and_its_report_mention_a_delay_that_never_happened_only_once(tmp_path: Path, celltrain) -> None:
+def test_a_sweep_and_its_report_each_mention_a_delay_rule_that_never_applied_once(tmp_path: Path, celltrain) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
         """

@@ -48,7 +48,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
     return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
 
 
-def test_lock_step_is_detected_if_packets_of_some_hosts_never_find_room() -> None:
+def test_lock_step_is_detected_if_the_buffer_is_always_full_when_packets_of_some_hosts_arrive() -> None:
     table = scenario()
     found = lock_step_warning(read(table), ran(table))
     assert found is not None
@@ -64,7 +64,7 @@ def test_lock_step_is_detected_if_packets_of_some_hosts_never_find_room() -> Non
     "options",
     [{"host.processing": "523457ns", "host.processing_times": "uniform"}, {"host.clock_offset": "100ms"}],
 )
-def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options: dict[str, Any]) -> None:
+def test_each_setting_suggested_by_the_lock_step_warning_prevents_lock_step(options: dict[str, Any]) -> None:
     table = scenario({**options, "duration": "10s"})
     for seed in (1, 2):
         in_step_still = scenario({"duration": "10s"})
@@ -75,7 +75,7 @@ def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options:
         assert lock_step_warning(read(table), {seed: outcome(broken)}) is None
 
 
-def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
+def test_lock_step_without_a_starved_flow_gives_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
     assert in_step(read(table)) is not None
@@ -95,7 +95,7 @@ def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
 )
-def test_any_randomness_other_than_tie_order_prevents_the_lock_step_warning(options: dict[str, Any]) -> None:
+def test_no_lock_step_warning_is_given_if_anything_other_than_tie_order_is_random(options: dict[str, Any]) -> None:
     table = scenario(options)
     case = read(table)
     assert len(list(drawn(json.loads(case.json)))) == 1
@@ -113,7 +113,9 @@ def test_any_randomness_other_than_tie_order_prevents_the_lock_step_warning(opti
         {"flow.tcp1-9.start": "1s", "flow.tcp3.start": "0s"},
     ],
 )
-def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, Any]) -> None:
+def test_the_lock_step_warning_is_given_for_every_combination_of_settings_that_allows_lock_step(
+    options: dict[str, Any],
+) -> None:
     assert lock_step_warning(read(scenario(options)), NOTHING) is not None
 
 
@@ -138,14 +140,14 @@ def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_r
         {"port.bottleneck.policy": {"single_drop": {"thresholds": {"tcp1": 200, "default": 20}}}},
     ],
 )
-def test_starvation_without_lock_step_gets_no_lock_step_warning(options: dict[str, Any]) -> None:
+def test_starvation_without_lock_step_gives_no_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     case = read(table)
     assert case is not None
     assert lock_step_warning(case, NOTHING) is None
 
 
-def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
+def test_a_flow_counts_as_starved_according_to_the_documented_thresholds() -> None:
     table = scenario()
     step = in_step(read(table))
     assert step is not None
@@ -161,7 +163,7 @@ def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     assert lock_step_warning(read(short), NOTHING) is None
 
 
-def test_the_lock_step_warning_appears_if_one_of_many_seeds_shows_lock_step() -> None:
+def test_the_lock_step_warning_is_given_even_if_only_one_of_many_seeds_shows_lock_step() -> None:
     found = lock_step_warning(read(scenario()), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
     assert found is not None
     assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
@@ -171,7 +173,7 @@ def test_an_invalid_scenario_is_not_checked_for_lock_step() -> None:
     assert lock_step_warning(read(scenario({"duration": "soon"})), NOTHING) is None
 
 
-def test_no_shipped_scenario_with_randomness_gets_a_lock_step_warning() -> None:
+def test_no_shipped_scenario_with_randomness_gives_a_lock_step_warning() -> None:
     for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
         assert in_step(read(ct.load(f"scenarios/{name}.toml").to_dict())) is not None, name
     for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
@@ -215,7 +217,9 @@ def test_the_default_measures_include_those_that_detect_lock_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_each_end_with_the_lock_step_warning(celltrain: Command, tmp_path: Path) -> None:
+def test_the_output_of_a_sweep_and_that_of_its_report_end_with_the_lock_step_warning(
+    celltrain: Command, tmp_path: Path
+) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
     assert "warning: 1 of 2 points may depend on lock-step" in swept.err
@@ -231,21 +235,23 @@ def test_a_sweep_and_its_report_each_end_with_the_lock_step_warning(celltrain: C
     assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 
-def test_a_sweep_whose_flows_are_not_in_lock_step_gets_no_warning(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_whose_flows_are_not_in_lock_step_gives_no_lock_step_warning(
+    celltrain: Command, tmp_path: Path
+) -> None:
     file = plan(tmp_path)
     file.write_text(file.read_text().replace("'0s'", "'50ms'"))
     swept = celltrain("sweep", file, "--store", tmp_path / "s", "--json")
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_without_the_measures_that_detect_lock_step_a_store_gets_no_lock_step_verdict(
+def test_no_lock_step_warning_is_given_for_a_store_without_the_measures_that_detect_lock_step(
     celltrain: Command, tmp_path: Path
 ) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_functions_of_the_python_package_give_the_lock_step_warning_too(tmp_path: Path) -> None:
+def test_python_functions_give_the_lock_step_warning_too(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
     with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")

@@ -52,7 +52,7 @@ def test_every_series_of_a_run_can_be_recorded_by_a_sweep_plan(tmp_path):
         assert Plan.load(plan).recording.trace == tuple(names)
 
 
-def test_the_measures_that_a_plan_names_are_checked_before_any_run(tmp_path, monkeypatch):
+def test_the_measures_named_in_a_plan_are_checked_before_any_run(tmp_path, monkeypatch):
     def ran(*_arguments):
         raise AssertionError("a plan is read without running anything")
 
@@ -71,7 +71,7 @@ def test_the_measures_that_a_plan_names_are_checked_before_any_run(tmp_path, mon
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 
-def test_occupancy_percentiles_of_a_shared_memory_match_its_cell_events(tmp_path):
+def test_occupancy_percentiles_of_a_shared_memory_match_those_computed_from_cell_events(tmp_path):
     window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
     scenario = ct.load("memory-dynamic-threshold", settings=window)
     ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]
@@ -89,7 +89,7 @@ def test_occupancy_percentiles_of_a_shared_memory_match_its_cell_events(tmp_path
     assert ct.run(scenario).to_dict()["memories"] == [memory]
 
 
-def test_the_columns_of_result_tables_follow_the_tables_of_measures(answer):
+def test_the_columns_of_a_result_table_are_the_listed_measures_of_that_table(answer):
     table = tables.table(answer["flows"], [measure.as_column() for measure in ROWS["flows"]])
     assert table.column_names == [measure.column for measure in ROWS["flows"]]
     assert table.schema.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"

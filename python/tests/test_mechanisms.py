@@ -84,7 +84,7 @@ def cited(found: re.Match[str]) -> list[str]:
     return re.findall(REFERENCE, found["cited"] or "")
 
 
-def test_the_sections_of_the_register_of_mechanisms_are_in_order_and_its_choices_are_numbered_without_gaps():
+def test_the_sections_of_the_mechanism_register_are_in_order_and_its_choices_are_numbered_without_gaps():
     for page in PAGES:
         numbers = [tuple(map(int, number.split("."))) for number in headed(page) if not number.startswith("A-")]
         assert numbers == sorted(numbers)
@@ -95,7 +95,7 @@ def test_the_sections_of_the_register_of_mechanisms_are_in_order_and_its_choices
 
 
 @pytest.mark.parametrize("choice", choices())
-def test_every_choice_in_the_register_of_mechanisms_has_a_default_a_reason_and_a_weight(choice: str):
+def test_every_modelling_choice_in_the_mechanism_register_has_a_default_a_reason_and_a_weight(choice: str):
     described, weight, _ = table()[choice]
     assert re.fullmatch(r"\*\*[^*]+\*\*: \S.*\.", described), f"{choice} has no default"
     assert weight, f"{choice} has no weight"
@@ -107,7 +107,7 @@ def test_every_choice_in_the_register_of_mechanisms_has_a_default_a_reason_and_a
 
 
 @pytest.mark.slow
-def test_every_citation_in_code_names_a_section_or_choice_of_the_register_of_mechanisms():
+def test_every_citation_of_the_mechanism_register_in_code_names_an_existing_section_or_choice():
     wrong = [f"{name}: {found[0]}" for name, found in citations() if not cited(found)]
     wrong += [f"{name}: {n}" for name, found in citations() for n in cited(found) if n not in sections()]
     assert wrong == []
@@ -115,7 +115,7 @@ def test_every_citation_in_code_names_a_section_or_choice_of_the_register_of_mec
     assert sum(1 for _ in citations()) > 100
 
 
-def test_links_to_sections_and_choices_of_the_register_of_mechanisms_have_the_right_target():
+def test_links_to_sections_and_choices_of_the_mechanism_register_have_the_correct_targets():
     links = [
         (name, *link)
         for name, text in texts().items()
@@ -127,12 +127,12 @@ def test_links_to_sections_and_choices_of_the_register_of_mechanisms_have_the_ri
         assert anchor.startswith(f"{label.replace('.', '').lower()}-"), f"{name}: {label} leads to {anchor}"
 
 
-def test_every_modelling_choice_named_anywhere_is_in_the_register_of_mechanisms():
+def test_every_modelling_choice_named_in_any_file_is_in_the_mechanism_register():
     named = {(name, choice) for name, text in texts().items() for choice in re.findall(r"\bA-\d\d\b", text)}
     assert sorted(place for place in named if place[1] not in choices()) == []
 
 
-def test_scripts_quote_the_register_of_mechanisms_verbatim():
+def test_scripts_quote_the_mechanism_register_verbatim():
     quotes = []
     for name in texts():
         if name.endswith(".script"):
@@ -162,7 +162,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
 
 
-def test_no_file_uses_the_old_name_of_the_register_of_mechanisms():
+def test_no_file_uses_the_old_name_of_the_mechanism_register():
     old = "MECHAN" + "ISMS"
     assert sorted(name for name, text in texts().items() if old in text) == []
     assert old not in PAGE.read_text()

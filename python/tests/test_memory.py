@@ -58,7 +58,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of_the_run(
+def test_the_error_for_a_run_too_large_for_memory_names_the_parts_that_need_the_most_memory(
     command: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "ring.toml"
@@ -73,7 +73,7 @@ def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 @pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
-def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tmp_path: Path) -> None:
+def test_a_run_that_exceeds_its_memory_limit_ends_with_an_error_message(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(GROWING, "ring", "100ms", EPD))
     command = [sys.executable, "-c", GROWN, "run", str(path), "--engine", engine]
@@ -84,7 +84,7 @@ def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tm
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
-def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path) -> None:
+def test_a_sweep_point_too_large_for_memory_becomes_a_failed_row(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[3, LARGE, 4]))
     store = tmp_path / "store"

@@ -138,7 +138,7 @@ def fingerprint(policy, engine="fast", **changes) -> str:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_memory_policy_as_formula_or_class_gives_the_run_of_the_native_policy_on_both_engines(native, others):
+def test_a_memory_policy_as_a_formula_or_class_gives_the_same_run_as_the_native_policy_on_both_engines(native, others):
     expected = fingerprint(native)
     assert expected != fingerprint(ct.CompleteSharing())
     for policy in (native, *others):
@@ -175,7 +175,7 @@ def test_a_memory_policy_class_can_be_saved_compared_and_swept(tmp_path):
         ("negative", "push_out returned -1, but"),
     ],
 )
-def test_an_error_of_a_memory_policy_class_names_the_class_the_method_and_the_value(fault, words):
+def test_the_error_for_an_invalid_return_value_of_a_memory_policy_names_class_method_and_value(fault, words):
     with pytest.raises(ct.ScenarioError, match=words):
         fingerprint(Faulty(fault=fault))
     assert fingerprint(Faulty()) == fingerprint(ct.CompleteSharing())
@@ -229,7 +229,7 @@ class LateStack(ct.Stack):
         return []
 
 
-def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refused():
+def test_a_memory_policy_class_with_a_misspelt_method_name_is_refused():
     """Regression: such a method was never called, and there was no message."""
     for cls, words in {
         Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
@@ -245,7 +245,7 @@ def test_a_method_of_a_class_with_nearly_the_name_of_one_that_is_called_is_refus
         ct.load("lan-epd", settings={"stack": LateStack()})
 
 
-def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
+def test_errors_in_the_definition_of_a_memory_policy_class_are_reported():
     with pytest.raises(ct.ScenarioError, match="alfa = 3 is not a setting; did you mean alpha"):
         Dynamic(alfa=3)
     for name, words in {
@@ -273,7 +273,7 @@ def short_set(monkeypatch):
 
 
 @pytest.mark.slow
-def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests_and_queries():
+def test_vetting_compares_a_memory_policy_with_published_policies_by_request_and_query_measures():
     answer = ct.vet(ct.MemoryFormula(**RANK), scenarios=["switch"], seeds=1)
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
@@ -296,7 +296,7 @@ def test_vetting_a_memory_policy_compares_it_with_the_published_ones_in_requests
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_finds_dead_and_unrepeatable_memory_policies():
+def test_vetting_detects_memory_policies_that_admit_nothing_or_are_nondeterministic():
     quick = {"scenarios": ["switch"], "against": [], "seeds": 1}
 
     def failed(policy) -> dict[str, str]:
@@ -312,7 +312,7 @@ def test_vetting_finds_dead_and_unrepeatable_memory_policies():
         ct.vet(Faulty(fault="arrival"), **quick)
 
 
-def test_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_tcp():
+def test_the_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_tcp_and_marking():
     for one, other in standard.MEMORIES.pairs:
         first, second = ({**standard.MEMORY_SCENARIOS[name], "tcp": None} for name in (one, other))
         without = [{**each, "port": {**each["port"]["default"], "marking": None}} for each in (first, second)]
@@ -336,7 +336,7 @@ def test_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_tcp()
         ('admit = "q_i < 3"\npush_out_end = "head"', "", "policy.formula.push_out_end chooses the cell"),
     ],
 )
-def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_in_the_one_that_fits_better(
+def test_the_check_of_a_policy_file_reports_errors_in_the_formula_language_that_fits_better(
     celltrain, tmp_path, formula, kind, words
 ):
     path = tmp_path / "mine.toml"
@@ -350,7 +350,7 @@ def test_checking_a_policy_file_tries_both_formula_languages_and_reports_faults_
         assert "switch" not in done.err.replace("switches", "")
 
 
-def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_switches_uses_the_policy(
+def test_an_error_in_a_memory_policy_file_names_the_file_even_if_switches_are_selected_by_a_pattern(
     celltrain, tmp_path
 ):
     """Regression: the key of such a fault has quotes, which its path lacks."""
@@ -362,7 +362,7 @@ def test_a_fault_in_a_memory_policy_file_names_the_file_even_if_a_pattern_of_swi
         is_refused(done, ["mine.toml:2: policy.formula.admit"])
 
 
-def test_settings_on_the_command_line_replace_the_settings_of_any_vetted_policy(celltrain, tmp_path):
+def test_settings_on_the_command_line_override_the_settings_of_any_vetted_policy(celltrain, tmp_path):
     """Regression: settings of a class, or of a policy given by name, were ignored."""
     changed = standard.policy_of("fba:z=0.5", {"port.bottleneck.policy.fba.z": 0.7})
     assert changed.table == {"fba": {"z": 0.7}}
@@ -396,7 +396,9 @@ def test_the_scenarios_in_which_memory_policies_are_vetted_are_shipped(celltrain
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["memory-dynamic-threshold", "leaf-spine-web-search"])
-def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_memory(celltrain, tmp_path, scenario):
+def test_a_switch_name_pattern_in_a_memory_setting_matches_only_switches_with_a_shared_memory(
+    celltrain, tmp_path, scenario
+):
     """Regression: the pattern added a memory without cells, as no switch of the scenario has this name."""
     path = tmp_path / "tight.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < a * B"\nconstants.a = 0.01\n')
@@ -411,7 +413,7 @@ def test_a_pattern_of_switches_in_a_setting_matches_the_switches_that_have_a_mem
     assert small.memories["cells"].to_pylist() == [123]
 
 
-def test_a_setting_for_a_memory_that_the_scenario_lacks_is_refused_with_a_list_of_its_memories(celltrain):
+def test_a_setting_for_a_nonexistent_memory_is_refused_with_a_list_of_the_memories_in_the_scenario(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
     is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])
@@ -424,7 +426,7 @@ def test_a_setting_for_a_memory_that_the_scenario_lacks_is_refused_with_a_list_o
     is_refused(done, [f"sets {POOL}, which {other}"])
 
 
-def test_a_comparison_warns_if_the_memories_of_compared_policies_refused_and_pushed_out_nothing():
+def test_a_comparison_of_memory_policies_warns_if_no_memory_refused_or_pushed_out_any_cell():
     base = ct.load("memory-formula", settings={"duration": "50ms"})
     alphas = [ct.DynamicThreshold(alpha=alpha) for alpha in (1.0, 8.0)]
     words = "the memory refused nothing and pushed nothing out in any run, so its policy had no effect"
@@ -440,7 +442,7 @@ def test_a_comparison_warns_if_the_memories_of_compared_policies_refused_and_pus
     assert not any("pushed nothing out" in one for one in small.warnings)
 
 
-def test_results_of_memory_formulas_that_are_not_numbers_are_counted_in_runs_and_reported_in_comparisons(celltrain):
+def test_non_finite_results_of_memory_formulas_are_counted_in_runs_and_reported_in_comparisons(celltrain):
     """Regression: a division by zero in a formula of a memory was silent."""
     faulty, fine = (ct.MemoryFormula(admit=f"q_i + 1 <= B * (B - Q) / {by}") for by in ("Q", "max(Q, 1)"))
     base = ct.load("memory-formula", settings={"duration": "20ms"})
@@ -456,7 +458,7 @@ def test_results_of_memory_formulas_that_are_not_numbers_are_counted_in_runs_and
     assert sum("had to be replaced" in one for one in compared.warnings) == 1
 
 
-def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that_change_them():
+def test_the_unit_of_a_state_variable_is_inferred_from_the_memory_formula_that_updates_it():
     """Regression: the unit of high was inferred before the unit of average."""
     policy = ct.MemoryFormula(
         admit="q_i + 1 <= (high - (high - low) * average / B) * (B - Q)",
@@ -467,7 +469,7 @@ def test_units_of_plain_numbers_in_memory_formulas_follow_from_the_formulas_that
     assert fingerprint(policy) == fingerprint(policy, "reference")
 
 
-def test_a_memory_formula_has_the_thresholds_of_the_native_policy_in_series_and_events_and_in_pauses(
+def test_series_events_and_pauses_under_a_memory_formula_show_the_thresholds_of_the_native_policy(
     tmp_path,
 ):
     """Regression: the thresholds were missing, and groups ended their pauses only when they were empty."""
@@ -499,7 +501,7 @@ def test_memory_policies_written_as_formulas_or_classes_can_read_the_cell_size()
 
 
 @pytest.mark.parametrize("policy", ["dynamic_threshold", "abm", "abm_occamy", "occamy"])
-def test_an_alpha_of_zero_is_refused_by_the_reader_and_by_the_schema(policy, celltrain):
+def test_an_alpha_of_zero_is_refused_both_by_the_scenario_parser_and_by_the_schema(policy, celltrain):
     """Regression: the range was 0 or more, although zero admits nothing."""
     done = celltrain("run", "memory-formula", "--set", f"{POOL}={policy}:alpha=0")
     is_refused(done, ["alpha = 0", "above 0"])
@@ -510,9 +512,7 @@ def test_an_alpha_of_zero_is_refused_by_the_reader_and_by_the_schema(policy, cel
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_a_policy_that_fits_both_ports_and_memories_is_vetted_in_the_place_that_the_scenarios_determine(
-    celltrain, tmp_path
-):
+def test_a_policy_valid_for_ports_and_for_memories_is_vetted_as_the_chosen_scenarios_require(celltrain, tmp_path):
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
@@ -533,7 +533,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_if_a_scenario_has_a_port_policy_and_a_memory_policy_the_option_for_scenarios_decides_which_one_is_vetted(
+def test_if_a_scenario_has_a_port_and_a_memory_policy_the_scenarios_option_decides_which_is_vetted(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""
@@ -567,7 +567,7 @@ def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_a_memory_policy_can_be_compared_in_vetting_with_policies_with_settings_and_policy_classes():
+def test_vetting_can_compare_a_memory_policy_with_policies_with_settings_and_with_policy_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]
@@ -599,7 +599,7 @@ class TooFew(ct.PythonMemoryPolicy):
 
 
 @pytest.mark.slow
-def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltrain, monkeypatch):
+def test_the_check_command_tests_a_memory_policy_class_in_the_beginning_of_a_run(celltrain, monkeypatch):
     monkeypatch.setenv("CELLTRAIN_POLICIES", __name__)
     setting = f"{ALL_POOLS}.python.settings.mistake"
     for mistake, words in {"type": "admit returned", "name": "has no attribute 'qi'"}.items():
@@ -614,7 +614,7 @@ def test_checking_a_memory_policy_class_runs_the_beginning_of_a_scenario(celltra
 
 
 @pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])
-def test_a_run_warns_of_a_memory_policy_class_that_admits_no_cell(scenario, switch):
+def test_a_run_warns_about_a_memory_policy_class_that_admits_no_cells(scenario, switch):
     """Regression: there was no warning, and only the measures were empty."""
     quick = {"duration": "3ms", **({"measure": {}, "until": "duration"} if scenario == "switch" else {})}
 
@@ -634,7 +634,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_words_that_identify_port_formulas_never_occur_in_memory_formulas_and_vice_versa():
+def test_the_names_that_identify_port_formulas_are_never_valid_in_memory_formulas_and_vice_versa():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

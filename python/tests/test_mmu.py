@@ -85,7 +85,7 @@ def test_the_pause_thresholds_of_tomahawk_5_follow_from_its_configurations(row):
 
 
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_cell_counts(topology):
+def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_counts(topology):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     found = calculated(tomahawk5(row), "th5", in_turn=len(expected))
@@ -93,7 +93,7 @@ def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_ce
 
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_with_one_shared_pool_every_published_pause_threshold_of_other_topologies_is_reproduced(row):
+def test_for_other_topologies_a_single_pool_size_reproduces_every_published_pause_threshold(row):
     """These sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
@@ -136,7 +136,7 @@ def test_the_pause_thresholds_of_other_chips_follow_from_their_configurations(ro
 @pytest.mark.parametrize(
     ("chip", "xoff", "headroom", "partial"), [("th2", 7827456, 682 * 208, 542), ("td3", 1622016, 362 * 256, 182)]
 )
-def test_the_priority_group_that_fills_last_gets_the_rest_of_the_headroom_pool(chip, xoff, headroom, partial):
+def test_the_last_priority_group_to_fill_gets_what_is_left_of_the_headroom_pool(chip, xoff, headroom, partial):
     table = {
         "pool": {"ingress": {"type": "ingress", "size": 4 * xoff, "xoff": xoff}},
         "profile": {"lossless": {"pool": "ingress", "size": 0, "xoff": headroom, "dynamic_th": 0}},
@@ -145,7 +145,7 @@ def test_the_priority_group_that_fills_last_gets_the_rest_of_the_headroom_pool(c
     assert calculated(table, chip).rows[0].limits.partial == partial
 
 
-def test_management_ports_of_a_switch_use_cells_of_its_memory():
+def test_management_ports_of_a_switch_use_part_of_its_shared_memory():
     without = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits.shared.cells
     found = calculated(tomahawk5({**TH5[0], "management_ports_per_memory": "1"}), "th5").rows[0].limits.shared.cells
     assert found == without - 70
@@ -167,7 +167,7 @@ def test_a_priority_group_never_gets_more_memory_than_its_alpha_allows():
             assert not fits(limits.share + 1)
 
 
-def test_every_switch_chip_generation_is_found_by_each_of_its_names():
+def test_each_switch_chip_generation_is_found_by_all_of_its_names():
     for stem, one in known().items():
         assert generation(stem) == generation(one.name) == generation(one.short) == one
         assert all(of_switch(f"x86_64-{name}-r0") == one for name in one.switches)
@@ -184,20 +184,20 @@ def test_pause_thresholds_of_a_switch_are_available_as_text_json_and_pandas():
     assert list(found.to_pandas()["egress_drop_cells"].dropna()) == [142259]
 
 
-def test_ports_with_different_settings_are_divided_evenly_among_the_memories_of_a_switch():
+def test_ports_with_different_settings_are_distributed_evenly_over_the_memories_of_a_switch():
     table = tomahawk5(TH5[0])
     names = table["port"][0]["names"]
     table["port"] = [{**table["port"][0], "names": [name], "speed": number + 1} for number, name in enumerate(names)]
     assert {row.limits.pause for row in calculated(table, "th5").rows if row.group} == {142285}
 
 
-def test_the_answer_about_a_switch_describes_the_memory_with_the_most_ports():
+def test_the_thresholds_of_a_switch_with_several_memories_are_those_of_the_memory_with_the_most_ports():
     table = tomahawk5(TH5[0])
     table["port"][0]["names"] = table["port"][0]["names"][:-1]
     assert calculated(table, "th5").rows[0].limits.pause == 142285
 
 
-def test_the_thresholds_of_a_large_switch_have_a_row_per_setting_and_take_under_a_second():
+def test_the_thresholds_of_a_large_switch_have_one_row_per_setting_and_are_computed_within_a_second():
     names = [f"Ethernet{number}" for number in range(128)]
     table = tomahawk5(TH5[2])
     table["port"] = [
@@ -209,7 +209,7 @@ def test_the_thresholds_of_a_large_switch_have_a_row_per_setting_and_take_under_
     assert time.process_time() - start < 1
 
 
-def test_a_switch_configuration_gives_the_same_answer_in_a_file_and_in_a_python_call(tmp_path):
+def test_a_switch_configuration_gives_the_same_answer_from_a_file_and_in_a_python_call(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))
@@ -217,7 +217,7 @@ def test_a_switch_configuration_gives_the_same_answer_in_a_file_and_in_a_python_
     assert mmu.thresholds(file, group=3).rows[0].limits.pause == 142285
 
 
-def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_their_headroom():
+def test_the_generated_scenario_fills_one_priority_group_after_another_including_its_headroom():
     """Each source sends a cell every 10 ns.
 
     It starts when the previous source has filled its group and its headroom.
@@ -232,7 +232,7 @@ def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_
     assert (group["reserve"], group["headroom"], group["ports"]) == (34, 2853, ["source1->switch", "source2->switch"])
 
 
-def test_sources_in_the_generated_scenario_send_as_many_cells_as_fill_the_priority_groups():
+def test_the_sources_in_the_generated_scenario_send_exactly_the_cells_that_fill_the_priority_groups():
     """If the network has no memory, a practically infinite buffer accepts the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
@@ -259,7 +259,7 @@ def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(row, engine):
+def test_simulations_on_both_engines_reproduce_every_published_number_of_tomahawk_5(row, engine):
     found = calculated(tomahawk5(row), "th5").rows
     limits = next(one.limits for one in found if one.group is not None)
     queues = filled_by(engine, limits, limits.filling)
@@ -281,9 +281,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
 
 @pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_number_of_cells(
-    topology, engine
-):
+def test_on_both_engines_priority_groups_filled_one_after_another_pause_at_the_published_cell_counts(topology, engine):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))

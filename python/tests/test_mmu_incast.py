@@ -42,7 +42,7 @@ def marked(profile: dict) -> dict[str, dict]:
     return {"WRED_PROFILE": {"AZURE": profile}, "QUEUE": queues}
 
 
-def test_two_commands_turn_sonic_files_into_an_answer_about_an_incast_and_a_scenario_with_the_same_run(
+def test_two_commands_compute_an_incast_from_sonic_files_and_write_a_scenario_with_the_same_outcome(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, switch, kept = configured(tmp_path), tmp_path / "switch.toml", tmp_path / "incast.toml"
@@ -61,7 +61,7 @@ def test_two_commands_turn_sonic_files_into_an_answer_about_an_incast_and_a_scen
     ("lossless", "size", "outcome"),
     [(False, "64kB", "neither"), (False, "1MB", "dropped"), (True, "64kB", "neither"), (True, "1MB", "paused")],
 )
-def test_an_incast_is_dropped_or_paused_at_the_cell_that_the_thresholds_give(
+def test_an_incast_is_dropped_or_paused_exactly_at_the_computed_threshold(
     tmp_path: Path, lossless: bool, size: str, outcome: str
 ) -> None:
     found = incast(configured(tmp_path), senders=7, bytes=size, lossless=lossless, window=1000)
@@ -79,7 +79,9 @@ def test_an_incast_is_dropped_or_paused_at_the_cell_that_the_thresholds_give(
 
 
 @pytest.mark.parametrize("lossless", [False, True])
-def test_every_number_of_a_generated_scenario_names_the_key_that_it_comes_from(tmp_path: Path, lossless: bool) -> None:
+def test_every_number_in_a_generated_incast_scenario_has_a_comment_naming_its_source_key(
+    tmp_path: Path, lossless: bool
+) -> None:
     loaded = load(configured(tmp_path, **marked(WRED)))
     text = written(loaded, loaded.generation(), Question(senders=7, is_lossless=lossless)).text
     keys = ("reserve", "headroom", "xon_offset", "alpha", "threshold", "k_min", "k_max", "p_max")
@@ -99,7 +101,7 @@ def test_every_number_of_a_generated_scenario_names_the_key_that_it_comes_from(t
     ],
     ids=["marks", "early drops", "neither"],
 )
-def test_wred_profiles_mark_or_drop_early_as_the_configuration_says(
+def test_wred_profiles_of_an_imported_switch_mark_or_drop_early_as_configured(
     tmp_path: Path, profile: dict, tcp: str, drops: int
 ) -> None:
     folder = configured(tmp_path, **marked(profile))
@@ -113,7 +115,7 @@ def test_wred_profiles_mark_or_drop_early_as_the_configuration_says(
     assert ("k_min" in found.scenario) == ("wred" in load(folder).switch.to_toml())
 
 
-def test_a_switch_configuration_folder_becomes_a_scenario_with_a_host_at_each_port(
+def test_importing_a_switch_configuration_folder_gives_a_scenario_with_a_host_at_each_port(
     tmp_path: Path, celltrain: Command
 ) -> None:
     path = tmp_path / "all.toml"
@@ -139,13 +141,13 @@ def test_a_switch_configuration_folder_becomes_a_scenario_with_a_host_at_each_po
         (["--window", 0], ["--window"]),
     ],
 )
-def test_a_question_about_an_incast_that_a_switch_cannot_answer_is_refused(
+def test_incast_options_that_the_switch_configuration_does_not_support_are_refused(
     tmp_path: Path, celltrain: Command, options: list, words: list[str]
 ) -> None:
     is_refused(celltrain("mmu", "incast", configured(tmp_path), *options), words)
 
 
-def test_a_switch_without_lossless_groups_or_speeds_or_valid_wred_is_refused_with_the_place_of_the_fault(
+def test_a_switch_without_lossless_groups_speeds_or_valid_wred_is_refused_with_the_error_location(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)
@@ -181,7 +183,7 @@ def device(tmp_path: Path, *, ports: int = 33) -> Path:
 
 
 @pytest.mark.parametrize("profile", ["egress_lossy_profile", "ingress_lossy_profile", "egress_lossless_profile"])
-def test_a_misspelt_default_profile_is_refused_with_its_line_and_the_right_name(
+def test_a_misspelt_default_profile_is_refused_with_its_line_and_the_correct_name(
     tmp_path: Path, celltrain: Command, profile: str
 ) -> None:
     folder = device(tmp_path)
@@ -195,7 +197,7 @@ def test_a_misspelt_default_profile_is_refused_with_its_line_and_the_right_name(
     is_refused(celltrain("mmu", "thresholds", folder, *OF_TYPE), words)
 
 
-def test_without_a_default_profile_the_import_and_the_answer_warn_that_a_queue_drops_nothing(
+def test_without_a_default_profile_import_and_incast_warn_about_queues_that_have_no_drop_threshold(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = device(tmp_path)
@@ -209,7 +211,9 @@ def test_without_a_default_profile_the_import_and_the_answer_warn_that_a_queue_d
     assert "gives Ethernet0 no queue 0: in the run, the egress side refuses no lossy packet" in answer.err
 
 
-def test_an_initial_window_that_sends_all_data_at_once_may_exceed_a_thousand_segments(tmp_path: Path) -> None:
+def test_the_initial_window_of_an_incast_that_sends_all_data_immediately_may_exceed_1000_segments(
+    tmp_path: Path,
+) -> None:
     folder = configured(tmp_path)
     size = 2_300_000
     found = incast(folder, senders=7, bytes=size, lossless=True)
@@ -219,7 +223,7 @@ def test_an_initial_window_that_sends_all_data_at_once_may_exceed_a_thousand_seg
     assert found.outcome == "paused"
 
 
-def test_the_saved_incast_scenario_ends_when_the_last_file_has_arrived_and_names_the_command_that_judges_it(
+def test_the_generated_incast_scenario_ends_with_the_last_file_and_cites_the_command_that_evaluates_it(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, kept = configured(tmp_path), tmp_path / "incast.toml"
@@ -240,7 +244,9 @@ def test_the_saved_incast_scenario_ends_when_the_last_file_has_arrived_and_names
     is_refused(celltrain("mmu", "incast", kept), ["is a scenario", f"celltrain run {kept}"])
 
 
-def test_a_message_names_the_file_that_a_switch_configuration_folder_lacks(tmp_path: Path, celltrain: Command) -> None:
+def test_the_error_for_an_incomplete_switch_configuration_folder_names_the_missing_file(
+    tmp_path: Path, celltrain: Command
+) -> None:
     folder = device(tmp_path)
     (folder / "pg_profile_lookup.ini").unlink()
     told = celltrain("mmu", "incast", folder, *OF_TYPE)
@@ -254,7 +260,7 @@ def test_a_message_names_the_file_that_a_switch_configuration_folder_lacks(tmp_p
         is_refused(celltrain(*command, folder, *OF_TYPE), ["has no ports: add port_config.ini"])
 
 
-def test_missing_options_are_reported_together_and_a_cable_length_needs_a_unit_and_a_row_of_the_headroom_table(
+def test_missing_mmu_options_are_reported_together_and_invalid_cable_lengths_are_refused(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = device(tmp_path)
@@ -279,13 +285,13 @@ def test_missing_options_are_reported_together_and_a_cable_length_needs_a_unit_a
         ("0.001GB", "write 1000000B"),
     ],
 )
-def test_a_size_in_the_wrong_form_is_refused_with_the_right_form(
+def test_an_incast_size_in_an_invalid_format_is_refused_with_an_example_of_the_correct_format(
     tmp_path: Path, celltrain: Command, size: str, words: str
 ) -> None:
     is_refused(celltrain("mmu", "incast", configured(tmp_path), "--bytes", size), [f"--bytes = {size}", words])
 
 
-def test_the_incast_answer_counts_the_data_in_bytes_and_packets_and_cells_and_the_time_to_send_them_on_a_full_link(
+def test_the_incast_answer_gives_the_data_in_bytes_packets_and_cells_and_its_transmission_time(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)
@@ -307,7 +313,7 @@ def test_the_incast_answer_counts_the_data_in_bytes_and_packets_and_cells_and_th
         assert words in text
 
 
-def test_the_incast_answer_as_csv_is_a_row_with_the_same_columns_for_each_outcome(
+def test_the_csv_form_of_the_incast_answer_is_one_row_whose_columns_do_not_depend_on_the_outcome(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, found = configured(tmp_path), {}
@@ -326,7 +332,7 @@ def test_the_incast_answer_as_csv_is_a_row_with_the_same_columns_for_each_outcom
     assert len({tuple(row) for row in found.values()}) == 1
 
 
-def test_an_answer_about_a_lossy_incast_states_the_initial_window_and_how_to_send_all_data_at_once(
+def test_the_answer_about_a_lossy_incast_states_the_initial_window_and_the_option_to_send_all_data_in_it(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)

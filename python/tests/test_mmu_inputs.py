@@ -125,7 +125,7 @@ def lossless(rows: list[dict]) -> dict:
     return next(row for row in rows if row["pause_cells"] is not None)
 
 
-def test_a_switch_configuration_folder_and_its_exported_file_give_the_same_thresholds(switch, toml, celltrain):
+def test_a_switch_configuration_folder_and_the_file_exported_from_it_give_the_same_thresholds(switch, toml, celltrain):
     answers = [celltrain("mmu", "thresholds", path, "--json").json for path in (switch, toml)]
     assert answers[0] == answers[1]
     row = lossless(answers[0]["rows"])
@@ -134,7 +134,7 @@ def test_a_switch_configuration_folder_and_its_exported_file_give_the_same_thres
     assert len(toml.read_text().splitlines()) < 50
 
 
-def test_the_files_of_a_switch_type_contain_everything_that_the_import_needs_except_the_cable_length(device, celltrain):
+def test_the_device_files_of_a_switch_type_suffice_for_an_import_except_for_the_cable_length(device, celltrain):
     is_refused(
         celltrain("mmu", "thresholds", device, "--generation", "th5"),
         ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
@@ -155,7 +155,7 @@ def test_by_default_priority_groups_3_and_4_of_a_switch_are_lossless(switch, cel
     assert [row["group"] for row in rows if row["pause_cells"]] == ["2-4", "6"]
 
 
-def test_in_keys_of_a_modular_switch_the_name_of_the_port_comes_before_the_priorities(switch, celltrain):
+def test_in_the_buffer_keys_of_a_modular_switch_the_port_name_is_followed_by_the_priorities(switch, celltrain):
     table = config_db()
     table["BUFFER_QUEUE"] = {f"host|asic0|{key}": value for key, value in table["BUFFER_QUEUE"].items()}
     write(switch, table)
@@ -163,7 +163,7 @@ def test_in_keys_of_a_modular_switch_the_name_of_the_port_comes_before_the_prior
     assert [row["queue"] for row in rows if row["egress_drop_cells"]] == ["0-2"]
 
 
-def test_the_output_about_a_switch_can_be_limited_to_one_port_group_and_queue(toml, celltrain):
+def test_the_printed_switch_thresholds_can_be_limited_to_one_port_and_priority_group_and_queue(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--port", "Ethernet8", "--group", 3, "--queue", 1, "--json").json
     assert [(row["group"], row["queue"]) for row in answer["rows"]] == [("3-4", None), (None, "0-2")]
     is_refused(celltrain("mmu", "thresholds", toml, "--port", "Ethernet9"), ["Ethernet9", "Ethernet0"])
@@ -224,7 +224,7 @@ def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas_is_imported(tmp
     assert (simulated.code, len(simulated.json["fills"])) == (0, 3)
 
 
-def test_a_port_speed_without_a_headroom_entry_gives_a_warning(tmp_path, celltrain):
+def test_a_port_speed_without_an_entry_in_the_headroom_table_gives_a_warning(tmp_path, celltrain):
     """One memory with cells of 256 bytes, from a rendered template. The lookup table lacks two of the speeds."""
     folder = tmp_path / "device"
     folder.mkdir()
@@ -304,7 +304,7 @@ def test_a_switch_without_lossless_groups_and_with_several_pools_is_imported(tmp
     assert "1,923  static threshold and reserve\n" in text
 
 
-def test_faults_in_all_tables_of_a_switch_configuration_are_reported_together(tmp_path, celltrain):
+def test_errors_in_all_tables_of_a_switch_configuration_are_reported_together(tmp_path, celltrain):
     table = config_db()
     table["BUFFER_POOL"]["ingress_lossless_pool"]["xof"] = "1"
     table["BUFFER_PROFILE"]["egress_lossy_profile"]["dynamic_th"] = "zero"
@@ -315,7 +315,7 @@ def test_faults_in_all_tables_of_a_switch_configuration_are_reported_together(tm
     )
 
 
-def test_thresholds_of_groups_that_fill_one_after_the_other_are_printed_with_their_arithmetic(toml, celltrain):
+def test_thresholds_of_priority_groups_filled_one_after_another_are_printed_with_their_calculation(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--in-turn", 3)
     assert answer.code == 0
     for words in ("62811", "31423", "-66,320  less headroom", "251,110  shared", "1/2 of 251,110"):
@@ -328,14 +328,16 @@ def test_the_thresholds_of_an_imported_switch_are_written_as_csv(toml, celltrain
     assert len(lines) == 5
 
 
-def test_expected_values_in_a_switch_test_file_are_compared_with_the_computed_thresholds(toml, tmp_path, celltrain):
+def test_computed_switch_thresholds_can_be_compared_with_the_expected_values_of_a_switch_test_file(
+    toml, tmp_path, celltrain
+):
     (tmp_path / "expected.yaml").write_text(EXPECTED)
     answer = celltrain("mmu", "thresholds", toml, "--check", tmp_path / "expected.yaml")
     assert answer.code == 0, answer.out
     assert "17 of 17 entries of topo-lt2-p32o64 follow" in answer.out
 
 
-def test_the_comparison_names_every_expected_threshold_that_differs_from_the_computed_one(toml, tmp_path, celltrain):
+def test_the_comparison_with_a_switch_test_file_lists_every_threshold_that_differs(toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     wrong = EXPECTED.replace("62811", "62810").replace(
         "pkts_num_trig_ingr_drp: 128443", "pkts_num_trig_ingr_drp: 128446"
@@ -395,7 +397,7 @@ def test_the_comparison_with_one_section_of_a_switch_test_file_can_be_printed_as
         ),
     ],
 )
-def test_a_switch_test_file_that_cannot_be_compared_is_refused(text, words, toml, tmp_path, celltrain):
+def test_a_switch_test_file_with_unusable_expected_values_is_refused(text, words, toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     path.write_text(text)
     is_refused(celltrain("mmu", "thresholds", toml, "--check", path), words)
@@ -446,7 +448,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
         ({"PORT": {}}, ["has no table BUFFER_POOL"]),
     ],
 )  # fmt: skip
-def test_a_message_about_a_faulty_switch_configuration_database_names_the_line(table, words, switch, celltrain):
+def test_the_error_for_an_invalid_switch_configuration_database_names_the_line(table, words, switch, celltrain):
     write(switch, table)
     for command in (("import", "sonic", switch), ("mmu", "thresholds", switch)):
         answer = celltrain(*command)
@@ -458,7 +460,7 @@ def test_a_message_about_a_faulty_switch_configuration_database_names_the_line(t
             assert f"{switch}/config_db.json:" in answer.err
 
 
-def test_the_line_number_reported_for_a_value_is_its_line_in_the_configuration_database(switch, celltrain):
+def test_the_line_number_reported_for_a_switch_setting_is_its_line_in_the_configuration_database(switch, celltrain):
     write(switch, faulty("BUFFER_PROFILE", "ingress_lossy_profile", dynamic_th="x"))
     lines = (switch / "config_db.json").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if '"dynamic_th": "x"' in text)
@@ -488,7 +490,7 @@ def test_the_line_number_reported_for_a_value_is_its_line_in_the_configuration_d
         ("pg_profile_lookup.ini", "800000 5m 8636 0", ["lookup.ini:1: 800000_5m.xoff is missing"]),
     ],
 )
-def test_a_message_about_a_switch_file_that_cannot_be_used_names_the_line(name, text, words, switch, celltrain):
+def test_the_error_for_an_unusable_switch_file_names_the_line(name, text, words, switch, celltrain):
     (switch / name).write_text(text, encoding="latin-1")
     is_refused(celltrain("import", "sonic", switch), words)
 
@@ -509,7 +511,7 @@ def test_a_message_about_a_switch_file_that_cannot_be_used_names_the_line(name, 
         ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet99999 by 1"', ["more than 4096 ports"]),
     ],
 )  # fmt: skip
-def test_a_message_about_a_faulty_switch_configuration_file_names_the_line(old, new, words, toml, celltrain):
+def test_the_error_for_an_invalid_switch_configuration_file_names_the_line(old, new, words, toml, celltrain):
     text = toml.read_text()
     assert old in text
     toml.write_text(text.replace(old, new, 1))
@@ -530,7 +532,7 @@ def test_an_unknown_switch_chip_is_refused_with_a_list_of_known_chips(switch, ce
     assert celltrain("mmu", "thresholds", switch, "--generation", "Tomahawk 5").code == 0
 
 
-def test_a_file_of_the_user_can_describe_a_switch_chip_generation(toml, tmp_path, celltrain):
+def test_a_switch_chip_generation_can_be_described_in_a_user_supplied_file(toml, tmp_path, celltrain):
     rows = celltrain("mmu", "generations", "--json").json
     file = next(Path(row["file"]) for row in rows if row["name"] == "th5")
     (tmp_path / "mine.toml").write_text(file.read_text().replace("port_cells = 70", "port_cells = 80"))
@@ -553,7 +555,7 @@ def test_a_file_of_the_user_can_describe_a_switch_chip_generation(toml, tmp_path
         (["net.json", "--generation", "th5"], ["--generation = th5 applies to celltrain import sonic FOLDER only"]),
     ],
 )
-def test_contradicting_options_of_the_switch_import_are_refused(arguments, words, celltrain):
+def test_contradictory_switch_import_options_are_refused(arguments, words, celltrain):
     is_refused(celltrain("import", *arguments), words)
 
 
@@ -595,7 +597,7 @@ def test_simulated_pause_thresholds_are_compared_with_the_computed_ones(late, to
     assert facts["agrees"] == (not late)
 
 
-def test_requesting_two_comparisons_at_once_is_refused(toml, celltrain):
+def test_comparing_thresholds_both_with_a_simulation_and_with_a_switch_test_file_is_refused(toml, celltrain):
     is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
 
 

@@ -62,14 +62,14 @@ def test_every_choice_in_the_scenario_schema_has_a_python_class():
     assert [key for key, _ in variants()] == keys
 
 
-def test_names_of_python_settings_contain_their_units():
+def test_python_setting_names_contain_the_unit_where_the_setting_is_a_bare_number():
     assert ct.Epd(threshold=800) == ct.Epd(threshold=800)
     assert ct.Epd(threshold=800).to_dict() == {"threshold": 800}
     assert ct.Vanilla(minimum_rto_ticks=3).to_dict()["minimum_rto"] == 3
     assert ct.Port(buffer_cells="infinite", policy=ct.TailDrop()).to_dict()["buffer"] == "infinite"
 
 
-def test_a_field_of_a_scenario_class_accepts_an_instance_or_a_table_and_is_written_as_a_table():
+def test_a_field_of_a_scenario_class_accepts_an_instance_or_a_dict_and_is_serialized_as_a_table():
     by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold=800))
     by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
     assert by_class == by_table
@@ -77,7 +77,7 @@ def test_a_field_of_a_scenario_class_accepts_an_instance_or_a_table_and_is_writt
     assert by_class.to_dict() == table
 
 
-def test_tcp_variants_have_common_options_but_are_different_python_types():
+def test_tcp_variants_share_their_options_but_are_different_python_types():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
@@ -101,7 +101,7 @@ class Half(ct.PythonPolicy):
 
 
 @pytest.mark.parametrize("key, model", list(variants()))
-def test_every_variant_of_a_model_is_unchanged_after_the_core_reads_and_writes_it(key, model):
+def test_every_model_variant_is_unchanged_after_the_core_parses_and_serializes_it(key, model):
     required = {
         "threshold": 50,
         "tagged_threshold": 20,
@@ -150,7 +150,7 @@ def test_every_variant_of_a_model_is_unchanged_after_the_core_reads_and_writes_i
     assert ct.Scenario.model_validate(reading.scenario) == scenario
 
 
-def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_and_all_such_faults_are_reported_at_once():
+def test_unknown_missing_and_invalid_settings_are_all_reported_together():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.NSource(sources=0, link_dely="5us", link_rate=3)
     faults = {fault.key: fault for fault in caught.value.faults}
@@ -160,7 +160,7 @@ def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_and_all_such_faul
     assert faults["sources"].message == ("NSource: sources = 0 is refused: input should be greater than or equal to 1")
 
 
-def test_a_message_about_a_fault_inside_a_table_names_the_path_of_the_key():
+def test_an_error_message_about_a_nested_setting_gives_the_path_of_the_key():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.Scenario(
             duration="1s",
@@ -173,7 +173,7 @@ def test_a_message_about_a_fault_inside_a_table_names_the_path_of_the_key():
     ]
 
 
-def test_a_celltrain_exception_can_be_sent_to_another_process():
+def test_celltrain_exceptions_can_be_pickled_and_sent_to_another_process():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.Epd(threshold=-1)
     copy = pickle.loads(pickle.dumps(caught.value))
@@ -191,7 +191,7 @@ def test_scenario_objects_are_immutable_and_can_be_copied_with_changes():
         scenario.replace(sed=2)
 
 
-def test_settings_accept_numbers_of_numpy_and_other_libraries():
+def test_settings_accept_number_types_of_numpy_and_other_libraries():
     np = pytest.importorskip("numpy")
     assert ct.Epd(threshold=np.int64(800)) == ct.Epd(threshold=800)
     assert ct.Fba(z=np.float64(0.5)).to_dict()["z"] == 0.5
@@ -208,7 +208,7 @@ def test_settings_accept_numbers_of_numpy_and_other_libraries():
     seed_of_run=st.integers(0, (1 << 64) - 1),
     name=st.text(max_size=20),
 )
-def test_the_core_reads_scenarios_written_by_python(buffer, threshold, seed_of_run, name):
+def test_the_core_accepts_scenarios_serialized_by_the_python_package(buffer, threshold, seed_of_run, name):
     scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold=threshold), seed=seed_of_run, name=name)
     reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
     if reading.faults:
@@ -232,7 +232,7 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("key", FAULTY)
-def test_python_reports_the_same_path_for_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
+def test_python_reports_the_same_path_for_an_invalid_key_as_the_check_of_a_scenario_file(key: str) -> None:
     lan = ct.load("lan-epd").to_dict() | FAULTY[key]
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Scenario.model_validate(lan)

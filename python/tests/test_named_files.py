@@ -76,7 +76,7 @@ def load(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has different links")
 @pytest.mark.parametrize("case", CASES)
-def test_a_scenario_can_name_only_files_in_its_own_folder_or_below(load, tmp_path, case):
+def test_a_scenario_can_refer_only_to_files_in_its_folder_or_in_subfolders(load, tmp_path, case):
     assert load(case, "below/other") == ""
     for name in ("../x/other", str(tmp_path / "x" / "other"), "below/../../x/other"):
         assert "is outside the folder of the file that names it" in load(case, name), name
@@ -99,7 +99,7 @@ def test_a_file_named_on_the_command_line_may_be_in_any_folder(tmp_path):
     ["hunter2,12345", "1_000,0.5", "\uff11\uff10,0.5", "\u0663,0.5", "1000,0.5,hunter2", "nan,1", "inf,1",
         "1e999,1", "0x10,1", "1000,1e", "2000,-12345"],
 )  # fmt: skip
-def test_a_malformed_row_of_a_named_file_is_refused_with_its_line_and_not_quoted(tmp_path, row):
+def test_the_error_for_a_malformed_row_of_a_size_file_gives_the_line_number_but_not_the_row(tmp_path, row):
     (tmp_path / "mine.csv").write_text(f"500,0.1\n{row}\n9000,1\n")
     (tmp_path / "web.toml").write_text(SIZES.replace("NAME", "mine.csv"))
     [fault] = ct.check(tmp_path / "web.toml")
@@ -107,6 +107,6 @@ def test_a_malformed_row_of_a_named_file_is_refused_with_its_line_and_not_quoted
     assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
 
 
-def test_the_heading_line_of_a_file_of_sizes_may_contain_any_text(tmp_path):
+def test_the_header_line_of_a_request_size_file_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert shipped.read_sizes("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

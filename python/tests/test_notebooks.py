@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_a_notebook_shows_an_answer_as_html_with_the_content_of_the_printed_text(answers, name):
+def test_the_html_of_an_answer_in_a_notebook_has_the_same_content_as_the_printed_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -159,14 +159,14 @@ def test_a_long_call_in_a_notebook_shows_a_progress_bar(notebook):
     assert percents[-1] == 100
 
 
-def test_a_progress_callback_of_the_user_replaces_the_progress_bar(notebook):
+def test_a_user_supplied_progress_callback_replaces_the_progress_bar(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     told = []
     ct.compare(lan, seeds=2, progress=told.append)
     assert told and not notebook
 
 
-def test_calls_in_a_terminal_or_a_script_show_no_progress_bar_of_notebooks(monkeypatch):
+def test_calls_in_a_terminal_or_a_script_show_no_notebook_progress_bar(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert not arguments.in_notebook()
     console = types.ModuleType("IPython")
@@ -214,7 +214,7 @@ def test_the_project_has_exactly_three_notebooks():
     assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)
 
 
-def test_a_notebook_shows_the_explanation_of_a_loss():
+def test_a_notebook_can_display_the_explanation_of_a_loss():
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="300ms")
     why = ct.why(lan, flow="tcp1", at="0.1s")
     shown: list[str] = []

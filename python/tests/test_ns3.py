@@ -19,7 +19,7 @@ def is_installed() -> bool:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not is_installed(), reason="ns-3 is not installed (Debian's package libns3-dev)")
-def test_flows_take_as_long_as_in_the_recorded_ns_3_simulation():
+def test_flow_completion_times_match_the_recorded_ns_3_simulation():
     done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 

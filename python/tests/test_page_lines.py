@@ -20,7 +20,7 @@ def test_a_compiler_error_in_an_example_names_the_line_of_the_documentation_page
     assert message == f"docs/adding-a-policy.md:{block.line - 1}: the code of this page fails at {name}:12"
 
 
-def test_a_compiler_error_in_a_part_of_an_example_names_the_page_block_that_shows_the_part():
+def test_a_compiler_error_in_part_of_an_example_names_the_code_block_that_shows_the_part():
     lines = (ROOT / SOURCE).read_text().splitlines()
     line = next(number for number, text in enumerate(lines, start=1) if text.startswith("fn loss_ratio"))
     [message] = page_lines(f"  --> {SOURCE}:{line}:1")

@@ -29,12 +29,12 @@ def registered() -> dict[str, tuple[str, str]]:
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
 
-def test_every_model_has_its_own_documentation_page_and_every_such_page_has_a_model():
+def test_every_model_has_a_documentation_page_and_every_model_page_has_a_model():
     assert len(registered()) == sum(len(entries(kind)) for kind in CHOICES)
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
 
-def test_the_verification_page_states_the_same_counts_as_the_page_about_ns2_traces():
+def test_the_verification_page_and_the_ns2_trace_page_state_the_same_counts():
     def counts(page: str) -> list[int]:
         rows = re.findall(r"^\| (?:equal|not modelled)[^|]*\| (\d+) \|$", prose(ROOT / "docs" / page), re.MULTILINE)
         return [int(count) for count in rows]
@@ -46,7 +46,7 @@ def test_the_verification_page_states_the_same_counts_as_the_page_about_ns2_trac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", registered())
-def test_the_page_of_a_model_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):
+def test_every_model_page_has_the_model_name_in_its_title_and_the_required_headings_in_order(page: str):
     _, name = registered()[page]
     text = prose(MODELS / f"{page}.md")
     assert re.match(rf"# .*\S \(`{name}`\)\n", text), text[:80]
@@ -54,13 +54,13 @@ def test_the_page_of_a_model_has_its_name_in_the_title_and_the_required_headings
 
 
 @pytest.mark.parametrize("name", registered())
-def test_every_page_of_a_model_shows_a_scenario(name: str):
+def test_every_model_page_shows_a_scenario(name: str):
     page = MODELS / f"{name}.md"
     assert any(is_scenario(block) for block in blocks(page)) or "scenarios/" in page.read_text()
 
 
 @pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
-def test_the_documentation_site_shows_every_parameter_of_a_model_on_its_page(name: str):
+def test_every_parameter_of_a_model_is_documented_on_the_page_of_the_model(name: str):
     kind, own = registered()[name]
     [entry] = [entry for entry in entries(kind) if entry.name == own]
     page = MODELS / f"{name}.md"
@@ -69,7 +69,7 @@ def test_the_documentation_site_shows_every_parameter_of_a_model_on_its_page(nam
     assert set(rows) >= {parameter.name for parameter in entry.parameters}
 
 
-def test_keys_of_scenario_files_that_no_model_page_shows_are_listed_on_the_page_about_scenario_files():
+def test_the_scenario_file_page_lists_every_key_that_no_model_page_documents():
     """The previous test finds the parameters of models on their pages. Pages of TCP variants refer to this page."""
     schema = json.loads(_core.schema())
     parts = dict(schema["$defs"])
@@ -86,7 +86,7 @@ def test_keys_of_scenario_files_that_no_model_page_shows_are_listed_on_the_page_
     assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []
 
 
-def test_the_page_about_scenario_files_states_the_default_settings_of_tcp():
+def test_the_scenario_file_page_states_the_default_tcp_settings():
     [title] = [title for title in headings(prose(SCENARIOS)) if "[tcp.vanilla]" in title]
     listed = table(section(prose(SCENARIOS), title))
     rows = {key: row for row in listed for key in re.findall(r"`([^`]+)`", row[0])}
@@ -131,7 +131,7 @@ def test_every_complete_scenario_on_a_page_is_valid_and_gives_no_warning(block: 
 @pytest.mark.parametrize(
     "block", [b for page in pages() for b in blocks(page) if b.comment.startswith("faulty")], ids=str
 )
-def test_the_faulty_scenario_on_a_page_gives_the_messages_that_the_page_shows(block: Block):
+def test_the_invalid_scenario_shown_on_a_page_gives_the_error_messages_shown_there(block: Block):
     faults = Reading.of_core(_core.parse(block.text, "slips.toml")).faults
     shown = "".join(other.text for other in blocks(block.page) if other.language == "text")
     assert faults
@@ -140,7 +140,7 @@ def test_the_faulty_scenario_on_a_page_gives_the_messages_that_the_page_shows(bl
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_every_link_on_a_page_has_a_target_that_exists(page: Path):
+def test_every_link_on_a_page_has_an_existing_target(page: Path):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if "://" in target:
             continue
@@ -155,7 +155,7 @@ def test_every_link_on_a_page_has_a_target_that_exists(page: Path):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_pages_contain_no_comments_for_the_site_generator_other_than_names_of_tables(page: Path):
+def test_pages_contain_no_lines_that_the_site_generator_would_drop_as_comments(page: Path):
     # MyST leaves out lines that begin with a percent sign.
     assert not re.findall(r"^ *%.*", prose(page), re.MULTILINE)
 

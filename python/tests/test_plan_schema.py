@@ -66,7 +66,7 @@ def plans_of_the_pages():
                     yield pytest.param(text, id=str(block))
 
 
-def test_the_schema_of_plans_is_valid_and_describes_every_key():
+def test_the_plan_schema_is_a_valid_schema_and_describes_every_key():
     Draft202012Validator.check_schema(SCHEMA.schema)
     assert list(SCHEMA.schema["properties"]) == PlanForm.names()
     tables = [SCHEMA.schema, *SCHEMA.schema["$defs"].values()]
@@ -79,11 +79,11 @@ def test_the_schema_of_plans_is_valid_and_describes_every_key():
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_every_shipped_plan_is_valid_by_the_schema_of_plans(path):
+def test_every_shipped_plan_conforms_to_the_plan_schema(path):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(path.read_text()))] == []
 
 
-def test_the_saved_schema_of_plans_is_current():
+def test_the_saved_plan_schema_is_up_to_date():
     text = plan_schema.SCHEMA.read_text(encoding="utf-8")
     assert text == plan_schema.written(), "it is stale: run python scripts/plan_schema.py"
 
@@ -92,11 +92,11 @@ PAGES = list(plans_of_the_pages())
 
 
 @pytest.mark.parametrize("text", PAGES)
-def test_every_plan_on_a_page_is_valid_by_the_schema_of_plans(text):
+def test_every_plan_on_a_documentation_page_conforms_to_the_plan_schema(text):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(text))] == []
 
 
-def test_the_pages_show_plans_for_sweeps_and_plans_for_searches():
+def test_the_documentation_pages_contain_plans_for_sweeps_and_plans_for_searches():
     texts = [param.values[0] for param in PAGES]
     assert len(texts) >= 6
     assert any("[tune]" in text for text in texts)
@@ -130,7 +130,7 @@ def test_the_pages_show_plans_for_sweeps_and_plans_for_searches():
         (TUNED, "[tune]", "[seeds]\n[tune]", "seeds cannot be set here; use [tune.seeds]"),
     ],
 )
-def test_malformed_plans_are_refused_both_by_the_schema_and_by_the_plan_reader(plan, old, new, path):
+def test_malformed_plans_are_refused_both_by_the_schema_and_by_the_plan_parser(plan, old, new, path):
     kind = TunePlan if plan is TUNED else Plan
     assert kind.of_toml(plan).name == ("x" if plan is IN_FULL else "")
     assert SCHEMA.is_valid(tomllib.loads(plan))
@@ -142,7 +142,7 @@ def test_malformed_plans_are_refused_both_by_the_schema_and_by_the_plan_reader(p
     assert any(path in fault.message for fault in refused.value.faults), str(refused.value)
 
 
-def test_a_fault_of_a_plan_is_reported_once_and_the_rest_of_the_plan_is_still_checked():
+def test_an_error_in_a_plan_is_reported_once_and_the_rest_of_the_plan_is_still_checked():
     # A number that was refused is not reported as missing as well, and gets no default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count
@@ -160,5 +160,5 @@ def _faults(old, new):
     return [fault.message for fault in refused.value.faults]
 
 
-def test_the_schema_command_prints_the_schema_of_plans(celltrain):
+def test_the_schema_command_prints_the_plan_schema(celltrain):
     assert celltrain("schema", "--plan").json == json.loads(json.dumps(json_schema()))

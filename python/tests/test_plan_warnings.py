@@ -59,7 +59,7 @@ def test_a_sweep_in_python_gives_its_warnings_when_it_ends(tmp_path):
         ct.sweep(Plan.load(planned(tmp_path, IDLE)))
 
 
-def test_a_threshold_given_as_a_share_of_the_buffer_gets_no_warning(tmp_path):
+def test_an_axis_for_a_threshold_given_as_a_share_of_the_buffer_gives_no_warning(tmp_path):
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -67,7 +67,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_fractions_and_times_do_not_count_as_thresholds_in_cells(tmp_path):
+def test_varying_the_buffer_gives_no_warning_if_no_threshold_is_in_cells(tmp_path):
     """Selective Drop's threshold is a fraction of the buffer, and scales with it."""
     text = """[axes]
 policy = { path = "port.bottleneck.policy", values = { sd = { selective_drop = {} }, tail = { tail_drop = {} } } }
@@ -76,7 +76,7 @@ buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_if_a_threshold_exceeds_the_buffer_at_some_points_the_message_names_a_point(celltrain, tmp_path):
+def test_the_error_for_a_threshold_larger_than_the_buffer_at_some_points_names_such_a_point(celltrain, tmp_path):
     answer = celltrain("sweep", planned(tmp_path, '[axes]\n"port.bottleneck.buffer" = [500, 1000]\n'), "--dry-run")
     assert answer.code == 2
     assert f"{NAME}:4: port.bottleneck.policy.epd.threshold = 800 is above the buffer of 500 cells" in answer.err
@@ -102,7 +102,7 @@ def test_averaging_a_measure_over_different_networks_gives_a_warning(celltrain, 
     assert plan_warnings.of_plan(alone) == []
 
 
-def test_settings_that_a_plan_pairs_form_one_axis(celltrain, tmp_path):
+def test_paired_settings_of_a_plan_count_as_one_axis_in_warnings(celltrain, tmp_path):
     """A change of the buffer alone would have no effect, but a change of the buffer together with the threshold
     does."""
     text = """[[paired]]
@@ -114,7 +114,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_settings_count_as_paired_if_they_change_together_while_all_other_settings_stay_equal():
+def test_the_number_of_pairs_of_runs_with_identical_results_equals_a_value_calculated_by_hand():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
@@ -133,7 +133,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
 """
 
 
-def test_paired_settings_are_crossed_with_policies(tmp_path):
+def test_paired_settings_of_a_plan_are_combined_with_every_policy(tmp_path):
     """EPD's threshold is paired with the buffer, and does not apply to the points of other policies."""
     plan = Plan.load(planned(tmp_path, CROSSED))
     made = [point.scenario["port"]["bottleneck"] for point in plan.points]
@@ -150,7 +150,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
 
 
 @pytest.mark.slow
-def test_policies_can_be_paired_with_each_other_while_their_settings_vary_independently(celltrain, tmp_path):
+def test_policies_can_be_paired_with_other_settings_while_a_policy_parameter_varies_on_an_axis(celltrain, tmp_path):
     """The order of the axes does not matter, and a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
@@ -202,7 +202,7 @@ def test_every_command_that_reads_a_plan_prints_the_warnings_of_the_check(celltr
         assert sum(told in one for one in celltrain(*command, "--json").json["warnings"]) == 1
 
 
-def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are_shown():
+def test_a_plan_warning_names_the_first_affected_point_and_at_most_five_warnings_are_shown():
     over = {
         "port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0}}}},
         "duration": ["10ms", "20ms"],
@@ -221,7 +221,7 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(celltrain, tmp_path):
+def test_a_sweep_and_its_report_list_points_whose_results_hardly_differ_between_seeds(celltrain, tmp_path):
     """All flows time out at each common tick, so the seeds agree to three digits.
 
     Random ticks give a different result.
@@ -235,7 +235,7 @@ def test_a_sweep_and_its_report_name_points_at_which_all_seeds_differ_little(cel
     assert celltrain("report", store).err.count(told) == 1
 
 
-def test_a_threshold_in_cells_on_an_axis_that_changes_the_buffer_gets_a_warning(celltrain):
+def test_varying_the_buffer_while_a_threshold_is_in_cells_gives_a_warning(celltrain):
     stays = "port.bottleneck.policy.epd.threshold stays 800 cells while the buffer goes from 1,000 to 4,000"
     larger, brief = "port.bottleneck.buffer=4000", ("--set", "duration=5ms")
     for option in ("--set", "--vary"):

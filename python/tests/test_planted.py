@@ -14,7 +14,7 @@ from project_copy import COPY, FAULTS, build
 import faults
 
 
-def test_the_campaign_finds_faults_planted_in_fourteen_places_and_every_engine_law_finds_at_least_one():
+def test_the_list_of_planted_faults_has_one_for_each_engine_law_and_campaign_faults_in_14_files():
     rows = faults.read(faults.FAULTS)
     core = ROOT / faults.CORE
     faults.plant({path.relative_to(ROOT).as_posix(): path.read_text() for path in core.rglob("*.rs")}, rows)
@@ -26,7 +26,7 @@ def test_the_campaign_finds_faults_planted_in_fourteen_places_and_every_engine_l
 
 
 @pytest.mark.nightly
-def test_every_fault_planted_in_the_source_is_found_by_the_test_listed_for_it():
+def test_each_fault_planted_in_the_source_is_detected_by_the_test_listed_for_it():
     program = build().by_name["celltrain-core", "celltrain_core"]
     tests = sorted({row["found_by"] for row in FAULTS})
     with ThreadPoolExecutor(2) as pool:

@@ -56,7 +56,7 @@ def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     assert axes.get_ylim()[1] >= 155
 
 
-def test_in_plots_of_an_edge_device_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
+def test_in_edge_device_plots_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
@@ -69,7 +69,7 @@ def test_in_plots_of_an_edge_device_dots_mark_packets_in_phase_1_of_adaptive_dis
 
 
 @pytest.mark.slow
-def test_series_and_the_table_of_a_rate_controlled_run_are_written_to_files(controlled, tmp_path):
+def test_the_series_and_the_result_table_of_a_rate_controlled_run_are_written_to_files(controlled, tmp_path):
     names = {file.name for file in [*controlled.write(tmp_path), controlled.plot.write(tmp_path / "all.svg")]}
     assert {"all.svg", "acr.csv", "edge.parquet", "abr.csv", "abr.parquet"} <= names
     assert (tmp_path / "abr.csv").read_text().count("\n") == 11
@@ -88,7 +88,7 @@ def test_a_plot_of_a_queue_shows_the_size_of_the_buffer(result):
     assert axes.get_ylim()[1] >= 100
 
 
-def test_a_plot_of_a_series_that_was_not_recorded_explains_how_to_record_the_series():
+def test_plotting_a_series_that_was_not_recorded_is_an_error_that_explains_how_to_record_it():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.NotTracedError, match=r'trace=\["queue"\]'):
         ct.run(lan).plot.queue()
@@ -124,7 +124,7 @@ def shared():
     return ct.run(scenario, trace=["memory"], step="100us")
 
 
-def test_the_plot_of_a_shared_memory_stacks_its_queues_and_shows_the_threshold(shared):
+def test_the_shared_memory_plot_stacks_the_queues_and_shows_the_threshold(shared):
     from matplotlib.collections import PolyCollection
 
     axes = shared.plot.memory()
@@ -145,7 +145,7 @@ def test_the_plot_of_a_shared_memory_stacks_its_queues_and_shows_the_threshold(s
     assert (line.get_ydata() == thresholds[:, 0]).all()
 
 
-def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(shared, tmp_path):
+def test_the_shared_memory_to_plot_is_selected_by_name_and_its_series_are_written_to_files(shared, tmp_path):
     assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
     with pytest.raises(ct.InputError, match="is not a packet memory of a switch in this network"):
         shared.plot.memory("other")
@@ -156,7 +156,7 @@ def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_priority_group():
+def test_a_shared_memory_with_ingress_and_egress_limits_can_be_plotted_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {
@@ -173,7 +173,7 @@ def test_a_memory_with_ingress_and_egress_limits_can_be_drawn_by_queue_or_by_pri
     assert sum("->sw" in label for label in labels["ingress"]) >= 2
 
 
-def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
+def test_a_plot_axis_for_window_sizes_may_be_logarithmic_with_plain_numbers_at_powers_of_two(result, tmp_path):
     """The axis becomes logarithmic because of `log`, or because the caller sets the scale of axes that began at
     zero."""
     axes = result.plot.cwnd(log=True)
@@ -198,7 +198,7 @@ def size(picture):
 @pytest.mark.parametrize(
     ("width", "inches"), [("column", 3.5), ("page", 7.2), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )
-def test_figures_of_a_run_and_of_a_comparison_have_the_requested_width_at_300_dots_per_inch(
+def test_figures_of_runs_and_comparisons_have_the_requested_width_at_300_dots_per_inch(
     celltrain, tmp_path, width, inches
 ):
     picture = tmp_path / "a.png"
@@ -250,7 +250,7 @@ def test_figure_options_that_would_have_no_effect_are_refused(celltrain, options
     assert (told.code, problem in told.err) == (2, True), told.err
 
 
-def test_the_plot_of_a_lossless_memory_shows_groups_their_thresholds_and_the_times_at_the_threshold():
+def test_the_plot_of_a_lossless_memory_shows_priority_groups_their_thresholds_and_when_they_reach_them():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="3ms")
     run = ct.run(lossless, trace=["memory"], step="10us")
     axes = run.plot.memory()
@@ -263,7 +263,7 @@ def test_the_plot_of_a_lossless_memory_shows_groups_their_thresholds_and_the_tim
     assert axes.get_ylim()[1] > 400
 
 
-def test_a_threshold_and_a_memory_far_above_the_occupancy_are_numbers_in_the_legend_of_the_plot():
+def test_a_threshold_and_a_memory_size_far_above_the_occupancy_are_given_only_in_the_plot_legend():
     wide = ct.load(
         ROOT / "scenarios" / "memory-lossless.toml",
         settings={"duration": "1ms", "switch.sw.memory.cells": 100_000},

@@ -33,7 +33,7 @@ KINDS = {kind.name: kind for kind in prose.KINDS}
         ("comments in configuration", "Makefile", f"# {SENTENCE}\n", 1),
     ],
 )
-def test_the_prose_check_finds_a_construction_only_in_its_kind_of_text(name, file, text, line):
+def test_the_prose_check_reports_a_construction_only_for_the_kind_of_text_that_contains_it(name, file, text, line):
     read = [kind for kind in prose.KINDS if kind.files.search(file)]
     assert KINDS[name] in read
     for kind in read:
@@ -59,7 +59,7 @@ def test_the_prose_check_reports_the_first_line_of_a_construction_that_spans_lin
     assert [(line, pattern) for line, pattern, _ in prose.hits(KINDS["pages"], text)[1]] == [(4, "stands")]
 
 
-def test_the_prose_check_fails_if_one_kind_of_text_is_above_the_limit(tmp_path, monkeypatch, capsys):
+def test_the_prose_check_fails_if_any_kind_of_text_exceeds_the_limit(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.md").write_text("It is a page of many words. " * 200)
     (tmp_path / "a.toml").write_text(f"# {SENTENCE}\n")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)

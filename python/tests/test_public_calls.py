@@ -254,7 +254,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_the_table_of_wrong_calls_contains_every_public_function(lan, store):
+def test_every_public_function_is_in_the_table_of_calls_with_invalid_arguments(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -341,7 +341,7 @@ NAMES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", NAMES)
-def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, store):
+def test_calls_with_invalid_arguments_raise_exceptions_of_the_package(name, lan, store):
     for extra in ("matplotlib", "networkx", "jinja2"):
         pytest.importorskip(extra)
     if "tune" in name.lower():
@@ -414,7 +414,7 @@ def models() -> list[type[Any]]:
 @pytest.mark.slow
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
-def test_settings_of_a_wrong_type_are_refused_with_an_error_of_the_package(model):
+def test_settings_of_the_wrong_type_raise_an_exception_of_the_package(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
         try:
             model(**{field: value})
@@ -429,7 +429,7 @@ def test_settings_of_a_wrong_type_are_refused_with_an_error_of_the_package(model
                 assert str(error)
 
 
-def test_a_message_about_a_wrong_type_names_the_valid_type():
+def test_the_error_for_a_value_of_the_wrong_type_names_the_required_type():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(b"x", seed="one", trace=[1], progress=5)
     assert str(refused.value).splitlines() == [
@@ -440,14 +440,14 @@ def test_a_message_about_a_wrong_type_names_the_valid_type():
     ]
 
 
-def test_an_option_that_several_functions_share_is_checked(lan):
+def test_keyword_options_shared_by_several_functions_are_checked(lan):
     with pytest.raises(ct.InputError, match=r"^jobs = 'all' is not a whole number or None$"):
         ct.compare(lan, seeds=1, jobs="all")
     with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
         ct.compare(lan, sed=1)
 
 
-def test_python_itself_refuses_wrong_numbers_of_arguments_and_unknown_options():
+def test_a_wrong_number_of_arguments_or_an_unknown_option_raises_pythons_typeerror():
     with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
         ct.run("small.toml", sed=1)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
@@ -467,7 +467,7 @@ def test_write_errors_are_instances_of_oserror_with_a_message_of_celltrain(lan):
         assert isinstance(refused.value, OSError)
 
 
-def test_text_with_a_lone_surrogate_is_refused_before_anything_is_written(lan):
+def test_a_string_with_a_lone_surrogate_is_refused_before_any_file_is_written(lan):
     lan = lan.replace(tcp=ct.Tahoe())
     broken = lan.replace(name="\ud800")
     policies = {"p": {"path": "tcp", "values": {"\ud800": {"vanilla": {}}}}}
@@ -487,7 +487,7 @@ def test_text_with_a_lone_surrogate_is_refused_before_anything_is_written(lan):
     assert not Path("broken.toml").exists()
 
 
-def test_a_lone_surrogate_in_the_names_of_a_graph_is_an_input_error():
+def test_a_lone_surrogate_in_a_graph_node_name_is_an_input_error():
     pytest.importorskip("networkx")
     edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
     Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
@@ -495,7 +495,7 @@ def test_a_lone_surrogate_in_the_names_of_a_graph_is_an_input_error():
         ct.import_graph("net.json", flows=1)
 
 
-def test_an_invalid_scenario_copy_made_without_checks_is_refused_with_an_error_of_celltrain(lan):
+def test_a_scenario_copy_made_invalid_by_an_unchecked_update_raises_an_exception_of_the_package(lan):
     for change in ({"duration": object()}, {"topology": "none"}):
         copy = lan.model_copy(update=change)
         for call in (
@@ -559,7 +559,7 @@ def test_a_measure_that_is_requested_twice_appears_once(store):
         assert method(["efficiency", "efficiency"]) == method(["efficiency"])
 
 
-def test_a_store_opened_read_only_refuses_writes(store):
+def test_writing_to_a_store_opened_read_only_is_refused(store):
     for call in (store.drop_failed, lambda: store.database):
         with pytest.raises(ct.StoreError, match="is open for reading"):
             call()
@@ -573,7 +573,7 @@ def test_a_store_opened_read_only_refuses_writes(store):
 
 
 @pytest.mark.slow
-def test_values_quoted_in_error_messages_are_short_and_the_message_names_their_option(lan):
+def test_error_messages_shorten_long_values_and_name_the_option(lan):
     long = "a" * 10**6
     for call, key in (
         (lambda: ct.study("tagging", tables=[long]), ""),
@@ -601,7 +601,7 @@ def test_the_printed_form_of_a_result_table_contains_its_class_name():
 
 
 @pytest.mark.slow
-def test_plots_and_loss_explanations_have_a_readable_repr(lan):
+def test_plot_objects_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)
@@ -609,7 +609,7 @@ def test_plots_and_loss_explanations_have_a_readable_repr(lan):
     assert repr(ct.Capture("a.pcapng")) == "Capture('a.pcapng', kind='ip')"
 
 
-def test_python_completion_lists_functions_and_results_and_submodules_list_scenario_classes():
+def test_dir_lists_functions_and_result_classes_and_dir_of_submodules_lists_scenario_classes():
     assert len(dir(ct)) <= 54
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}

@@ -76,7 +76,7 @@ def lan(policy, **changes) -> ct.Scenario:
         ),
     ],
 )
-def test_a_policy_class_gives_the_run_of_the_equivalent_formula_on_both_engines(policy, formula, engine):
+def test_a_policy_class_gives_the_same_run_as_the_equivalent_formula_on_both_engines(policy, formula, engine):
     ours = ct.run(lan(policy), seed=3, engine=engine)
     assert ours.fingerprint == ct.run(lan(formula), seed=3).fingerprint
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
@@ -90,7 +90,9 @@ def test_a_policy_class_gives_the_run_of_the_equivalent_formula_on_both_engines(
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_policy_class_that_raises_an_exception_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
+def test_an_exception_in_a_policy_class_ends_the_run_with_an_error_that_shows_the_call_and_the_traceback(
+    policy, words, engine
+):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(lan(policy), engine=engine)
     [fault] = raised.value.faults
@@ -106,7 +108,7 @@ def test_a_policy_class_that_raises_an_exception_ends_its_run_with_the_call_and_
     ct.run(lan(Fba()))
 
 
-def test_the_message_about_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltrain):
+def test_the_error_for_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.python.class = "{__name__}:Raises"\n')
     told = celltrain("run", path)
@@ -138,7 +140,7 @@ def test_python_functions_accept_a_policy_object_wherever_they_accept_a_policy_n
     assert ct.run(again).fingerprint == ct.run(lan(Fba(z=0.5))).fingerprint
 
 
-def test_vetting_finds_a_policy_class_whose_answers_are_not_repeatable():
+def test_vetting_detects_a_nondeterministic_policy_class():
     answer = ct.vet(Moody(), scenarios=["lan-5"], against=[], seeds=1)
     assert answer["policy"] == "Moody"
     bad = {check["check"] for check in answer["conformance"] if not check["holds"]}
@@ -147,7 +149,7 @@ def test_vetting_finds_a_policy_class_whose_answers_are_not_repeatable():
         ct.vet(Raises(), scenarios=["lan-5"], against=[], seeds=1)
 
 
-def test_faults_in_the_definition_of_a_policy_class_are_reported():
+def test_errors_in_the_definition_of_a_policy_class_are_reported():
     class Empty(ct.PythonPolicy):
         pass
 
@@ -171,7 +173,7 @@ class Losing(Fba):
     when_full = "lose_cell"
 
 
-def test_a_policy_class_named_in_a_scenario_sets_the_action_at_a_full_buffer():
+def test_a_policy_class_named_in_a_scenario_sets_the_action_on_buffer_overflow():
     """Regression: a scenario that names the class ignored its setting."""
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
@@ -190,7 +192,7 @@ class Nonsense(Fba):
     when_full = "lose_all"
 
 
-def test_a_policy_class_with_an_invalid_action_at_a_full_buffer_is_refused():
+def test_a_policy_class_with_an_invalid_action_on_buffer_overflow_is_refused():
     with pytest.raises(
         ct.ScenarioError, match=r"when_full = 'lose_cel' is not an action for a full buffer; did you mean lose_cell"
     ):
@@ -245,7 +247,7 @@ def test_a_python_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
     assert "which this Python cannot import" in missing.stdout + missing.stderr
 
 
-def test_a_worker_process_imports_the_policy_modules_that_its_task_names(monkeypatch):
+def test_a_worker_process_imports_the_policy_modules_named_in_its_task(monkeypatch):
     from celltrain import _core
     from celltrain.ensemble.plan import canonical
     from celltrain.model.python_classes import modules_of

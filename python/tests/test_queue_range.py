@@ -32,7 +32,9 @@ def labels(axes) -> list[str]:
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
+def test_recorded_queue_ranges_match_those_computed_from_the_events_of_every_cell(
+    policy: ct.Policy, engine: str, tmp_path: Path
+) -> None:
     kept = ct.Events(folder=tmp_path, kinds=["cells"], ports="sw1->sw2")
     result = ct.run(scenario(policy), trace="queue", step="100us", engine=engine)
     events = ct.run(scenario(policy), events=kept).events["cells"].to_pydict()
@@ -53,7 +55,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_whose_queue_stays_empty_has_a_recorded_range_from_zero_to_zero() -> None:
+def test_the_recorded_queue_range_of_a_port_whose_queue_is_always_empty_is_0_to_0() -> None:
     """The fast engine stores no queue for this port unless a range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
@@ -62,13 +64,13 @@ def test_a_port_whose_queue_stays_empty_has_a_recorded_range_from_zero_to_zero()
         assert set(queue["queue_cells_largest"]) == {0, 1}
 
 
-def test_recording_queue_ranges_changes_no_fingerprint() -> None:
+def test_recording_queue_ranges_does_not_change_the_fingerprint() -> None:
     plain = ct.run("lan-epd", seed=3)
     every = [port["name"] for port in plain.to_dict()["ports"]]
     assert ct.run("lan-epd", seed=3, trace="queue", step="777us", ports=every).fingerprint == plain.fingerprint
 
 
-def test_the_csv_file_and_its_description_have_the_columns_of_queue_ranges(
+def test_the_csv_file_of_a_queue_range_and_its_description_have_the_same_columns(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     assert celltrain("run", small, "--trace", "queue", "--out", tmp_path / "out").code == 0
@@ -78,7 +80,7 @@ def test_the_csv_file_and_its_description_have_the_columns_of_queue_ranges(
     assert "threshold_cells" in answer["ports"][0]
 
 
-def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer() -> None:
+def test_the_plot_of_a_queue_range_shows_the_range_the_threshold_and_the_buffer_size() -> None:
     pytest.importorskip("matplotlib")
     result = ct.run("lan-epd", trace="queue")
     axes = result.plot.queue()
@@ -95,7 +97,7 @@ def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer()
     assert max(row["queue_cells_largest"] for row in late) > 800
 
 
-def test_the_plot_of_a_port_without_a_threshold_shows_only_its_buffer() -> None:
+def test_the_queue_range_plot_of_a_port_without_a_threshold_shows_only_the_buffer_size() -> None:
     pytest.importorskip("matplotlib")
     axes = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms").plot.queue()
     assert labels(axes) == ["sw1->sw2", "smallest to largest value in each 1 ms", "buffer: 100 cells"]

@@ -133,7 +133,7 @@ class Page(HTMLParser):
                 self.references.append(value)
 
 
-def test_the_means_in_a_report_match_the_results_in_the_store(grid):
+def test_the_means_in_a_report_match_those_computed_from_the_results_in_the_store(grid):
     ours, theirs = ct.report(grid).summary, grid.summary()
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
@@ -143,7 +143,7 @@ def test_the_means_in_a_report_match_the_results_in_the_store(grid):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_states_which_part_of_the_plan_is_unfinished(tmp_path):
+def test_a_report_states_which_part_of_the_plan_has_not_been_run(tmp_path):
     plan = Plan.of_toml(
         'scenario = "lan-selective-drop"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
         '{ path = "port.bottleneck.policy.selective_drop.z", values = [0.8, 0.9] }'
@@ -179,7 +179,7 @@ def test_the_html_of_a_report_loads_no_other_files_and_escapes_names(written):
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_internal_links_of_a_report_have_targets(written):
+def test_every_internal_link_in_a_report_has_a_target(written):
     folder, _ = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -189,7 +189,7 @@ def test_internal_links_of_a_report_have_targets(written):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_axes_and_measures_in_a_report_have_readable_labels_by_default(tmp_path):
+def test_by_default_axes_and_measures_in_a_report_have_readable_labels(tmp_path):
     """Regression: lists, headings and captions were full of paths, and descriptions full of backticks."""
     axes = {
         "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
@@ -212,7 +212,7 @@ def test_axes_and_measures_in_a_report_have_readable_labels_by_default(tmp_path)
 
 
 @pytest.mark.nightly
-def test_reporting_the_same_store_again_gives_identical_files(tmp_path):
+def test_two_reports_on_the_same_store_are_identical_files(tmp_path):
     axes = {"delay": {**DELAY, "count": 2}, "buffer": BUFFER}
     store = swept(tmp_path / "s", axes=axes, measures=["efficiency", "fairness"], seeds=2)
     folder, other = tmp_path / "one", tmp_path / "other"
@@ -273,7 +273,7 @@ def test_a_logarithmic_axis_of_a_plan_is_drawn_logarithmically_in_a_readable_uni
     assert buffer.get_xscale() == "linear"
 
 
-def test_a_map_in_a_report_shows_means_and_has_a_panel_for_each_value_of_the_third_axis(grid, figures):
+def test_a_heat_map_in_a_report_shows_means_and_has_a_panel_for_each_value_of_the_third_axis(grid, figures):
     report = ct.report(grid, measures=["efficiency"])
     heat = figures["map-efficiency"]
     panels = [axes for axes in heat.figure.axes if axes.get_title()]
@@ -287,7 +287,7 @@ def test_a_map_in_a_report_shows_means_and_has_a_panel_for_each_value_of_the_thi
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_points_of_sampled_axes_are_drawn_as_dots_in_a_map(sampled):
+def test_a_heat_map_in_a_report_draws_the_points_of_sampled_axes_as_dots(sampled):
     report = ct.report(sampled, measures=["efficiency"])
     names = {drawing.name for drawing in report.drawings()}
     assert names == {"effects-efficiency", "sample-efficiency"}
@@ -315,7 +315,7 @@ def test_a_report_shows_paired_axes_as_one_axis(tmp_path):
 
 
 @pytest.mark.usefixtures("without_pdf")
-def test_names_with_unusual_characters_are_shown_unchanged_in_a_report(tmp_path):
+def test_a_report_shows_names_with_unusual_characters_unchanged(tmp_path):
     names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]
     kinds = [{"epd": {"threshold": threshold}} for threshold in (50, 60, 70, 80)]
     policy = {"path": "port.bottleneck.policy", "values": dict(zip(names, kinds, strict=True))}
@@ -336,7 +336,7 @@ def test_the_report_of_a_single_point_shows_the_value_of_each_seed(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_of_one_seed_has_means_and_no_confidence_intervals(tmp_path):
+def test_a_report_on_a_sweep_with_one_seed_has_means_but_no_confidence_intervals(tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=1)
     report = ct.report(store, out=tmp_path / "r")
     assert set(report.summary["low"].to_pylist()) == {None}
@@ -378,7 +378,7 @@ def test_a_report_names_failed_runs_and_excludes_them_from_the_means(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_shows_a_point_whose_runs_all_failed_without_values(tmp_path):
+def test_in_a_report_a_point_whose_runs_all_failed_has_no_values(tmp_path):
     errors = {(1, 1): "no", (1, 2): "no"}
     store = made(tmp_path / "s", [[(0.5, 0.5)] * 2, [(0.7, 0.7)] * 2, [(0.6, 0.6)] * 2], seeds=(1, 2), errors=errors)
     report = ct.report(store, out=tmp_path / "r")
@@ -389,7 +389,7 @@ def test_a_report_shows_a_point_whose_runs_all_failed_without_values(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("without_pdf")
-def test_a_report_draws_very_many_points_as_an_image_and_shortens_their_table(tmp_path):
+def test_a_report_draws_a_very_large_number_of_points_as_a_raster_image_and_shortens_their_table(tmp_path):
     rng = np.random.default_rng(1)
     values = [[tuple(pair)] for pair in rng.uniform(0, 1, (3000, 2)).tolist()]
     report = ct.report(
@@ -414,7 +414,7 @@ def drawn(points=3, seeds=8, spread=0.1):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_stores_with_the_same_seeds_are_compared_by_paired_differences(tmp_path):
+def test_a_report_compares_two_stores_with_the_same_seeds_by_paired_differences(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
     second = made(tmp_path / "b", shifted(values, 0.02, 0.001), seeds=range(8))
@@ -429,7 +429,7 @@ def test_stores_with_the_same_seeds_are_compared_by_paired_differences(tmp_path)
     assert (tmp_path / "r" / "comparison.csv").exists()
 
 
-def test_a_shift_smaller_than_the_spread_between_stores_with_different_seeds_is_not_called_significant(tmp_path):
+def test_a_report_does_not_call_a_shift_between_stores_significant_if_seeds_vary_more_than_that(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
     second = made(tmp_path / "b", shifted(values, 0.02, 0.001), seeds=range(100, 108))
@@ -438,7 +438,7 @@ def test_a_shift_smaller_than_the_spread_between_stores_with_different_seeds_is_
     assert not any(row["beyond"] for row in moved)
 
 
-def test_comparing_two_stores_of_the_same_sweep_finds_no_difference(grid, folder, tmp_path):
+def test_comparing_two_stores_of_the_same_sweep_reports_no_difference(grid, folder, tmp_path):
     axes = {"policy": POLICY, "delay": DELAY, "buffer": BUFFER}
     twin = swept(tmp_path / "twin", axes=axes)
     moved = ct.report(grid, compare_with=twin).moved.to_pylist()
@@ -447,7 +447,7 @@ def test_comparing_two_stores_of_the_same_sweep_finds_no_difference(grid, folder
     assert not any(row["beyond"] for row in moved)
 
 
-def test_a_comparison_of_stores_names_points_that_only_one_store_has(tmp_path):
+def test_a_comparison_of_two_stores_lists_the_points_that_only_one_store_has(tmp_path):
     axes = [{"buffer": {**BUFFER, "values": values}} for values in ([80, 90], [90, 100, 110])]
     first, second = (swept(tmp_path / str(i), axes=one) for i, one in enumerate(axes))
     comparison = ct.report(first, compare_with=second).to_dict()["comparison"]
@@ -484,7 +484,7 @@ def test_a_report_on_a_store_of_another_version_gives_a_warning(tmp_path):
     assert comparison["second"] == "b (celltrain 0.0.9)"
 
 
-def test_a_message_about_an_invalid_report_option_names_valid_values(celltrain, grid, tmp_path):
+def test_the_error_for_an_invalid_report_option_lists_the_valid_values(celltrain, grid, tmp_path):
     empty = tmp_path / "empty"
     Store.create(empty, Plan.of_document({"axes": {"buffer": BUFFER}, "scenario": BASE, "seeds": 2})).close()
     torn = swept(tmp_path / "torn", axes={"buffer": BUFFER})
@@ -512,7 +512,7 @@ def test_a_message_about_an_invalid_report_option_names_valid_values(celltrain, 
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_report_command_writes_the_report_and_json_with_the_documented_fields(celltrain, sampled, tmp_path):
+def test_the_report_command_writes_the_report_and_prints_json_with_the_documented_fields(celltrain, sampled, tmp_path):
     out = tmp_path / "out"
     arguments = ["--out", out, "--measures", "efficiency,fairness", "--front", "efficiency,-fairness"]
     answer = celltrain("report", sampled.path, *arguments, "--json")

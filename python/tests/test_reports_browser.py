@@ -85,7 +85,7 @@ def written(tmp_path_factory):
     return page, report
 
 
-def test_a_report_opens_in_a_browser_without_console_messages_and_each_of_its_figures_is_shown(written, tmp_path):
+def test_a_report_opens_in_a_browser_without_console_messages_and_shows_each_of_its_figures(written, tmp_path):
     page, report = written
     text, console = opened(page, tmp_path)
     assert console == []
@@ -127,7 +127,7 @@ def test_a_click_on_a_column_heading_of_a_report_sorts_the_table(written, tmp_pa
 @pytest.mark.parametrize(
     ("screen", "narrow", "pixels"), [(400, True, 336), pytest.param(1280, False, 691, marks=pytest.mark.nightly)]
 )
-def test_every_figure_of_a_report_fits_the_screen_and_no_page_scrolls_sideways_on_a_telephone(
+def test_every_figure_in_a_report_fits_the_screen_and_no_page_scrolls_sideways_on_a_phone(
     written, tmp_path, screen, narrow, pixels
 ):
     """At 400 pixels the narrow figure is shown, at 1280 the wide one, and neither is shrunk or scrolled."""

@@ -37,7 +37,7 @@ def two(tmp_path_factory):
     return store(tmp_path_factory.mktemp("fronts") / "store", [*LAN, *WAN], {"network": NETWORK, "buffer": BUFFER})
 
 
-def test_every_network_of_a_report_has_its_own_pareto_front(two):
+def test_a_report_has_a_separate_pareto_front_for_each_network(two):
     report = ct.report(two)
     front = report.trade_off
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7]]
@@ -48,7 +48,7 @@ def test_every_network_of_a_report_has_its_own_pareto_front(two):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
+def test_a_report_has_a_separate_named_pareto_front_for_each_tcp(tmp_path):
     of_tcp = {"path": "tcp", "values": {"vanilla": {"vanilla": {}}, "sack": {"sack": {}}}}
     report = ct.report(store(tmp_path / "s", [*LAN, *WAN], {"tcp": of_tcp, "buffer": BUFFER}))
     assert report.to_dict()["front"]["by"] == ["tcp"]
@@ -83,7 +83,7 @@ def test_pareto_fronts_of_a_report_can_be_separated_by_any_axis(two):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_each_configuration_in_a_figure_of_fronts_has_a_panel_with_its_name(two, tmp_path):
+def test_a_figure_of_pareto_fronts_has_a_panel_for_each_configuration_titled_with_its_name(two, tmp_path):
     report = ct.report(two, out=tmp_path)
     drawing = next(one for one in report.drawings() if one.name == "front")
     assert [axes.get_title() for axes in drawing.figure.axes] == ["LAN", "WAN"]
@@ -94,7 +94,7 @@ def test_each_configuration_in_a_figure_of_fronts_has_a_panel_with_its_name(two,
     assert "4 points of 8 on the fronts, one for each network" in page
 
 
-def test_a_network_that_depends_on_two_axes_is_named_by_the_values_of_both_axes(tmp_path):
+def test_in_a_report_a_network_that_depends_on_two_axes_is_named_by_the_values_on_both(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
@@ -104,7 +104,7 @@ def test_a_network_that_depends_on_two_axes_is_named_by_the_values_of_both_axes(
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_if_every_point_has_a_different_network_a_report_has_one_pareto_front(tmp_path):
+def test_if_every_point_has_a_different_network_a_report_has_a_single_pareto_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1
@@ -117,7 +117,7 @@ def test_if_every_point_has_a_different_network_a_report_has_one_pareto_front(tm
         ("nothing", "is not an axis of a grid"),
     ],
 )
-def test_a_message_about_an_unknown_axis_names_the_axis(celltrain, two, tmp_path, said, expected):
+def test_the_error_for_an_unknown_axis_in_a_report_option_names_the_axis(celltrain, two, tmp_path, said, expected):
     answer = celltrain("report", two.path, "--front-by", said, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err
@@ -200,7 +200,7 @@ def within(axes):
 
 
 @pytest.mark.parametrize("width", ["page", pytest.param("column", marks=pytest.mark.nightly)])
-def test_texts_in_report_figures_do_not_overlap_and_error_bars_are_complete(crowded, width):
+def test_in_report_figures_text_does_not_overlap_and_error_bars_are_not_cut_off(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
     for drawing in report.drawings(width=width):
@@ -219,7 +219,7 @@ def axes_with(points):
     return axes
 
 
-def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_there_is_room():
+def test_if_there_is_room_a_figure_places_a_label_above_and_to_the_right_of_its_point():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
     assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts
@@ -228,7 +228,7 @@ def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_there_is_
     assert text.arrow_patch is None
 
 
-def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_a_line():
+def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_a_leader_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
     assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))
@@ -236,7 +236,7 @@ def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_
     assert axes.texts[0].arrow_patch is None
 
 
-def test_labels_for_which_a_figure_has_no_room_are_omitted_and_counted():
+def test_a_figure_omits_labels_for_which_there_is_no_room_and_states_their_number():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0
@@ -245,7 +245,7 @@ def test_labels_for_which_a_figure_has_no_room_are_omitted_and_counted():
 
 
 @pytest.mark.nightly
-def test_drawing_the_same_figure_again_places_all_labels_in_the_same_positions(crowded):
+def test_drawing_the_same_figure_twice_places_all_labels_at_the_same_positions(crowded):
     positions = []
     for _ in range(2):
         front = next(one for one in ct.report(crowded).drawings() if one.name == "front")

@@ -46,7 +46,7 @@ def drawn(report, name, **options):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_numeric_axes_become_the_x_axis_of_figures_and_other_axes_become_colours_and_panels(store):
+def test_report_figures_use_a_numeric_plan_axis_for_x_and_other_plan_axes_for_colours_and_panels(store):
     """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
@@ -68,7 +68,7 @@ def test_numeric_axes_become_the_x_axis_of_figures_and_other_axes_become_colours
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_user_can_choose_any_axis_for_x_colours_or_panels_of_figures(store, tmp_path):
+def test_any_plan_axis_can_be_selected_for_the_x_axis_the_colours_or_the_panels_of_report_figures(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["tail", "fba", "ppd"]
@@ -78,7 +78,7 @@ def test_the_user_can_choose_any_axis_for_x_colours_or_panels_of_figures(store, 
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_differences_are_paired_between_runs_that_differ_only_in_the_compared_setting(store, tmp_path):
+def test_a_report_pairs_runs_that_differ_only_in_the_compared_setting(store, tmp_path):
     """Differences cancel the spread that all policies share, so only a twentieth of it remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
@@ -106,7 +106,7 @@ def test_differences_are_paired_between_runs_that_differ_only_in_the_compared_se
     assert lan.get_ylabel() == "efficiency\nmore than tail"
 
 
-def test_a_seed_that_one_side_of_a_comparison_lacks_is_left_out_of_the_pairs(tmp_path):
+def test_paired_differences_in_a_report_exclude_seeds_that_only_one_side_has(tmp_path):
     values = [[[0.1 * point + 0.01 * seed, 0.5] for seed in range(4)] for point in range(3)]
     gone = made(tmp_path / "store", values, axes={"policy": POLICIES}, errors={(0, 2): "gone"})
     report = ct.report(gone, baseline="policy=tail")
@@ -114,7 +114,7 @@ def test_a_seed_that_one_side_of_a_comparison_lacks_is_left_out_of_the_pairs(tmp
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_names_an_axis_along_which_an_effect_changes_its_sign(celltrain, tmp_path):
+def test_a_report_names_an_axis_along_which_an_effect_changes_sign(celltrain, tmp_path):
     """`fba` is better in the LAN and worse in the WAN; `ppd` changes sign with the buffer and the network."""
     rng = np.random.default_rng(3)
     own = rng.normal(0, 0.002, (2, 3, 4, 4))
@@ -138,7 +138,7 @@ def test_a_report_names_an_axis_along_which_an_effect_changes_its_sign(celltrain
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_table_of_points_of_a_report_is_printed_in_latex_and_markdown(celltrain, store, tmp_path):
+def test_the_report_table_of_points_can_be_printed_in_latex_and_markdown(celltrain, store, tmp_path):
     out = ("--out", tmp_path / "page")
     markdown = celltrain("report", store[0].path, "--measures", "efficiency", "--md", *out)
     assert markdown.code == 0
@@ -174,7 +174,7 @@ def test_a_long_table_in_a_report_is_shortened_with_a_note(celltrain, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_report_command_prints_the_number_of_points_that_differ(celltrain, store, tmp_path):
+def test_the_report_command_prints_the_number_of_points_that_differ_between_two_stores(celltrain, store, tmp_path):
     folder = store[0].path
     options = (
         "--baseline",
@@ -206,7 +206,7 @@ def test_the_report_command_prints_the_number_of_points_that_differ(celltrain, s
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
-def test_a_wrong_axis_value_or_style_in_a_report_option_is_named_in_the_message(
+def test_the_error_for_an_invalid_axis_value_or_style_in_a_report_option_names_it(
     celltrain, store, tmp_path, options, expected
 ):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
@@ -214,7 +214,7 @@ def test_a_wrong_axis_value_or_style_in_a_report_option_is_named_in_the_message(
     assert expected in answer.err
 
 
-def test_a_message_about_an_invalid_style_file_names_the_file(store, tmp_path):
+def test_the_error_for_an_invalid_figure_style_file_names_the_file(store, tmp_path):
     style = tmp_path / "mine.mplstyle"
     style.write_text("lines.linewidth: 3\n")
     report = ct.report(store[0], style=str(style), measures=["efficiency"])
@@ -224,7 +224,7 @@ def test_a_message_about_an_invalid_style_file_names_the_file(store, tmp_path):
 
 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.5), pytest.param("page", 7.2, marks=pytest.mark.nightly)])
-def test_figures_of_a_report_fit_a_text_column_and_no_label_overlaps_another(store, width, inches):
+def test_report_figures_fit_into_a_text_column_without_overlapping_labels(store, width, inches):
     """No text is shrunk: a narrow figure has the same font size as a wide one."""
     report = ct.report(store[0], measures=["efficiency"], baseline="policy=tail")
     drawings = list(report.drawings(width=width))
@@ -249,7 +249,7 @@ def test_figures_of_a_report_fit_a_text_column_and_no_label_overlaps_another(sto
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_paired_axis_whose_values_are_numbers_is_drawn_as_numbers(tmp_path):
+def test_a_report_draws_a_paired_axis_with_numeric_values_as_a_numeric_axis(tmp_path):
     """Buffer and threshold are paired; the lines use the buffer."""
     paired = [
         {

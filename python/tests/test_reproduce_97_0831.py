@@ -56,7 +56,7 @@ def test_every_configuration_of_paper_97_0831_is_valid(paper: Paper) -> None:
     ("drop_window", "mean_window", "printed_rate", "digits"),
     [(120960, 91232, 24.32, 2), (241920, 181952, 48.5, 1), (483840, 363392, 96.9, 1)],
 )
-def test_the_windows_and_rates_calculated_for_the_paper_are_exact(
+def test_the_windows_and_rates_calculated_in_paper_97_0831_are_reproduced_exactly(
     short: Reproduction, drop_window: int, mean_window: int, printed_rate: float, digits: int
 ) -> None:
     [window] = ours(short, "section2", drop_window_bytes=drop_window, quantity="mean_window_bytes")
@@ -68,24 +68,26 @@ def test_the_windows_and_rates_calculated_for_the_paper_are_exact(
     assert rate.inside
 
 
-def test_simulated_rates_of_a_single_tcp_connection_are_within_two_percent_of_the_paper(short: Reproduction) -> None:
+def test_simulated_rates_of_a_single_tcp_connection_are_within_2_percent_of_those_in_paper_97_0831(
+    short: Reproduction,
+) -> None:
     rates = ours(short, "section2", quantity="throughput_mbps")
     assert [s.printed for s in rates] == [23.64, 47.53, 93.77, 125.5]
     for rate in rates:
         assert rate.mean == pytest.approx(rate.printed, rel=0.02)
 
 
-def test_the_simulated_mean_window_matches_the_formula_of_the_paper(short: Reproduction) -> None:
+def test_the_simulated_mean_window_matches_the_formula_in_paper_97_0831(short: Reproduction) -> None:
     for row in ours(short, "windows", quantity="traced_window_bytes"):
         assert row.mean == pytest.approx(0.75 * float(row.number.keys["drop_window_bytes"]) + 512, rel=0.02)
 
 
-def test_the_thresholds_of_the_runs_match_the_tables_of_the_paper(short: Reproduction) -> None:
+def test_the_configured_thresholds_are_those_in_the_tables_of_paper_97_0831(short: Reproduction) -> None:
     for table in ("1", "4"):
         assert all(s.mean == s.printed for s in ours(short, table))
 
 
-def test_throughputs_printed_in_the_paper_follow_from_the_thresholds(short: Reproduction) -> None:
+def test_the_throughputs_printed_in_paper_97_0831_follow_from_the_thresholds(short: Reproduction) -> None:
     # With only one seed, allow more than the tolerance of 5 % in the tables.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
@@ -94,7 +96,7 @@ def test_throughputs_printed_in_the_paper_follow_from_the_thresholds(short: Repr
         assert s.mean == pytest.approx(s.printed, rel=0.02)
 
 
-def test_throughput_ratios_of_merged_vcs_are_near_one_and_their_weighted_sum_is_one(short: Reproduction) -> None:
+def test_throughput_ratios_of_merged_vcs_are_near_1_and_their_weighted_sum_is_1(short: Reproduction) -> None:
     for column in "abc":
         ratios = {s.number.row["vc"]: s.mean for s in ours(short, "5", column=column)}
         thresholds = {s.number.row["vc"]: s.mean for s in ours(short, "4", column=column)}
@@ -103,7 +105,7 @@ def test_throughput_ratios_of_merged_vcs_are_near_one_and_their_weighted_sum_is_
     assert all(s.inside for s in ours(short, "5", column="a"))
 
 
-def test_rows_that_contradict_other_tables_of_the_same_paper_get_no_score(paper: Paper) -> None:
+def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(paper: Paper) -> None:
     throughput = {tuple(n.row.values()): n.published for n in paper.table("2").numbers}
     threshold = {tuple(n.row.values()): n.published for n in paper.table("1").numbers}
     unscored = 0
@@ -119,7 +121,9 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_get_no_score(paper:
     assert unscored == 5
 
 
-def test_a_printed_number_can_be_judged_by_the_mean_of_all_seeds_or_also_by_their_range(paper: Paper) -> None:
+def test_agreement_with_a_printed_number_is_judged_by_the_mean_of_all_seeds_or_also_by_their_range(
+    paper: Paper,
+) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
     assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2), requested=1).inside
@@ -130,14 +134,14 @@ def test_a_printed_number_can_be_judged_by_the_mean_of_all_seeds_or_also_by_thei
     assert not Scored(number=either, values=(0.8, 0.9), seeds=(1, 2), requested=1).inside
 
 
-def test_claims_cover_every_numbered_finding_of_the_paper(paper: Paper) -> None:
+def test_the_claims_cover_every_numbered_finding_in_paper_97_0831(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     for finding in range(1, 6):
         assert any(name.startswith(f"finding-{finding}-") for name in ids)
 
 
-def test_a_claim_is_judged_only_if_the_tables_it_needs_were_run(short: Reproduction) -> None:
+def test_a_claim_is_evaluated_only_if_the_tables_that_it_needs_were_run(short: Reproduction) -> None:
     verdicts = {claim.id: claim for claim in short.claims}
     assert verdicts["finding-1-thresholds-control-throughput"].holds
     assert verdicts["dfba-over-95-percent"].holds
@@ -146,7 +150,7 @@ def test_a_claim_is_judged_only_if_the_tables_it_needs_were_run(short: Reproduct
 
 
 @pytest.mark.slow
-def test_alternatives_to_open_modelling_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
+def test_every_alternative_modelling_choice_for_paper_97_0831_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     default = find(paper, "5", vc=1, column="a").configuration
     for choice in paper.choices:
         changed = load(AF_97_0831, overrides=choice.overrides)

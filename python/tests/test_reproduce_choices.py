@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_of_a_paper_can_be_selected_by_some_of_their_values_in_upper_or_lower_case():
+def test_networks_and_rows_of_a_paper_can_be_selected_by_a_subset_of_their_values_in_any_letter_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -29,7 +29,7 @@ def test_networks_and_rows_of_a_paper_can_be_selected_by_some_of_their_values_in
         paper.numbers(networks=["LANs"])
 
 
-def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_and_run(celltrain, tmp_path):
+def test_the_reproduce_command_prints_the_scenario_of_a_paper_row_as_toml_that_can_be_run(celltrain, tmp_path):
     told = celltrain(*ROW, "--toml", "--set", "duration=20ms")
     assert told.out.startswith("# Performance of TCP over UBR+ (af-96-1269), table 2: network = LAN, sources = 5, ")
     (tmp_path / "row.toml").write_text(told.out)
@@ -40,7 +40,7 @@ def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_and_run(celltrai
 
 
 @pytest.mark.slow
-def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
+def test_the_options_set_and_seed_change_the_runs_of_a_reproduction(celltrain):
     short = ("--set", "duration=20ms", "--seeds", "2", "--json")
     answer = celltrain(*ROW, *short, "--seed", "7").json
     assert answer["overrides"] == {"duration": "20ms"}
@@ -51,7 +51,7 @@ def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
     assert (wrong.code, "nothing" in wrong.err) == (2, True)
 
 
-def test_the_estimated_time_of_a_reproduction_counts_its_runs_and_measures_short_ones(celltrain):
+def test_the_estimated_time_of_a_reproduction_comes_from_the_number_of_runs_and_short_trial_runs(celltrain):
     answer = celltrain("reproduce", AF_96_1269, "--table", "2", "--set", "duration=50ms", "--dry-run", "--json").json
     assert (answer["scenarios"], answer["runs"]) == (48, 48 * 30)
     assert answer["simulated_seconds"] == pytest.approx(48 * 30 * 0.05)
@@ -60,7 +60,7 @@ def test_the_estimated_time_of_a_reproduction_counts_its_runs_and_measures_short
 
 
 @pytest.mark.slow
-def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(celltrain, tmp_path):
+def test_the_csv_output_of_a_reproduction_is_the_same_on_the_screen_and_in_files(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out
     assert (tmp_path / "numbers.csv").read_text() == printed
@@ -73,7 +73,7 @@ def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(ce
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
-def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
+def test_an_interrupted_reproduction_can_be_resumed_without_repeating_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
     (tmp_path / "runs.json").unlink()
@@ -108,7 +108,7 @@ def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_p
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"runs": {"a": 1}}', '{"runs": {"a": {"values": {"efficiency": ["x", null]}}}}']
 )
-def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_path, content):
+def test_resuming_from_a_results_file_not_written_by_celltrain_is_refused(celltrain, tmp_path, content):
     (tmp_path / "runs.json").write_text(content)
     told = celltrain(*ROW, "--out", tmp_path, "--resume")
     assert (told.code, told.err.count("\n"), "to begin again" in told.err) == (2, 1, True), told.err
@@ -119,7 +119,7 @@ def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
     assert (told.code, "needs the folder of the finished runs; name this folder with --out" in told.err) == (2, True)
 
 
-def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(celltrain, monkeypatch):
+def test_an_interrupted_reproduction_prints_the_command_that_resumes_it_and_keeps_finished_runs(celltrain, monkeypatch):
     monkeypatch.setattr(_core, "run_cases", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     told = celltrain("compare", "lan-epd", "lan-tail-drop", "--seeds", "2")
     assert told.code == 130
@@ -131,7 +131,7 @@ def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
-def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_contains_them(celltrain, tmp_path):
+def test_a_message_warns_that_finished_runs_in_the_output_folder_are_repeated_without_resume(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
     assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
@@ -149,14 +149,14 @@ def test_before_finished_runs_are_repeated_a_message_names_the_folder_that_conta
     "seeds, options",
     [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
 )
-def test_the_command_on_the_page_of_the_paper_uses_the_same_seeds_as_the_page(seeds, options):
+def test_the_command_shown_on_a_paper_page_uses_the_number_of_seeds_stated_on_the_page(seeds, options):
     assert (
         _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
     )
 
 
 @pytest.mark.slow
-def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their_notes(celltrain):
+def test_reproduction_tables_state_the_rule_for_agreement_and_their_latex_form_has_the_notes(celltrain):
     words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
     rule = "agrees: if the published value is inside the seeds' range"
     told = celltrain(*words).out

@@ -56,7 +56,7 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_the_claim_test_greater_compares_either_means_or_matched_rows(
+def test_a_claim_test_of_form_greater_compares_the_means_or_by_option_the_matched_rows(
     options: dict[str, float], expected: bool
 ) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
@@ -64,7 +64,7 @@ def test_the_claim_test_greater_compares_either_means_or_matched_rows(
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
 
 
-def test_rows_of_a_claim_are_matched_by_the_keys_that_it_names() -> None:
+def test_the_rows_of_a_claim_are_matched_by_the_keys_named_in_the_claim() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
@@ -74,7 +74,7 @@ def test_rows_of_a_claim_are_matched_by_the_keys_that_it_names() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
-def test_the_claim_test_difference_accepts_differences_equal_to_its_limits(
+def test_a_claim_test_of_form_difference_accepts_differences_equal_to_its_limits(
     low: float, high: float, expected: bool
 ) -> None:
     test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
@@ -100,11 +100,13 @@ def test_a_claim_about_a_ratio_is_judged_by_the_quotient_of_the_means() -> None:
         ({"low": "0.0005 * buffer_cells"}, False),
     ],
 )
-def test_the_claim_test_bound_checks_each_row_or_the_mean_of_all_rows(options: dict[str, Any], expected: bool) -> None:
+def test_a_claim_test_of_form_bound_checks_each_row_or_the_mean_of_all_rows(
+    options: dict[str, Any], expected: bool
+) -> None:
     assert holds({"form": "bound", "quantity": "efficiency", "over": EPD, **options}, POLICIES) is expected
 
 
-def test_the_claim_test_trend_counts_groups_whose_values_have_the_stated_order() -> None:
+def test_a_claim_test_of_form_trend_counts_groups_whose_values_have_the_stated_order() -> None:
     rows = points(
         [(5, 1, 0.1), (5, 2, 0.2), (5, 3, 0.3), (15, 1, 0.2), (15, 2, 0.2), (15, 3, 0.2)], "sources", "buffer_cells"
     )
@@ -121,7 +123,7 @@ def test_the_claim_test_trend_counts_groups_whose_values_have_the_stated_order()
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
-def test_the_claim_test_trend_orders_values_with_units_by_size() -> None:
+def test_a_claim_test_of_form_trend_orders_values_with_units_by_magnitude() -> None:
     rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
     test = {
         "form": "trend",
@@ -134,7 +136,7 @@ def test_the_claim_test_trend_orders_values_with_units_by_size() -> None:
     assert holds(test, rows) is True
 
 
-def test_the_claim_test_correlation_compares_the_ranks_of_two_quantities() -> None:
+def test_a_claim_test_of_form_correlation_compares_the_ranks_of_two_quantities() -> None:
     rows = points([(1, 0.1), (2, 0.2), (3, 0.3)], "row")
     rows += points([(1, 0.9), (2, 0.8), (3, 0.85)], "row", quantity="fairness")
     test = {"form": "correlation", "x": "efficiency", "y": "fairness", "over": {"table": "2"}}
@@ -143,7 +145,7 @@ def test_the_claim_test_correlation_compares_the_ranks_of_two_quantities() -> No
 
 
 @pytest.mark.parametrize(("at_least", "share", "expected"), [(0.2, 0.5, True), (0.2, 1, False), (0.31, 0.5, False)])
-def test_the_claim_test_spread_is_the_largest_value_less_the_smallest(
+def test_a_claim_test_of_form_spread_uses_the_largest_value_minus_the_smallest(
     at_least: float, share: float, expected: bool
 ) -> None:
     rows = points([(5, 1, 0.1), (5, 2, 0.4), (15, 1, 0.2), (15, 2, 0.3)], "sources", "z")
@@ -151,7 +153,7 @@ def test_the_claim_test_spread_is_the_largest_value_less_the_smallest(
     assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
 
 
-def test_the_claim_test_best_compares_the_means_of_each_setting() -> None:
+def test_a_claim_test_of_form_best_compares_the_means_for_each_setting() -> None:
     rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
     test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True
@@ -193,7 +195,7 @@ def test_claims_about_paired_ratios_are_decided_by_confidence_intervals(
     assert claims.apply(test, PAIRED)[0] is expected
 
 
-def test_the_claim_test_paired_compares_runs_that_have_the_same_seed() -> None:
+def test_a_claim_test_of_form_paired_compares_runs_with_the_same_seed() -> None:
     # Unpaired, the intervals of the two rows overlap, although every seed halves.
     test = {
         "form": "paired",
@@ -222,7 +224,7 @@ def test_the_confidence_interval_of_a_ratio_is_computed_from_logarithms() -> Non
     assert (one := ratio([{1: 3.0}], [{1: 2.0}])).low == one.high == one.mean
 
 
-def test_a_claim_with_an_undecided_test_is_undecided_unless_another_test_fails() -> None:
+def test_a_claim_with_an_inconclusive_test_is_undecided_unless_another_test_fails() -> None:
     undecided = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "high": 0.6}
     holding, failing = {**undecided, "high": 1000}, {**undecided, "low": 1000}
     assert claims.verdict([undecided, holding], PAIRED)[0] is None
@@ -268,7 +270,7 @@ def test_ratios_whose_denominator_is_zero_are_refused(rows: list[Point], words: 
         },
     ],
 )
-def test_an_invalid_test_of_a_claim_is_refused(test: dict[str, Any]) -> None:
+def test_an_invalid_claim_test_is_refused(test: dict[str, Any]) -> None:
     with pytest.raises(PaperError):
         claims.apply(test, POLICIES)
 
@@ -291,7 +293,7 @@ def test_every_claim_has_a_unique_name_a_quotation_and_a_test(paper: Paper) -> N
         assert {test["form"] for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_of_a_paper_can_be_judged(paper: Paper) -> None:
+def test_every_claim_in_a_paper_can_be_evaluated(paper: Paper) -> None:
     judged, left_out = claims.judge(paper, as_printed(paper))
     assert left_out == []
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
@@ -320,7 +322,7 @@ def test_the_tests_of_claims_are_also_applied_to_the_printed_numbers(paper: Pape
     ]
 
 
-def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
+def test_a_claim_whose_rows_are_missing_is_omitted(paper: Paper) -> None:
     scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
     judged, left_out = claims.judge(paper, scored)
     assert [claim.id for claim in judged] == [
@@ -335,7 +337,7 @@ def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
     )
 
 
-def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
+def test_a_claim_is_also_evaluated_for_each_seed_and_the_fraction_of_supporting_seeds_is_reported(paper: Paper) -> None:
     """Eight seeds support the claim and two contradict it. An eleventh seed was run for only some of its rows."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []

@@ -38,7 +38,7 @@ def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
     return paper.configurations[configuration].scenario
 
 
-def test_the_comcom_paper_has_no_printed_numbers(paper: Paper) -> None:
+def test_the_comcom_paper_has_no_printed_numbers_to_compare(paper: Paper) -> None:
     assert all(table.experiment for table in paper.tables)
     assert all(n.published is None and not n.scored for n in paper.numbers())
     assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}
@@ -80,7 +80,7 @@ def test_the_drop_threshold_of_each_vc_is_the_number_of_packets_that_the_paper_s
         ("per_vc_queuing_fixed", "per_vc_accounting_fixed", "round_robin"),
     ],
 )
-def test_every_mechanism_of_the_comcom_paper_is_a_drop_rule_with_a_scheduler(
+def test_every_mechanism_in_the_comcom_paper_is_a_drop_policy_with_a_scheduler(
     paper: Paper, mechanism: str, policy: str, scheduler: str | None
 ) -> None:
     port = scenario(paper, "chain", mechanism="epd", hops=2, cross=1)["port"]["sw*->sw*"]
@@ -90,7 +90,7 @@ def test_every_mechanism_of_the_comcom_paper_is_a_drop_rule_with_a_scheduler(
     assert list(port.get("scheduler", {})) == ([] if scheduler is None else [scheduler])
 
 
-def test_an_open_modelling_choice_changes_only_the_drop_rules_that_depend_on_it(paper: Paper) -> None:
+def test_a_modelling_choice_for_the_comcom_paper_changes_only_the_drop_policies_that_depend_on_it(paper: Paper) -> None:
     [k_of_2] = [choice for choice in paper.choices if choice.id == "C-1"]
     other = load(COMCOM, overrides=k_of_2.overrides)
     for table, keys in (("peer-to-peer", {"part_packets": 3}), ("chain", {"hops": 2, "cross": 3})):
@@ -139,7 +139,7 @@ def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_printed
     assert "ours:" not in text
 
 
-def test_the_figure_of_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
+def test_the_goodput_over_time_figure_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
     run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
     [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
     spec = {**spec, "step": "20ms"}
@@ -171,12 +171,12 @@ def test_the_page_of_the_comcom_paper_has_the_verdict_on_every_claim_and_every_f
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 300_000 for image in images)
 
 
-def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
+def test_the_list_and_explain_commands_include_the_comcom_paper(celltrain: Command) -> None:
     assert COMCOM in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]
 
 
-def test_each_refuted_claim_states_what_decides_it_and_a_chosen_threshold_has_a_neighbouring_value(
+def test_each_refuted_claim_states_what_it_depends_on_and_chosen_thresholds_have_an_alternative_value(
     paper: Paper,
 ) -> None:
     table = ROOT / "docs" / "results" / COMCOM / "claims.csv"
@@ -191,7 +191,7 @@ def test_each_refuted_claim_states_what_decides_it_and_a_chosen_threshold_has_a_
             assert rows[claim["id"]]["neighbour"] == "yes", claim["id"]
 
 
-def test_a_neighbouring_threshold_gives_a_second_verdict_and_never_replaces_the_first() -> None:
+def test_the_verdict_for_an_alternative_threshold_is_reported_in_addition_to_the_original_verdict() -> None:
     entry = {"form": "bound", "quantity": "efficiency", "over": {"table": "1"}, "high": 0.8}
     point = claims.Point(table="1", keys={}, quantity="efficiency", value=0.85)
     tests = [{**entry, "neighbour": {"high": 0.9}}]

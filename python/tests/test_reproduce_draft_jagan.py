@@ -52,7 +52,7 @@ def test_every_number_printed_in_the_draft_of_jagannath_is_recorded_and_scored(p
         assert number.tolerance == pytest.approx(share * (number.published or 0))
 
 
-def test_each_row_of_the_draft_is_named_by_the_column_headings_of_the_draft(paper: Paper) -> None:
+def test_the_keys_of_each_row_of_the_draft_are_the_column_headings_in_the_draft(paper: Paper) -> None:
     for table in [t for t in paper.tables if not t.experiment]:
         lines = list(csv.DictReader((ROOT / f"papers/{DRAFT_JAGAN}/published/table{table.number}.csv").open()))
         rows = {tuple(map(str, n.row.values())) for n in table.numbers}
@@ -60,7 +60,7 @@ def test_each_row_of_the_draft_is_named_by_the_column_headings_of_the_draft(pape
         assert table.keys == ("edge_buffer_cells", "switch_buffer_cells", "mss_bytes", "tcp", "service")
 
 
-def test_rows_of_the_draft_that_need_the_same_scenario_share_one_run(paper: Paper) -> None:
+def test_rows_of_the_draft_with_the_same_scenario_share_one_run(paper: Paper) -> None:
     tables = [t for t in paper.tables if not t.experiment]
     assert len({n.configuration for t in tables for n in t.numbers}) == 19
     losses = {n.configuration for t in paper.tables if t.number.startswith("losses-") for n in t.numbers}
@@ -82,7 +82,7 @@ def test_rows_of_the_draft_that_need_the_same_scenario_share_one_run(paper: Pape
         ("7", "abr-er+ada", {}, {"adaptive_discard": {"reduction_factor": 0.5, "low_threshold": 6}}),
     ],
 )
-def test_the_service_in_a_row_of_the_draft_determines_the_settings_of_the_switch_and_the_edge_device(
+def test_the_service_category_of_a_draft_row_determines_the_switch_and_edge_device_settings(
     paper: Paper, table: str, service: str, port: dict[str, Any], edge: dict[str, Any]
 ) -> None:
     found = scenario(paper, table, service=service)
@@ -93,7 +93,7 @@ def test_the_service_in_a_row_of_the_draft_determines_the_settings_of_the_switch
     assert ("vc" in found) == service.startswith("abr")
 
 
-def test_sizes_in_the_draft_are_in_packets_and_the_tcp_variant_is_that_of_the_table(paper: Paper) -> None:
+def test_sizes_in_the_draft_are_in_packets_and_the_table_determines_the_tcp_variant(paper: Paper) -> None:
     assert scenario(paper, "1", service="ubr")["tcp"]["newreno"]["mss"] == "9140B"
     assert scenario(paper, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9140B"
     assert scenario(paper, "6", service="abr-er")["tcp"]["newreno"]["mss"] == "1460B"
@@ -106,7 +106,7 @@ def test_sizes_in_the_draft_are_in_packets_and_the_tcp_variant_is_that_of_the_ta
         assert [port["buffer"] for port in ran["port"].values()] == [n.keys["switch_buffer_cells"]]
 
 
-def test_tables_of_the_draft_with_bidirectional_data_use_a_network_of_their_own(paper: Paper) -> None:
+def test_tables_of_the_draft_with_bidirectional_data_use_a_separate_network(paper: Paper) -> None:
     both = scenario(paper, "both-ways-1", service="abr-er")
     one = scenario(paper, "1", service="abr-er")
     assert (one["topology"]["internetwork"]["bidirectional"], both["topology"]["internetwork"]["bidirectional"]) == (
@@ -119,7 +119,7 @@ def test_tables_of_the_draft_with_bidirectional_data_use_a_network_of_their_own(
 
 
 @pytest.mark.slow
-def test_a_modelling_choice_for_the_draft_changes_only_its_own_settings(paper: Paper) -> None:
+def test_a_modelling_choice_for_the_draft_changes_only_the_settings_that_belong_to_it(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
     icr = load(DRAFT_JAGAN, overrides=texts[before])
@@ -224,7 +224,7 @@ def test_every_configuration_of_the_draft_is_valid(paper: Paper) -> None:
 
 @pytest.mark.nightly
 @needs_edge_devices
-def test_alternatives_to_open_modelling_choices_of_the_draft_are_valid_and_change_some_scenario(paper: Paper) -> None:
+def test_every_alternative_modelling_choice_for_the_draft_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}
     for choice in paper.choices:
         changed = {c.text for c in load(DRAFT_JAGAN, overrides=choice.overrides).configurations} - before

@@ -40,7 +40,7 @@ def text_of(reproduction: Reproduction, *, brief: bool = False) -> str:
 
 
 @pytest.mark.slow
-def test_a_printed_number_gets_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
+def test_a_printed_number_has_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
     for one in partial.numbers:
         enough = one.number.point or len(one.seeds) >= ENOUGH_SEEDS
         verdicts = (one.inside, one.inside_range, one.pit)
@@ -55,7 +55,7 @@ def test_a_printed_number_gets_a_verdict_only_if_enough_seeds_have_finished(part
     assert f" {summary['undecided']} published values have too few finished runs" in " ".join(text_of(partial).split())
 
 
-def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(partial: Reproduction) -> None:
+def test_a_claim_remains_undecided_while_one_of_its_rows_has_too_few_finished_seeds(partial: Reproduction) -> None:
     assert partial.claims_left_out == [], "no claim is left out, because all rows were requested"
     held, decided, still_open = partial.held
     assert decided + still_open == len(partial.claims) == 42
@@ -68,7 +68,7 @@ def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(par
     assert "need tables that were not run" not in text
 
 
-def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_state_the_number_of_finished_seeds(
+def test_heading_tables_and_page_of_an_interrupted_reproduction_state_the_number_of_finished_seeds(
     partial: Reproduction,
 ) -> None:
     text = text_of(partial)
@@ -85,7 +85,7 @@ def test_the_heading_the_tables_and_the_page_of_an_interrupted_reproduction_stat
 
 
 @pytest.mark.slow
-def test_a_complete_reproduction_states_its_seeds_once_and_every_verdict_is_final() -> None:
+def test_a_complete_reproduction_states_its_number_of_seeds_once_and_every_verdict_is_final() -> None:
     whole = filled(
         load("af-96-1269"),
         {"LAN": 2, "WAN": 1},
@@ -103,7 +103,7 @@ def test_a_complete_reproduction_states_its_seeds_once_and_every_verdict_is_fina
 
 
 @pytest.mark.slow
-def test_a_value_that_a_paper_prints_in_two_tables_counts_once() -> None:
+def test_a_value_printed_in_two_tables_of_a_paper_counts_only_once() -> None:
     paper = load("af-96-1269")
     whole = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})
     once = whole.summary["once"]

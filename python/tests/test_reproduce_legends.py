@@ -64,7 +64,9 @@ FIRST = {spec["kind"]: number for number, (_, spec) in reversed([*enumerate(SPEC
         for number, (paper_id, spec) in enumerate(SPECS)
     ],
 )
-def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_the_table(paper_id, spec, monkeypatch):
+def test_lines_and_groups_in_figures_differ_even_without_colours_and_are_listed_in_table_order(
+    paper_id, spec, monkeypatch
+):
     def ran(scenario: Mapping[str, Any], *_: object) -> tuple[dict[str, Any], Any]:
         names = [f"{name}{number}" for name in ("tcp", "vc", "cross", "long") for number in range(1, 101)]
         flows = [{"name": name, "max_min_mbps": 1.0} for name in names]
@@ -101,7 +103,9 @@ def look_of(handle: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
+def test_reproduced_figures_are_written_in_three_formats_with_the_requested_width_and_style(
+    tmp_path: Path, monkeypatch
+) -> None:
     paper = read("af-96-1269")
     runs = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
     few = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] == "figure4"]})

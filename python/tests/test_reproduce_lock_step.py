@@ -24,7 +24,7 @@ PAPERS, JUDGES = 5, 20
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
 
 
-def test_the_rows_in_lock_step_are_the_rows_of_table_5_with_little_efficiency_and_perfect_fairness() -> None:
+def test_the_lock_step_rows_are_those_of_table_5_with_low_efficiency_and_perfect_fairness() -> None:
     paper = load(AF_96_1269)
     rows: dict[tuple[object, ...], dict[str, float | None]] = {}
     for number in paper.table("5").numbers:
@@ -41,7 +41,7 @@ def test_the_rows_in_lock_step_are_the_rows_of_table_5_with_little_efficiency_an
 
 
 @pytest.mark.slow
-def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_exact() -> None:
+def test_with_ties_in_event_list_order_12_of_14_lock_step_rows_are_exact() -> None:
     numbers = ct.reproduce(AF_96_1269, tables=["lock-step"], seeds=30).numbers
     assert {number.seeds for number in numbers} == {(1,)}
     by_row: dict[tuple[object, ...], list[Scored]] = {}
@@ -65,7 +65,7 @@ def test_if_ties_follow_an_event_list_twelve_of_fourteen_rows_in_lock_step_are_e
         ({"tcp.vanilla.timer.backoff": "none"}, True),
     ],
 )
-def test_random_ties_contradict_three_lock_step_rows_only_if_timeouts_double_and_retransmissions_are_not_timed(
+def test_random_ties_contradict_3_lock_step_rows_only_with_timeout_backoff_and_untimed_retransmissions(
     timer: dict[str, str], locked: bool
 ) -> None:
     rows = ["5,0.2,0.1,1000", "15,0.8,0.1,1000", "15,0.2,0.1,3000"]
@@ -81,14 +81,14 @@ def test_random_ties_contradict_three_lock_step_rows_only_if_timeouts_double_and
 
 
 @pytest.mark.slow
-def test_answers_to_open_questions_have_different_names_within_every_paper() -> None:
+def test_the_alternatives_for_modelling_choices_have_unique_names_within_each_paper() -> None:
     for name in PAPER.ids():
         names = [choice.name for choice in load(name).choices]
         assert len(set(names)) == len(names), name
 
 
 @pytest.mark.slow
-def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the_settings_it_stands_for() -> None:
+def test_selecting_a_modelling_alternative_has_the_same_effect_as_the_settings_that_it_stands_for() -> None:
     for name, setting in (("A-03=event_list", "event_list"), ("A-03=event_list_last_in", "event_list_last_in")):
         chosen, changed = (
             load(AF_96_1269, **given)  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def test_an_answer_to_an_open_question_changes_a_scenario_in_the_same_way_as_the
 
 
 @pytest.mark.slow
-def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answer_gets_a_list_of_all(
+def test_the_choice_option_selects_modelling_alternatives_and_lists_them_all_for_an_unknown_one(
     celltrain: Command, tmp_path: Path
 ) -> None:
     words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")
@@ -118,20 +118,20 @@ def test_the_choice_option_selects_answers_to_open_questions_and_an_unknown_answ
     assert "has no choice 'A-03=event_lst'; did you mean A-03=event_list? Choose from A-03=rotating, " in wrong.err
 
 
-def test_the_note_on_a_lock_step_row_names_the_tie_order_of_the_runs() -> None:
+def test_the_note_on_a_lock_step_row_states_the_tie_order_of_the_runs() -> None:
     chosen: list[dict[str, Any]] = [{}, {"choices": ["A-03=fixed"]}, {"overrides": {"switch.tie_order": "rotating"}}]
     for order, changes in zip(("event_list_last_in", "fixed", "rotating"), chosen, strict=True):
         notes = {number.note for number in load(AF_96_1269, **changes).table("lock-step").numbers}
         assert notes == {f"order of ties: {order}"}
 
 
-def test_a_note_about_a_setting_that_the_scenario_lacks_is_refused() -> None:
+def test_a_paper_note_that_refers_to_a_setting_missing_from_the_scenario_is_refused() -> None:
     read = changed_paper("{switch.tie_order}", "{switch.colour}")
     with pytest.raises(PaperError, match=r"the scenario has no switch\.colour, which the note 'order of ties: "):
         load(AF_96_1269, read=read).numbers(tables=["lock-step"])
 
 
-def test_a_message_about_an_unknown_tie_order_lists_the_known_ones(celltrain: Command) -> None:
+def test_the_error_for_an_unknown_tie_order_lists_the_known_ones(celltrain: Command) -> None:
     told = celltrain("run", "lan-epd", "--set", "switch.tie_order=event_lists")
     assert told.code == 2
     assert all(order in told.err for order in ORDERS), told.err
@@ -159,7 +159,9 @@ def changed_paper(old: str, new: str) -> Callable[[str], str | None]:
         ("most_seeds = 1\n", "most_seed = 1\n", "most_seed = 1: Extra inputs are not permitted"),
     ],
 )
-def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(old: str, new: str, problem: str) -> None:
+def test_an_error_in_the_description_of_a_paper_is_reported_with_file_and_line(
+    old: str, new: str, problem: str
+) -> None:
     read = changed_paper(old, new)
     text = read(f"papers/{AF_96_1269}/paper.toml")
     assert text is not None
@@ -202,7 +204,7 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_under_any_tie_order_90_to_99_per_cent_of_the_values_of_a_run_lie_inside_the_range_of_other_runs(
+def test_under_any_tie_order_90_to_99_percent_of_a_runs_values_lie_in_the_range_of_other_runs(
     order: str,
 ) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))
@@ -212,7 +214,7 @@ def test_under_any_tie_order_90_to_99_per_cent_of_the_values_of_a_run_lie_inside
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_of_the_numbers_in_simulated_papers_90_to_99_per_cent_lie_inside_the_range_of_the_model(order: str) -> None:
+def test_of_the_numbers_in_simulated_papers_90_to_99_percent_lie_in_the_range_of_the_seeds(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS, 25, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
@@ -224,7 +226,7 @@ def test_of_the_numbers_in_simulated_papers_90_to_99_per_cent_lie_inside_the_ran
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_five_synthetic_papers_have_90_to_99_per_cent_of_their_numbers_inside_the_range_of_other_seeds(
+def test_of_the_numbers_in_five_simulated_papers_90_to_99_percent_lie_in_the_range_of_other_seeds(
     order: str,
 ) -> None:
     numbers = [n for n in seeds_of(order, None, PAPERS + JUDGES, {"duration": "2s"}) if n.number.scored]
@@ -238,7 +240,7 @@ def test_five_synthetic_papers_have_90_to_99_per_cent_of_their_numbers_inside_th
 
 
 @pytest.mark.slow
-def test_without_clock_drift_and_random_ties_all_runs_are_equal() -> None:
+def test_without_clock_drift_and_random_ties_all_runs_are_identical() -> None:
     rows = {"tables": [5], "rows": ["5,0.8,0.9,1000"], "overrides": {"duration": "1s"}}
     for more, differ in (([], False), (["A-20=drifting"], True)):
         run = ct.reproduce(AF_96_1269, seeds=3, choices=["A-03=rotating", *more], **rows)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ ANSWER: dict[str, Any] = {
         ("flows.sum(t*3).goodput_mbps", 3.0),
     ],
 )
-def test_an_expression_for_a_measure_combines_paths_and_numbers(text: str, value: float) -> None:
+def test_a_measure_expression_combines_paths_and_numbers(text: str, value: float) -> None:
     assert measure(text, ANSWER) == pytest.approx(value)
 
 
@@ -66,12 +66,12 @@ def test_an_expression_for_a_measure_combines_paths_and_numbers(text: str, value
         "flows.median(*).goodput_mbps",
     ],
 )
-def test_a_measure_with_an_unknown_path_is_refused_by_name(text: str) -> None:
+def test_a_measure_with_an_unknown_path_is_refused_and_the_message_names_the_path(text: str) -> None:
     with pytest.raises(MeasureError):
         measure(text, ANSWER)
 
 
-def test_the_result_of_a_run_has_the_measures_that_papers_use() -> None:
+def test_the_result_of_a_run_contains_every_measure_that_the_papers_use() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
     asked = lan.replace(measure=ct.MeasureOptions(file_size="100kB"))
     answer = ct.run(asked).to_dict()
@@ -115,7 +115,7 @@ def test_recorded_series_are_read_only_if_a_measure_needs_them() -> None:
         ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
     ],
 )
-def test_an_invalid_expression_for_a_measure_is_refused_with_a_message(text: str, words: str) -> None:
+def test_an_invalid_measure_expression_is_refused_with_a_message(text: str, words: str) -> None:
     # Regression: some messages quoted Python exceptions such as KeyError('1/0'), and some measures raised uncaught
     # errors.
     with pytest.raises(MeasureError) as refusal:
@@ -125,12 +125,12 @@ def test_an_invalid_expression_for_a_measure_is_refused_with_a_message(text: str
 
 
 @pytest.mark.parametrize("text", ["1", "9" * 5000, "2 * ( 3 + 4 )", "1e400", "x" * 10_001])
-def test_numbers_without_a_path_and_unreadable_text_are_refused_as_measures(text: str) -> None:
+def test_a_measure_expression_without_a_path_or_with_a_syntax_error_is_refused(text: str) -> None:
     with pytest.raises(MeasureError):
         check_syntax(text)
 
 
-def test_a_range_of_names_in_a_measure_is_matched_against_existing_names() -> None:
+def test_a_name_range_in_a_measure_expression_matches_existing_names() -> None:
     # Regression: the range was first expanded into a hundred billion names.
     with pytest.raises(MeasureError, match="is a range of 99,999,999,999 names, but there are only 4"):
         measure("flows.sum(tcp1-99999999999).goodput_mbps", ANSWER)

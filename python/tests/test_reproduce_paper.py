@@ -28,11 +28,11 @@ def find(paper: Paper, table: str, **keys: Any) -> Number:
     return number
 
 
-def test_every_folder_of_papers_with_a_description_is_a_known_paper() -> None:
+def test_every_paper_folder_that_contains_a_description_is_a_known_paper() -> None:
     assert PAPER.ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
 
 
-def test_folders_of_papers_contain_no_code_except_for_searches() -> None:
+def test_paper_folders_contain_no_code_except_for_searches() -> None:
     """Only scripts that search a paper's open choices are allowed, in a separate folder."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
@@ -44,7 +44,7 @@ def test_every_number_printed_in_paper_96_1269_is_recorded(paper: Paper) -> None
     assert counts == {"1": 12, "2": 48, "3": 48, "4": 88, "5": 108, "6": 108, "windows": 36, "timers": 36}
 
 
-def test_a_scenario_that_several_tables_of_a_paper_need_is_listed_once(paper: Paper) -> None:
+def test_a_scenario_used_by_several_tables_of_a_paper_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 130, "WAN": 88}
     # The sum consists of 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12
@@ -56,7 +56,7 @@ def test_a_scenario_that_several_tables_of_a_paper_need_is_listed_once(paper: Pa
     assert len(paper.configurations) == len(published) + 12 + 12
 
 
-def test_a_run_that_a_paper_prints_in_several_tables_is_shared(paper: Paper) -> None:
+def test_a_run_whose_result_a_paper_prints_in_several_tables_is_simulated_once(paper: Paper) -> None:
     place = {"sources": 15, "network": "WAN", "buffer_cells": 24000}
     selective_drop = {
         find(paper, "2", policy="selective_drop", **place).configuration,
@@ -83,7 +83,7 @@ def test_a_run_that_a_paper_prints_in_several_tables_is_shared(paper: Paper) -> 
         ("6", {"sources": 5, "z": 0.2, "r": 0.1, "buffer_cells": 12000, "quantity": "efficiency"}, 0.78),
     ],
 )
-def test_numbers_are_printed_with_the_decimal_places_that_the_paper_uses(
+def test_numbers_are_printed_with_as_many_decimal_places_as_in_the_paper(
     paper: Paper, table: str, keys: dict[str, Any], published: float
 ) -> None:
     assert find(paper, table, **keys).published == published
@@ -147,7 +147,7 @@ def test_the_core_accepts_every_configuration_of_paper_96_1269_without_a_warning
         assert (answer.faults, answer.warnings) == ([], []), configuration.text
 
 
-def test_rows_in_which_the_paper_contradicts_itself_are_shown_without_a_score(paper: Paper) -> None:
+def test_rows_in_which_paper_96_1269_contradicts_itself_are_shown_but_not_scored(paper: Paper) -> None:
     tables = [table for table in paper.tables if not table.experiment and table.number != "5"]
     unscored = [n for table in tables for n in table.numbers if not n.scored]
     assert [(n.table, n.row) for n in unscored] == [
@@ -169,7 +169,7 @@ def test_rows_in_which_the_paper_contradicts_itself_are_shown_without_a_score(pa
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_points_read_from_a_plot_in_table_1_of_the_paper_have_separate_tolerances(
+def test_values_read_off_a_plot_for_table_1_of_paper_96_1269_have_individual_tolerances(
     paper: Paper, keys: dict[str, Any], tolerance: float
 ) -> None:
     number = find(paper, "1", **keys)
@@ -190,7 +190,7 @@ def test_printed_numbers_can_be_selected_by_table_and_network(paper: Paper) -> N
 
 
 @pytest.mark.parametrize(("asked", "named"), [({"tables": [7]}, "'7'"), ({"networks": ["MAN"]}, "'MAN'")])
-def test_unknown_tables_and_networks_of_a_paper_are_refused_by_name(
+def test_unknown_tables_and_networks_of_a_paper_are_refused_and_named_in_the_message(
     paper: Paper, asked: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(PaperError, match=named):
@@ -202,13 +202,13 @@ def test_an_unknown_paper_is_refused_with_a_list_of_known_papers() -> None:
         load("af-96-1268")
 
 
-def test_the_description_of_a_paper_can_be_read_from_any_folder() -> None:
+def test_a_paper_description_can_be_read_from_any_folder() -> None:
     from_disk = load(AF_96_1269, read=lambda path: (PAPERS.parent / path).read_text(encoding="utf-8"))
     assert len(from_disk.configurations) == 218
 
 
 @pytest.mark.slow
-def test_overrides_change_every_scenario_of_a_paper_and_nothing_else() -> None:
+def test_overrides_change_exactly_the_given_settings_in_every_scenario_of_a_paper() -> None:
     overrides = {"switch.service_order": "before_arrivals", "tcp.vanilla.minimum_rto": 5}
     changed = load(AF_96_1269, overrides=overrides)
     assert changed.overrides == overrides
@@ -220,7 +220,7 @@ def test_overrides_change_every_scenario_of_a_paper_and_nothing_else() -> None:
 
 
 @pytest.mark.slow
-def test_every_alternative_to_an_open_modelling_choice_is_accepted_and_changes_something(paper: Paper) -> None:
+def test_every_alternative_modelling_choice_for_paper_96_1269_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     assert paper.choices
     default = Reading.of_core(_core.parse_json(paper.configurations[0].text, "default")).scenario
     for choice in paper.choices:
@@ -230,7 +230,7 @@ def test_every_alternative_to_an_open_modelling_choice_is_accepted_and_changes_s
         assert answer.scenario != default, choice.text
 
 
-def test_a_message_about_a_fault_in_the_folder_of_a_paper_names_the_file() -> None:
+def test_the_error_for_invalid_content_in_a_paper_folder_names_the_file() -> None:
     def read(path: str) -> str | None:
         return "this is not = = TOML" if path.endswith("paper.toml") else None
 
@@ -251,9 +251,7 @@ def test_a_message_about_a_fault_in_the_folder_of_a_paper_names_the_file() -> No
         ("z", 0.8),
     ],
 )
-def test_expressions_in_the_description_of_a_paper_are_sums_differences_and_products(
-    expression: str, value: Any
-) -> None:
+def test_expressions_in_a_paper_description_may_add_subtract_and_multiply(expression: str, value: Any) -> None:
     assert evaluate(expression, {"buffer_cells": 1000, "sources": 5, "network": "LAN", "z": 0.8}) == value
 
 
@@ -261,16 +259,16 @@ def test_expressions_in_the_description_of_a_paper_are_sums_differences_and_prod
     "expression",
     ["", "buffer_cells -", "buffer_cells-2", "unknown", "network - 1", "1 2", "__import__('os')"],
 )
-def test_an_expression_of_a_paper_with_other_operators_is_refused(expression: str) -> None:
+def test_an_expression_with_other_operators_in_a_paper_description_is_refused(expression: str) -> None:
     with pytest.raises(PaperError):
         evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
 
 
-def test_a_text_that_consists_of_a_single_expression_keeps_the_type_of_its_value() -> None:
+def test_a_string_in_a_paper_description_that_is_a_single_expression_keeps_the_type_of_its_value() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 
-def test_setting_a_key_in_the_configuration_of_a_paper_replaces_its_value() -> None:
+def test_setting_a_key_in_a_paper_configuration_replaces_its_value() -> None:
     scenario = {"port": {"bottleneck": {"policy": {"epd": {"threshold": 800}}}}}
     set_key(scenario, "port.bottleneck.policy", {"tail_drop": {}})
     set_key(scenario, "tcp.vanilla.mss", "512B")
@@ -278,10 +276,10 @@ def test_setting_a_key_in_the_configuration_of_a_paper_replaces_its_value() -> N
 
 
 @pytest.mark.parametrize(("text", "value"), [("10s", 10.0), ("5ms", 0.005), ("1.5us", 1.5e-6)])
-def test_durations_in_the_description_of_a_paper_are_read_with_their_unit(text: str, value: float) -> None:
+def test_durations_in_a_paper_description_are_parsed_with_their_unit(text: str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)
 
 
-def test_a_duration_without_a_unit_in_the_description_of_a_paper_is_refused() -> None:
+def test_a_duration_without_a_unit_in_a_paper_description_is_refused() -> None:
     with pytest.raises(ValueError, match='such as "5us"'):
         seconds("10")

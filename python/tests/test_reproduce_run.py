@@ -50,7 +50,7 @@ def text_of(reproduction: Reproduction) -> str:
 
 
 @pytest.mark.slow
-def test_the_queues_of_the_lan_without_loss_exactly_equal_the_numbers_printed_in_the_paper(
+def test_without_loss_the_lan_queues_exactly_equal_the_numbers_printed_in_paper_96_1269(
     table1: Reproduction,
 ) -> None:
     queues = {n.number.row["sources"]: n.values for n in table1.numbers if n.number.quantity.unit == "cells"}
@@ -103,7 +103,7 @@ def test_the_answer_of_a_reproduction_has_the_documented_keys(table1: Reproducti
 
 
 @pytest.mark.slow
-def test_policies_in_column_headings_of_the_paper_are_part_of_each_row(as_printed: Reproduction) -> None:
+def test_a_policy_in_a_column_heading_of_the_paper_becomes_a_key_of_each_row(as_printed: Reproduction) -> None:
     [number] = [
         n
         for n in as_printed.to_dict()["numbers"]
@@ -113,7 +113,7 @@ def test_policies_in_column_headings_of_the_paper_are_part_of_each_row(as_printe
 
 
 @pytest.mark.slow
-def test_the_answer_of_a_reproduction_contains_only_values_that_json_can_represent(as_printed: Reproduction) -> None:
+def test_the_answer_of_a_reproduction_contains_only_values_representable_in_json(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             for member in value.values():
@@ -156,7 +156,7 @@ def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     assert "1 of 50 seeds LAN;" in text_of(partial)
 
 
-def test_a_reproduction_interrupted_before_its_first_result_leaves_an_empty_answer() -> None:
+def test_a_reproduction_interrupted_before_its_first_result_returns_an_empty_answer() -> None:
     nothing = filled(load(AF_96_1269), {"LAN": 1, "WAN": 1}, lambda number: {}, interrupted=True)
     assert nothing.numbers == []
     assert all(claim.open for claim in nothing.claims)
@@ -164,7 +164,7 @@ def test_a_reproduction_interrupted_before_its_first_result_leaves_an_empty_answ
     text_of(nothing)
 
 
-def test_a_reproduction_starts_its_longest_runs_first_and_finishes_seed_after_seed() -> None:
+def test_a_reproduction_starts_long_runs_first_and_finishes_one_seed_before_the_next() -> None:
     paper = load(AF_96_1269)
     runs = planned(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1})
     assert [(paper.configurations[c].network, seed) for c, seed in runs] == [
@@ -200,14 +200,14 @@ def test_an_override_that_the_core_refuses_is_reported_with_its_key() -> None:
 
 
 @pytest.mark.slow
-def test_overrides_are_reported_in_the_answer_of_a_reproduction_and_in_its_comparison() -> None:
+def test_overrides_are_listed_in_the_answer_of_a_reproduction_and_in_its_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
     assert "Changed from the paper: switch.tie_order" in text_of(fixed)
     assert "1 seed LAN;" in text_of(fixed)
 
 
-def test_the_comparison_with_a_paper_shows_every_table_and_names_numbers_that_are_not_scored(
+def test_the_comparison_with_a_paper_shows_every_table_and_lists_numbers_that_are_not_scored(
     as_printed: Reproduction,
 ) -> None:
     text = text_of(as_printed)
@@ -278,7 +278,7 @@ def test_an_unknown_paper_is_refused_with_a_list_of_available_papers() -> None:
         celltrain.reproduce("af-96-1268")
 
 
-def test_values_in_the_result_of_a_reproduction_can_be_looked_up_by_name() -> None:
+def test_a_path_into_an_answer_selects_the_entries_of_a_list_by_name() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
@@ -287,7 +287,7 @@ def test_values_in_the_result_of_a_reproduction_can_be_looked_up_by_name() -> No
     assert measure("ports.sw1->sw2.max_queue_cells", answer) == 2.0
 
 
-def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduction_runs_that_record_series_are_executed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_rows = work.run_rows
@@ -318,7 +318,7 @@ def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatc
         ("claims.toml", 'form = "bound"', 'form = "bund"', "'bund' is not a form; choose from greater,"),
     ],
 )
-def test_wrong_names_in_the_description_of_a_paper_are_refused_before_anything_runs(
+def test_unknown_names_in_a_paper_description_are_refused_before_any_run(
     monkeypatch: pytest.MonkeyPatch, file: str, right: str, wrong: str, message: str
 ) -> None:
     def read(path: str) -> str | None:

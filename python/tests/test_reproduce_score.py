@@ -36,7 +36,7 @@ def scored(published: float | None, values: list[float], requested: int = 1, **c
     return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds, requested=requested)
 
 
-def test_a_printed_number_is_summarised_by_the_mean_deviation_and_extremes_of_our_seeds() -> None:
+def test_each_printed_number_is_compared_with_the_mean_standard_deviation_and_extremes_of_the_seeds() -> None:
     one = scored(0.5, [0.1, 0.2, 0.6])
     assert one.mean == pytest.approx(0.3)
     assert one.sd == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
@@ -64,11 +64,11 @@ def test_a_missing_printed_number_counts_neither_as_inside_nor_as_outside() -> N
     assert scored(None, [0.5]).inside is None
 
 
-def test_equal_values_share_the_mean_of_their_ranks() -> None:
+def test_equal_values_get_the_mean_of_their_ranks() -> None:
     assert ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
 
 
-def test_the_spearman_correlation_matches_a_hand_calculation() -> None:
+def test_the_spearman_correlation_equals_a_value_calculated_by_hand() -> None:
     assert spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     # d = 0, 1, 1: 1 - 6 * 2 / (3 * 8).
@@ -84,7 +84,7 @@ def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_val
     assert spearman(*pair) is None
 
 
-def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_all_other_seeds() -> None:
+def test_the_self_error_of_a_seed_is_the_deviation_of_its_value_from_the_mean_of_all_other_seeds() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
     # The distances lie between 1 and 2.5, between 2 and 2, and between 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
@@ -104,17 +104,19 @@ def test_with_only_one_seed_the_self_error_is_undefined() -> None:
         (0.20, 2.0 / 4),  # above one, printed like one
     ],
 )
-def test_the_rank_of_a_printed_number_among_seeds_matches_a_hand_calculation(printed: float, rank: float) -> None:
+def test_the_rank_of_a_printed_number_among_seeds_equals_a_value_calculated_by_hand(
+    printed: float, rank: float
+) -> None:
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
-def test_a_seed_that_rounds_to_the_printed_number_counts_half_in_the_rank_of_that_number() -> None:
+def test_a_seed_whose_value_rounds_to_the_printed_number_counts_half_in_the_rank_of_that_number() -> None:
     assert score.rank_among_seeds(0.2, [0.195, 0.205], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.206], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
 
 
-def test_the_kolmogorov_smirnov_test_matches_a_hand_calculation() -> None:
+def test_the_kolmogorov_smirnov_statistic_equals_a_value_calculated_by_hand() -> None:
     assert ks([0.5]) == pytest.approx(0.5)
     assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
     # All values are at one end, so the distance is 1 - 0.1.
@@ -122,7 +124,7 @@ def test_the_kolmogorov_smirnov_test_matches_a_hand_calculation() -> None:
     assert ks([]) is None
 
 
-def test_the_ks_distance_of_draws_from_the_model_is_below_its_limit_in_19_of_20_cases() -> None:
+def test_the_ks_distance_of_random_draws_from_the_model_is_below_the_5_percent_limit_in_19_of_20_cases() -> None:
     seed = 96_1269
     rng = np.random.default_rng(seed)
     below = 0
@@ -133,7 +135,7 @@ def test_the_ks_distance_of_draws_from_the_model_is_below_its_limit_in_19_of_20_
     assert 0.93 <= below / trials <= 1.0, f"seed {seed}"
 
 
-def test_only_scored_numbers_enter_the_ks_test_and_points_of_plots_are_excluded() -> None:
+def test_the_ks_test_uses_only_scored_numbers_and_excludes_those_with_a_single_exact_value() -> None:
     group = [
         scored(0.50, [0.4, 0.6]),
         scored(0.90, [0.4, 0.6]),
@@ -162,7 +164,7 @@ def test_the_summary_of_scores_is_grouped_by_table_network_and_quantity() -> Non
     assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
-def test_the_share_of_numbers_inside_is_undefined_if_no_number_is_scored() -> None:
+def test_the_share_of_numbers_inside_the_range_is_undefined_if_no_number_is_scored() -> None:
     assert score.summary([])["share_inside"] is None
     scores = score.group_scores([])
     nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"
@@ -170,7 +172,7 @@ def test_the_share_of_numbers_inside_is_undefined_if_no_number_is_scored() -> No
     assert set(scores.values()) == {0}
 
 
-def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_printed_number() -> None:
+def test_the_verdict_on_the_range_of_seeds_does_not_depend_on_the_rule_chosen_for_agreement() -> None:
     # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
@@ -180,12 +182,12 @@ def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_printed_number(
     assert (either.inside, either.inside_range, either.inside_tolerance) == (True, False, True)
 
 
-def test_without_a_tolerance_the_mean_of_the_seeds_has_no_verdict() -> None:
+def test_without_a_tolerance_there_is_no_verdict_on_the_mean_of_the_seeds() -> None:
     assert scored(0.5, [0.5, 0.5]).inside_tolerance is None
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_a_number_that_must_match_exactly_is_judged_only_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
+def test_a_number_that_must_match_exactly_is_judged_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
@@ -196,14 +198,14 @@ def test_a_number_that_the_paper_does_not_print_has_no_verdict() -> None:
     assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
 
 
-def test_the_middle_nine_tenths_of_seeds_leave_out_equally_many_seeds_at_both_ends() -> None:
+def test_the_central_90_percent_of_ranks_excludes_equally_many_ranks_at_both_ends() -> None:
     # With 30 seeds there are 31 ranks; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
     assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
     assert score.share_in_the_middle(5) == 1
     assert [score.in_the_middle(k) for k in (0.049, 0.05, 0.95, 0.951)] == [False, True, True, False]
 
 
-def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
+def test_the_verdicts_on_a_group_of_numbers_equal_values_calculated_by_hand() -> None:
     seeds = [k / 10 for k in range(1, 11)]
     counted = [
         scored(0.55, seeds),  # the mean, in the middle of the seeds
@@ -222,7 +224,7 @@ def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
-def test_the_p_value_of_seeds_never_separates_numbers_of_the_same_run() -> None:
+def test_the_seed_based_p_value_accounts_for_correlation_between_numbers_of_the_same_run() -> None:
     # Twenty identical quantities of a run count as one number. If they were independent, twenty printed values at the
     # edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
@@ -238,7 +240,7 @@ def test_the_p_value_of_seeds_never_separates_numbers_of_the_same_run() -> None:
 
 
 @pytest.mark.slow
-def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
+def test_the_seed_based_p_value_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)
     trials, small = 60, 0
@@ -250,7 +252,7 @@ def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_th
     assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
 
 
-def test_a_p_value_needs_enough_common_seeds() -> None:
+def test_the_seed_based_p_value_requires_enough_seeds_common_to_all_numbers() -> None:
     one = scored(0.5, [k / 10 for k in range(10)])
     late = replace(one, seeds=tuple(range(5, 15)))
     assert score.verdicts([one])["ks_p_seeds"] is not None

@@ -35,7 +35,7 @@ def rates() -> Reproduction:
     return of_factor("af-97-0831", 1.03)
 
 
-def test_numbers_can_be_within_tolerance_of_the_mean_although_all_lie_outside_the_range_of_seeds(
+def test_numbers_may_be_within_tolerance_of_the_mean_although_they_lie_outside_the_range_of_seeds(
     rates: Reproduction,
 ) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
@@ -50,7 +50,9 @@ def test_numbers_can_be_within_tolerance_of_the_mean_although_all_lie_outside_th
     assert table2["ks_p_seeds"] == pytest.approx(1 / 13)
 
 
-def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rates: Reproduction) -> None:
+def test_the_output_of_a_reproduction_states_for_each_quantity_when_a_number_counts_as_inside(
+    rates: Reproduction,
+) -> None:
     by_table = {
         t: report.counted_by(rates.paper.table(t).numbers, paper_page.RULES) for t in ("1", "2", "5", "section2")
     }
@@ -62,7 +64,7 @@ def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rate
     }
 
 
-def test_the_table_of_shares_ends_with_a_line_of_totals(rates: Reproduction) -> None:
+def test_the_table_of_agreement_shares_ends_with_a_row_of_totals(rates: Reproduction) -> None:
     rows = report.share_rows(rates.summary)
     assert all(len(row) == len(report.SHARES) for row in rows)
     *lines, everything = rows
@@ -75,7 +77,9 @@ def test_the_table_of_shares_ends_with_a_line_of_totals(rates: Reproduction) -> 
     assert everything[3].endswith("/68")
 
 
-def test_the_printed_output_of_a_reproduction_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
+def test_the_printed_output_of_a_reproduction_contains_the_verdicts_and_the_agreement_shares(
+    rates: Reproduction,
+) -> None:
     console = Console(file=StringIO(), width=140)
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
@@ -102,7 +106,7 @@ def test_a_note_below_each_table_states_the_tolerance_for_agreement(rates: Repro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_with_few_seeds_the_rank_of_a_printed_number_among_the_seeds_gives_no_verdict(
+def test_if_there_are_few_seeds_the_rank_of_a_printed_number_gives_no_verdict(
     seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
@@ -123,7 +127,7 @@ def test_the_exported_table_of_a_reproduction_has_the_verdicts(rates: Reproducti
 
 
 @pytest.mark.slow
-def test_the_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
+def test_the_tables_on_a_paper_page_have_a_column_for_each_kind_of_verdict_that_occurs(
     rates: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paper_page, "RESULTS", tmp_path)
@@ -143,7 +147,7 @@ def test_the_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     assert "| - 1) |" in text, "a number without score has a note instead of a verdict"
 
 
-def test_a_number_that_rounds_to_zero_has_no_sign_on_the_page_of_a_paper() -> None:
+def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_a_paper_page() -> None:
     # Regression: an index of exactly 1, computed from floats, differed by -1e-17, which appeared as -0.0000 on pages.
     assert paper_page.figure(-1e-17, 4) == "0.0000"
     assert paper_page.figure(-0.004, 2) == "0.00"

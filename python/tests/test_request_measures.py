@@ -109,7 +109,7 @@ def swept(tmp_path_factory):
     return folder
 
 
-def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_requests_are_too_few(
+def test_a_comparison_shows_the_request_measures_of_single_runs_or_null_if_there_are_too_few_requests(
     celltrain, web, short
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{P999}")
@@ -127,7 +127,7 @@ def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_re
     assert f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4" in answer.json["warnings"]
 
 
-def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
+def test_if_there_are_too_few_requests_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
     store = Store.open(swept)
     rows = {(row["buffer"], row["measure"]): row for row in store.summary().to_pylist()}
     for buffer in (60, 300):
@@ -160,7 +160,7 @@ def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, 
     assert "needs 1,000 requests" in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_of_them(celltrain, web, tmp_path):
+def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_about_them(celltrain, web, tmp_path):
     answer = celltrain("run", web)
     with pytest.warns(ct.CelltrainWarning, match="only lower bounds"):
         [group] = ct.run(web).to_dict()["requests"]
@@ -182,7 +182,7 @@ def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_of_them(celltra
     assert "\u2265" not in answer.out
 
 
-def test_a_comparison_marks_means_that_contain_lower_bounds_and_gives_no_difference_between_two_such_means(
+def test_a_comparison_marks_means_of_lower_bounds_and_gives_no_difference_between_two_such_means(
     celltrain, web, short, tmp_path
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")
@@ -201,7 +201,7 @@ def test_a_comparison_marks_means_that_contain_lower_bounds_and_gives_no_differe
 
 
 @pytest.mark.slow
-def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(celltrain, swept, short, tmp_path):
+def test_a_store_records_which_values_are_lower_bounds_and_its_report_marks_them(celltrain, swept, short, tmp_path):
     every = [short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]
     assert bounds(every) in plan_warnings.of_store(Store.open(swept))
     summary = {row["measure"]: row["censored"] for row in Store.open(swept).summary().to_pylist()}
@@ -216,7 +216,7 @@ def test_a_store_keeps_the_marks_of_lower_bounds_and_its_report_shows_them(cellt
 
 
 @pytest.mark.slow
-def test_arrows_mark_lower_bounds_in_the_trade_off_figure_of_a_report_and_in_its_comparison_of_two_stores(tmp_path):
+def test_arrows_mark_lower_bounds_in_the_trade_off_figure_and_the_store_comparison_of_a_report(tmp_path):
     goodput = "requests.web.goodput_mbps"
     plan = SWEEP.replace(f'"{P999}"', f'"{goodput}", "cells.lost"')
     for folder, text in (("one", plan), ("other", plan.replace('"1ms"', '"0.9ms"'))):
@@ -242,7 +242,7 @@ def test_a_measure_computed_from_lower_bounds_is_not_marked_as_a_lower_bound(web
     assert arrows(figure) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
-def test_comparisons_warn_of_means_that_leave_out_open_requests_but_do_not_mark_them_as_bounds(web):
+def test_comparisons_warn_about_means_that_exclude_open_requests_but_do_not_mark_them_as_bounds(web):
     mean = "requests.web.all.completion_ms_mean"
     compared = ct.compare(web, seeds=1, measures=[mean, "requests.web.open", "requests.web.opened"])
     still_open, opened = (int(compared.values[0, 0, 0, place]) for place in (1, 2))
@@ -253,7 +253,7 @@ def test_comparisons_warn_of_means_that_leave_out_open_requests_but_do_not_mark_
 
 
 @pytest.mark.slow
-def test_a_search_minimizes_measures_of_requests(tmp_path):
+def test_a_search_can_minimize_a_request_measure(tmp_path):
     tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")
     [warning] = tuned.facts["warnings"]
     assert warning.startswith(
@@ -295,7 +295,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
 
 
-def test_a_search_warns_of_settings_with_which_requests_deliver_little_data(tmp_path):
+def test_a_search_warns_about_settings_with_which_requests_deliver_little_data(tmp_path):
     """Regression: only bytes of flows were counted, but these networks have no flows."""
     incast = 'incast.query = { senders = 3, bytes = "240kB", interval = "400us" }'
     scenario = SCENARIO.replace('requests.web = { load = 0.6, sizes = "20kB" }', incast)

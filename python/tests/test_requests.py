@@ -34,7 +34,7 @@ def written(folder, cdf=CDF, requests=WEB, name="mine.csv"):
     return path
 
 
-def test_paths_of_files_of_request_sizes_are_relative_to_the_scenario_and_their_rows_become_part_of_it(tmp_path):
+def test_request_size_files_are_found_relative_to_the_scenario_and_their_rows_become_part_of_it(tmp_path):
     path = written(tmp_path)
     assert ct.check(path) == []
     scenario = ct.load(path)
@@ -46,7 +46,7 @@ def test_paths_of_files_of_request_sizes_are_relative_to_the_scenario_and_their_
     assert ct.load(tmp_path / "saved.toml") == scenario
 
 
-def test_a_sweep_plan_can_compare_distributions_and_sizes_of_requests(tmp_path):
+def test_a_sweep_plan_can_compare_request_size_distributions_and_fixed_sizes(tmp_path):
     axes = {"requests.web.sizes": ["web_search", "20kB"], "requests.web.load": [0.1, 0.2]}
     plan = Plan.of(written(tmp_path), {"axes": axes, "measures": ["requests.web.all.slowdown_mean"]})
     sizes = [point.scenario["requests"]["web"]["sizes"] for point in plan.points]
@@ -71,7 +71,7 @@ def test_a_sweep_plan_can_compare_distributions_and_sizes_of_requests(tmp_path):
         ("10kB,0.5\n20000,1\n", 1, "is not a size in bytes, a comma and the probability"),
     ],
 )
-def test_an_invalid_file_of_request_sizes_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
+def test_an_invalid_request_size_file_is_refused_with_the_line_of_the_error(celltrain, tmp_path, cdf, line, words):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line) == (str(tmp_path / "mine.csv"), line)
@@ -85,7 +85,7 @@ def test_an_invalid_file_of_request_sizes_is_refused_with_its_line(celltrain, tm
 
 
 @pytest.mark.parametrize("cdf", ["bytes,probability\n", ""])
-def test_a_file_of_request_sizes_without_rows_is_refused_with_the_line_of_the_scenario(tmp_path, cdf):
+def test_a_request_size_file_without_rows_is_refused_with_the_scenario_line_that_names_it(tmp_path, cdf):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line, fault.key) == (str(path), 7, "requests.web.sizes")
@@ -94,7 +94,7 @@ def test_a_file_of_request_sizes_without_rows_is_refused_with_the_line_of_the_sc
         Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
 
 
-def test_messages_about_faults_keep_their_line_numbers_even_if_the_file_of_request_sizes_is_missing(tmp_path):
+def test_error_messages_have_correct_line_numbers_even_if_a_request_size_file_is_missing(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
     assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"
@@ -102,7 +102,7 @@ def test_messages_about_faults_keep_their_line_numbers_even_if_the_file_of_reque
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 6, "requests.web.load")
 
 
-def test_scenarios_in_python_can_have_requests(tmp_path):
+def test_requests_can_be_defined_in_python_scenarios(tmp_path):
     base = ct.load(written(tmp_path))
     made = base.replace(
         requests={"web": ct.Requests(load=0.3, sizes="data_mining", pairs="all_to_all")},
@@ -138,7 +138,7 @@ def web(tmp_path_factory):
     return path
 
 
-def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistics_of_it(web):
+def test_request_percentiles_are_order_statistics_of_the_table_of_request_records(web):
     result = ct.run(web)
     rows = result.requests.to_pandas()
     groups = {row["name"]: row for row in result.to_dict()["requests"]}
@@ -170,14 +170,14 @@ def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistic
     assert result.request_groups.column("short_slowdown_p99").to_pylist()[0] == groups["web"]["short"]["slowdown_p99"]
 
 
-def test_both_engines_give_the_same_records_of_requests(web):
+def test_both_engines_give_the_same_request_records(web):
     fast, reference = (ct.run(web, engine=engine) for engine in ("fast", "reference"))
     assert fast.fingerprint == reference.fingerprint
     assert fast.requests.equals(reference.requests)
     assert fast.to_dict()["requests"] == reference.to_dict()["requests"]
 
 
-def test_a_percentile_of_too_few_requests_states_the_required_number_of_requests(celltrain, web):
+def test_the_message_about_a_percentile_of_too_few_requests_states_the_required_number(celltrain, web):
     measures = (
         "requests.web.short.slowdown_p99,requests.web.short.slowdown_p999,requests.query.queries.completion_ms_p95"
     )
@@ -206,7 +206,7 @@ def test_the_answer_of_a_run_without_requests_has_no_request_measures():
     assert "requests" not in lan.to_dict() or lan.to_dict()["requests"] == {}
 
 
-def test_measures_of_requests_cover_the_measured_time(web):
+def test_request_measures_cover_only_the_measuring_window(web):
     whole, part = ct.run(web), ct.run(web.parent / "web.toml")
     half = ct.run(ct.load(web, settings={"measure.from": "1ms"}))
     assert whole.to_dict()["requests"] == part.to_dict()["requests"]
@@ -224,7 +224,7 @@ def test_the_shipped_scenario_with_requests_is_valid(celltrain):
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_percentiles_of_the_shipped_scenario_with_requests_are_known(seed):
+def test_no_percentile_of_the_shipped_scenario_with_requests_is_a_lower_bound_or_undefined(seed):
     result = ct.run(ROOT / "scenarios" / "leaf-spine-web-search.toml", seed=seed)
     groups = result.to_dict()["requests"]
     assert [(group["all"]["open"], group["all"]["censored"]) for group in groups] == [(0, False)] * 2
@@ -238,7 +238,7 @@ interval = "500us"
 """
 
 
-def test_the_default_measures_of_a_scenario_with_requests_concern_requests(celltrain, tmp_path):
+def test_by_default_the_measures_of_a_scenario_with_requests_are_request_measures(celltrain, tmp_path):
     path = written(tmp_path, requests=WEB + INCAST)
     of_requests = {
         *(f"requests.web.{measure}" for measure in OF_GROUPS["requests"]),
@@ -255,7 +255,7 @@ def test_the_default_measures_of_a_scenario_with_requests_concern_requests(cellt
     assert (shown.code, "requests." in shown.out) == (0, False)
 
 
-def test_measures_of_requests_do_not_require_records_of_each_request(web, tmp_path):
+def test_request_measures_do_not_require_records_of_each_request(web, tmp_path):
     with_rows, without = (ct.run(web, request_rows=rows) for rows in (True, False))
     assert with_rows.request_groups.equals(without.request_groups)
     assert with_rows.fingerprint == without.fingerprint

@@ -21,7 +21,7 @@ def long(limit):
     return plan(LONG.replace("LIMIT", limit).replace("count = 4", "count = 2"))
 
 
-def test_failed_runs_of_a_sweep_are_run_again_on_request(tmp_path, failing):
+def test_failed_runs_of_a_sweep_are_run_again_if_a_retry_is_requested(tmp_path, failing):
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 6
     # Without the option, no run is left to do. With it, the failed runs fail again.
@@ -37,7 +37,7 @@ def test_failed_runs_of_a_sweep_are_run_again_on_request(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_a_sweep_whose_runs_all_failed_can_run_them_again(tmp_path, failing):
+def test_a_sweep_whose_runs_have_all_failed_can_run_them_again(tmp_path, failing):
     failing[:] = range(20)
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 24
@@ -49,7 +49,7 @@ def test_a_sweep_whose_runs_all_failed_can_run_them_again(tmp_path, failing):
 
 
 @pytest.mark.slow
-def test_without_the_retry_option_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
+def test_without_the_retry_option_failed_runs_are_not_repeated_even_if_a_limit_was_raised(tmp_path):
     folder = tmp_path / "s"
     assert run_plan(long("200ms"), folder, Local(2)).failed == 4
     for limit, retry, left in (("300ms", False, "0.2"), ("300ms", True, "0.3")):

@@ -54,7 +54,7 @@ def test_the_result_of_a_run_has_the_documented_measures(traced):
     assert traced.fingerprint in repr(traced)
 
 
-def test_flows_and_ports_in_a_result_are_tables_with_units(traced):
+def test_a_result_contains_flows_and_ports_as_tables_with_units(traced):
     assert traced.flows["name"].to_pylist() == ["tcp1", "tcp2", "tcp3"]
     assert traced.to_pandas()["name"].tolist() == ["tcp1", "tcp2", "tcp3"]
     for table in (traced.flows, traced.ports, *traced.series.values()):
@@ -67,7 +67,7 @@ def test_flows_and_ports_in_a_result_are_tables_with_units(traced):
 
 
 @pytest.mark.parametrize("kind, columns", [(kind, ROWS[kind]) for kind in ("flows", "ports")])
-def test_the_tables_of_a_result_have_every_field_of_the_answer(kind, columns):
+def test_the_tables_of_a_result_contain_every_field_of_the_json_answer(kind, columns):
     for row in ct.run(with_files(lan(), "1kB")).to_dict()[kind]:
         assert set(tables.flat(row)) == {column.column for column in columns if not column.on_request}
 
@@ -87,7 +87,7 @@ def test_the_goodput_of_a_run_is_the_sum_over_its_flows(traced):
     assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
 
 
-def test_the_delay_of_files_is_measured_on_request(traced):
+def test_file_delays_are_measured_if_they_are_requested(traced):
     scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold=900), tcp=ct.Sack())
     without = ct.run(scenario)
     assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)
@@ -115,7 +115,7 @@ def measured(result):
     return {name: answer[name] for name in ("engine", "timing")}
 
 
-def test_percentiles_of_packet_delays_match_numpy():
+def test_packet_delay_percentiles_match_those_of_numpy():
     # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
@@ -127,7 +127,7 @@ def test_percentiles_of_packet_delays_match_numpy():
         assert halves[1][name] == pytest.approx(float(np.percentile([first, second], share)))
 
 
-def test_the_delay_of_files_is_undefined_if_no_file_was_completed():
+def test_file_delays_are_undefined_if_no_file_was_completed():
     result = ct.run(with_files(lan(), "1MB"))
     nothing = {"mean": None, "median": None, "p95": None, "files": 0}
     assert result.file_delay_ms == nothing
@@ -138,7 +138,7 @@ def test_the_delay_of_files_is_undefined_if_no_file_was_completed():
 @pytest.mark.parametrize(
     ("size", "problem"), [("0B", "must be from one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
 )
-def test_an_invalid_size_of_files_is_refused(size, problem):
+def test_an_invalid_file_size_is_refused(size, problem):
     [fault] = ct.check(with_files(lan(), size))
     assert fault.key == "measure.file_size"
     assert problem in fault.message
@@ -183,7 +183,7 @@ def test_recording_a_series_that_no_connection_has_is_refused(name, why):
         ct.run(lan, trace=["queue", name])
 
 
-def test_connections_through_edge_devices_have_the_series_of_edge_devices_even_without_abr():
+def test_connections_through_edge_devices_have_edge_device_series_even_without_abr():
     ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
     packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
     assert max(packets) > 0
@@ -227,20 +227,20 @@ def test_a_run_without_a_given_seed_uses_the_seed_of_the_scenario():
     assert ct.run(scenario, seed=(1 << 64) - 1).seed == (1 << 64) - 1
 
 
-def test_a_file_and_the_scenario_loaded_from_it_give_the_same_run(small):
+def test_a_scenario_file_and_the_scenario_object_loaded_from_it_give_the_same_run(small):
     loaded = ct.load(small)
     assert loaded.port["bottleneck"].policy == ct.Epd(threshold=60)
     assert ct.run(small).fingerprint == ct.run(str(small)).fingerprint == ct.run(loaded).fingerprint
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_example_scenario_is_unchanged_after_loading_and_writing(path):
+def test_every_example_scenario_is_unchanged_after_loading_and_saving(path):
     scenario = ct.load(path)
     assert ct.check(scenario) == []
     assert ct.Scenario.model_validate(scenario.to_dict()) == scenario
 
 
-def test_a_refused_scenario_lists_all_faults():
+def test_the_exception_for_an_invalid_scenario_lists_all_errors():
     scenario = lan(policy=ct.Epd(threshold=101), link_delay="5 parsecs")
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(scenario)
@@ -274,7 +274,7 @@ def test_an_object_that_is_not_a_scenario_is_refused():
         ct.run(3)
 
 
-def test_reading_a_series_that_was_not_recorded_gives_a_message_on_how_to_record_it():
+def test_the_error_for_reading_a_series_that_was_not_recorded_explains_how_to_record_it():
     result = ct.run(lan(), trace=["queue"])
     with pytest.raises(ct.NotTracedError, match=r'trace=\["cwnd"\]'):
         result.series["cwnd"]
@@ -319,7 +319,7 @@ def test_a_result_can_be_sent_to_another_process(traced):
     assert copy.series["cwnd"].equals(traced.series["cwnd"])
 
 
-def test_reading_a_quantity_that_was_written_returns_the_same_value(traced, tmp_path):
+def test_formatting_a_quantity_and_parsing_it_returns_the_same_value(traced, tmp_path):
     files = traced.write(tmp_path / "deep" / "out")
     assert {file.name for file in files} == {
         "result.json",
@@ -334,7 +334,7 @@ def test_reading_a_quantity_that_was_written_returns_the_same_value(traced, tmp_
             assert pa.csv.read_csv(file.with_suffix(".csv")).num_rows == table.num_rows
 
 
-def test_help_shows_the_parameters_of_the_main_functions():
+def test_pythons_help_shows_the_parameters_of_the_main_functions():
     # Importing modules of the package must not replace its functions of the same name.
 
     for call in (ct.reproduce, ct.study, ct.sweep, ct.tune, ct.report):
@@ -344,7 +344,7 @@ def test_help_shows_the_parameters_of_the_main_functions():
             assert parameter in page, f"{call.__name__}: {parameter}"
 
 
-def test_reading_an_unknown_name_from_the_package_raises_an_attribute_error():
+def test_accessing_an_unknown_attribute_of_the_package_raises_an_attributeerror():
     with pytest.raises(AttributeError, match="no attribute 'Ebd'"):
         _ = ct.Ebd
     assert "annotations" not in dir(ct)
@@ -354,7 +354,7 @@ def test_reading_an_unknown_name_from_the_package_raises_an_attribute_error():
     ("option", "value"),
     [("seed", 1.5), ("seed", True), ("seed", "a"), ("seed", -1), ("trace", 5), ("step", 5)],
 )
-def test_a_message_about_an_option_of_the_wrong_type_states_its_name_and_value(option, value):
+def test_the_error_for_an_option_of_the_wrong_type_states_its_name_and_value(option, value):
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.ScenarioError) as refusal:
         ct.run(lan, **{option: value})
@@ -375,7 +375,7 @@ def test_samples_of_series_are_taken_at_exact_multiples_of_the_step_for_any_cloc
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
 
 
-def test_cell_counts_of_a_port_balance_even_if_measuring_starts_late(celltrain, small):
+def test_the_cell_counts_of_a_port_balance_even_if_the_measuring_window_starts_during_the_run(celltrain, small):
     """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')

@@ -37,7 +37,9 @@ def found(*uses: tuple[str, str]) -> list[list[str]]:
     ],
     ids=["within a top-level module", "types in signatures", "tests", "within a part of the fast engine"],
 )
-def test_modules_that_import_in_one_direction_have_no_cycle(uses: list[tuple[str, str]]) -> None:
+def test_the_cycle_check_reports_no_cycle_for_rust_modules_that_import_in_one_direction(
+    uses: list[tuple[str, str]],
+) -> None:
     assert found(*uses) == []
 
 
@@ -52,7 +54,9 @@ def test_modules_that_import_in_one_direction_have_no_cycle(uses: list[tuple[str
     ],
     ids=["top-level modules", "parts of the fast engine"],
 )
-def test_modules_that_import_each_other_are_named(uses: list[tuple[str, str]], expected: list[str]) -> None:
+def test_the_cycle_check_names_rust_modules_that_import_each_other(
+    uses: list[tuple[str, str]], expected: list[str]
+) -> None:
     [[first, *others]] = found(*uses)
     assert first == others[-1]
     assert sorted(others) == [f"celltrain_core::{module}" for module in expected]

@@ -50,26 +50,26 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("a,", ["a", ""]),
     ],
 )
-def test_commas_inside_brackets_and_quotes_do_not_separate_values_of_an_option(text: str, parts: list[str]) -> None:
+def test_commas_inside_brackets_or_quotes_do_not_separate_the_values_of_an_option(text: str, parts: list[str]) -> None:
     assert grammar.split(text) == parts
 
 
 @given(st.text(alphabet="ab,:=\"'()[]{} ", max_size=20))
-def test_any_text_of_settings_is_split_or_refused_with_a_message(text: str) -> None:
+def test_any_string_of_settings_is_either_split_or_refused_with_a_message(text: str) -> None:
     try:
         assert grammar.split(text)
     except ValueError as error:
         assert "has no closing" in str(error)
 
 
-def test_settings_written_as_text_at_any_depth_are_read_as_a_table() -> None:
+def test_policy_settings_given_as_a_string_are_parsed_into_a_table_at_any_nesting_level() -> None:
     text = "formula:admit=Y < Z * X / max(N, 1):constants.Z=0.8"
     assert grammar.choice(text, ["formula"], "policy") == {
         "formula": {"admit": "Y < Z * X / max(N, 1)", "constants": {"Z": 0.8}}
     }
 
 
-def test_a_scenario_can_be_given_with_settings_and_its_name_then_lists_these_settings() -> None:
+def test_a_scenario_loaded_with_changed_settings_lists_them_in_its_name() -> None:
     lan = ct.load("small.toml", settings={"port.bottleneck.buffer": 200, "tcp": "reno"})
     assert lan.port["bottleneck"].buffer_cells == 200
     assert isinstance(lan.tcp, ct.Reno)
@@ -80,7 +80,7 @@ def test_a_scenario_can_be_given_with_settings_and_its_name_then_lists_these_set
     assert ct.run(lan).fingerprint == ct.run(same).fingerprint != ct.run("small.toml").fingerprint
 
 
-def test_a_table_is_set_before_the_settings_inside_the_table() -> None:
+def test_a_table_setting_is_applied_before_settings_inside_that_table_whatever_their_order() -> None:
     settings = {"port.bottleneck.policy.fba.z": 0.5, "port.bottleneck.policy": "fba"}
     assert ct.load("small.toml", settings=settings).port["bottleneck"].policy == ct.Fba(z=0.5)
 
@@ -99,14 +99,16 @@ def test_a_table_is_set_before_the_settings_inside_the_table() -> None:
         ({"port.bottleneck.buffer": 50}, ["small.toml:12: port.bottleneck.policy.epd.threshold = 60 is above"]),
     ],
 )
-def test_a_message_about_a_refused_setting_names_the_setting(settings: dict[str, object], words: list[str]) -> None:
+def test_the_error_for_a_refused_setting_names_the_setting(settings: dict[str, object], words: list[str]) -> None:
     with pytest.raises(ct.InputError) as refused:
         ct.load("small.toml", settings=settings)
     for word in words:
         assert word in str(refused.value)
 
 
-def test_a_message_about_a_port_name_that_no_setting_creates_suggests_the_default_port(celltrain: Command) -> None:
+def test_the_error_for_setting_only_the_buffer_of_an_undefined_port_suggests_the_default_port(
+    celltrain: Command,
+) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )
@@ -115,7 +117,7 @@ def test_a_message_about_a_port_name_that_no_setting_creates_suggests_the_defaul
     assert celltrain("check", "parking-lot", *both).code == 0
 
 
-def test_a_policy_with_settings_can_be_given_as_text_in_python() -> None:
+def test_a_policy_with_settings_can_be_given_as_a_string_in_python() -> None:
     assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold="80%")
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="fba:z=0.5", duration="5ms")  # type: ignore[arg-type]
     assert lan.port["bottleneck"].policy == ct.Fba(z=0.5)
@@ -137,7 +139,7 @@ def test_a_policy_file_is_accepted_wherever_a_policy_name_is() -> None:
 
 
 @pytest.mark.parametrize("written", ['SAH = "sah.toml"', 'SAH = "@sah.toml"', 'SAH = "formula:admit=X < 9"'])
-def test_an_axis_of_a_plan_accepts_a_policy_file_in_the_folder_of_the_plan(written: str) -> None:
+def test_a_plan_axis_accepts_a_policy_file_in_the_folder_of_the_plan(written: str) -> None:
     Path("plans").mkdir()
     Path("plans/sah.toml").write_text(SAH)
     Path("sah.toml").unlink()
@@ -152,7 +154,7 @@ def test_an_axis_of_a_plan_accepts_a_policy_file_in_the_folder_of_the_plan(writt
     assert again.points[0].scenario == plan.points[0].scenario
 
 
-def test_a_list_of_texts_with_settings_can_be_an_axis_of_tables() -> None:
+def test_the_policies_on_a_plan_axis_can_be_given_as_strings_with_settings() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.policy" = ["as-is", "fba:z=0.5", "@sah.toml"]\n'
     Path("plan.toml").write_text(text)
     [axis] = Plan.load("plan.toml").axes
@@ -177,7 +179,7 @@ mss = "600B"
 """
 
 
-def test_a_tcp_variant_that_an_option_names_keeps_the_tcp_settings_of_the_scenario(celltrain: Command) -> None:
+def test_a_tcp_variant_selected_by_an_option_keeps_the_tcp_settings_of_the_scenario(celltrain: Command) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     kept = ct.load("own.toml").tcp.to_dict()
     for said in ("reno", "reno:mss=2kB"):
@@ -202,7 +204,7 @@ def test_a_tcp_variant_that_an_option_names_keeps_the_tcp_settings_of_the_scenar
     "values",
     ['["as-is", "reno", "sack:mss=2kB"]', '{ as-is = "as-is", reno = "reno", "sack:mss=2kB" = "sack:mss=2kB" }'],
 )
-def test_results_of_an_axis_of_tcp_variants_record_the_tcp_settings_of_the_scenario(values: str) -> None:
+def test_with_tcp_variants_on_an_axis_the_results_record_the_tcp_settings_of_the_scenario(values: str) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     Path("plan.toml").write_text(f'scenario = "own.toml"\n[axes.tcp]\npath = "tcp"\nvalues = {values}\n')
     plan = Plan.load("plan.toml")
@@ -235,7 +237,7 @@ def test_tcp_variants_in_a_comparison_keep_the_tcp_settings_of_the_scenario(cell
     assert ["mss 1000 B" in one for [one] in tables.tcp] == [True, False, False]
 
 
-def test_the_base_of_a_plan_can_be_a_scenario_with_settings() -> None:
+def test_the_base_scenario_of_a_plan_can_have_changed_settings() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [1000, 2000]\n'
     Path("plan.toml").write_text(text)
     plan, other = Plan.load("plan.toml", settings={"tcp": "reno"}), Plan.load("plan.toml")
@@ -249,7 +251,7 @@ def test_the_base_of_a_plan_can_be_a_scenario_with_settings() -> None:
 
 
 @pytest.mark.slow
-def test_a_policy_class_is_loaded_only_if_the_user_permits_code(
+def test_a_policy_class_is_loaded_only_if_the_user_allows_python_code_to_be_loaded(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CELLTRAIN_POLICIES", raising=False)
@@ -278,14 +280,16 @@ def test_a_policy_file_without_a_policy_is_refused(form: str) -> None:
         ct.Policy.read("wrong.toml")
 
 
-def test_a_scenario_with_a_single_policy_is_shown_under_its_own_name(celltrain: Command) -> None:
+def test_a_scenario_file_vetted_for_its_only_policy_is_listed_under_the_name_of_the_scenario(
+    celltrain: Command,
+) -> None:
     options = ("--scenarios", "lan-5", "--seeds", 1, "--against", "fba", "--json")
     assert ct.Policy.read("small.toml").name == "small"
     assert celltrain("vet", "lan-fba", *options).json["policy"] == ct.load("lan-fba").name
     assert celltrain("vet", "fba:z=0.5", *options).json["policy"] == "fba:z=0.5"
 
 
-def test_an_invalid_option_for_settings_is_refused_with_its_value() -> None:
+def test_an_invalid_set_option_is_refused_and_the_message_quotes_its_value() -> None:
     for text, words in {
         "port.bottleneck.buffer": "is not PATH=VALUE",
         "port.bottleneck.bufer=3": "did you mean buffer?",
@@ -302,9 +306,7 @@ SET = ("--set", "port.bottleneck.buffer=200", "--set", "port.bottleneck.policy=e
 
 
 @pytest.mark.slow
-def test_the_option_for_settings_works_on_every_command_that_takes_a_scenario(
-    celltrain: Command, tmp_path: Path
-) -> None:
+def test_every_command_that_takes_a_scenario_accepts_the_set_option(celltrain: Command, tmp_path: Path) -> None:
     settings = {"port.bottleneck.buffer": 200, "port.bottleneck.policy": "epd:threshold=80%"}
     lan = ct.load("small.toml", settings=settings)
     wanted = ct.run(lan, seed=3).fingerprint
@@ -336,7 +338,7 @@ def test_the_option_for_settings_works_on_every_command_that_takes_a_scenario(
 
 
 @pytest.mark.slow
-def test_a_plan_with_settings_can_be_swept_and_tuned(celltrain: Command) -> None:
+def test_sweep_and_tune_accept_the_set_option(celltrain: Command) -> None:
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
     assert celltrain("sweep", "plan.toml", "--store", "store", "--set", "duration=5ms").code == 0
     sweep = ct.Store.open("store")
@@ -350,7 +352,7 @@ def test_a_plan_with_settings_can_be_swept_and_tuned(celltrain: Command) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_in_every_command_the_option_for_the_folder_of_a_sweep_is_called_store(
+def test_every_command_that_takes_a_store_folder_as_an_option_calls_it_store(
     celltrain: Command,
 ) -> None:
     text = (
@@ -416,7 +418,7 @@ def test_a_comparison_accepts_policy_files_and_formulas_that_contain_commas(
 
 
 @pytest.mark.slow
-def test_policies_that_share_a_name_are_labelled_with_their_kind_or_file(
+def test_policies_with_the_same_name_are_labelled_with_their_kind_or_file(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
@@ -481,7 +483,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert Path("m.svg").read_text().count('id="axes_') == 4
 
 
-def test_networks_are_not_compared_if_their_measures_have_different_meanings(celltrain: Command) -> None:
+def test_networks_whose_measures_cover_different_durations_are_not_compared(celltrain: Command) -> None:
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
@@ -492,7 +494,7 @@ def test_networks_are_not_compared_if_their_measures_have_different_meanings(cel
     assert "set: duration = 10 ms\n" in celltrain("compare", "small.toml", *options, "--set", "duration=10ms").out
 
 
-def test_several_scenario_files_are_compared_with_each_other_unless_policies_vary(celltrain: Command) -> None:
+def test_if_no_policies_are_varied_several_scenario_files_are_compared_with_each_other(celltrain: Command) -> None:
     Path("other.toml").write_text(SMALL.replace("60", "90"))
     options = ("--vary", "port.bottleneck.buffer=100,200", "--seeds", 1, "--json")
     answer = celltrain("compare", "small.toml", "other.toml", *options).json
@@ -500,7 +502,7 @@ def test_several_scenario_files_are_compared_with_each_other_unless_policies_var
     assert answer["scenarios"][0]["settings"] == {"port.bottleneck.buffer": 100}
 
 
-def test_python_functions_accept_lists_of_scenarios_or_refer_to_the_right_function() -> None:
+def test_compare_accepts_a_list_of_scenarios_and_run_refers_users_with_several_seeds_to_compare() -> None:
     options = {"vary": {"duration": ["5ms"]}, "seeds": 2}
     assert (
         ct.compare(["small.toml", "lan-fba"], **options).names == ct.compare("small.toml", "lan-fba", **options).names
@@ -518,7 +520,7 @@ def test_python_functions_accept_lists_of_scenarios_or_refer_to_the_right_functi
         ct.run("lan-epd", sneeds=5)  # type: ignore[call-arg]
 
 
-def test_a_message_about_a_fault_in_a_policy_file_names_the_file_and_its_line(celltrain: Command) -> None:
+def test_an_error_in_a_policy_file_is_reported_with_file_and_line(celltrain: Command) -> None:
     Path("slip.toml").write_text('name = "slip"\n[policy]\nepd.foo = 1\n')
     Path("plan.toml").write_text(
         'scenario = "small.toml"\nseeds = 2\n[axes.policy]\npath = "port.bottleneck.policy"\n'
@@ -538,7 +540,9 @@ def test_a_message_about_a_fault_in_a_policy_file_names_the_file_and_its_line(ce
         ct.load("small.toml", settings={path: "slip.toml"})
 
 
-def test_the_output_of_a_comparison_names_conditions_instead_of_numbering_them(celltrain: Command) -> None:
+def test_the_output_of_a_comparison_identifies_conditions_by_their_settings_and_not_by_numbers(
+    celltrain: Command,
+) -> None:
     answer = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=epd:threshold=9999")
     assert answer.code == 2
     assert "at point" not in answer.err
@@ -577,7 +581,7 @@ def test_the_output_of_a_comparison_names_conditions_instead_of_numbering_them(c
         (["new"], "NAME is missing: celltrain new mine writes mine.toml"),
     ],
 )
-def test_a_common_mistake_on_the_command_line_gets_a_message_with_the_correct_command(
+def test_the_error_for_a_common_command_line_mistake_shows_the_correct_command(
     celltrain: Command, arguments: list[str], said: str
 ) -> None:
     Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
@@ -588,19 +592,19 @@ def test_a_common_mistake_on_the_command_line_gets_a_message_with_the_correct_co
     assert said in answer.err
 
 
-def test_passing_a_policy_to_the_run_function_gives_a_message_with_the_correct_call() -> None:
+def test_the_error_for_passing_a_policy_to_run_shows_the_correct_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
 
 
-def test_a_quoted_value_of_an_option_is_refused_with_the_correct_form(celltrain: Command) -> None:
+def test_an_option_value_with_superfluous_quotes_is_refused_with_the_correct_form(celltrain: Command) -> None:
     for command, text in (("run", 'host.start_spread="100ms"'), ("compare", "host.start_spread='100ms'")):
         told = celltrain(command, "small.toml", "--set", text)
         is_refused(told, [f"--set {text} has quotes; write it without quotes: host.start_spread=100ms"])
     assert celltrain("run", "small.toml", "--set", 'tcp.vanilla.timer.tick_phase="random"').code == 0
 
 
-def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(celltrain: Command) -> None:
+def test_the_error_for_a_misspelt_port_suggests_the_most_similar_port_of_the_scenario(celltrain: Command) -> None:
     words = "port.bottlenek is not a port of this scenario; did you mean port.bottleneck?"
     text = "port.bottlenek.buffer=500"
     is_refused(celltrain("run", "small.toml", "--set", text), ["small.toml: ", words, f"(--set {text})"])
@@ -612,7 +616,7 @@ def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(cel
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 
-def test_for_a_policy_file_the_sweep_command_gives_a_message_that_names_the_right_command(celltrain: Command) -> None:
+def test_the_error_for_a_policy_file_passed_to_sweep_names_the_right_command(celltrain: Command) -> None:
     for command in ("sweep", "tune"):
         told = celltrain(command, "sah.toml", "--store", "out")
         is_refused(told, ["sah.toml: is a policy, not a plan", "celltrain vet sah.toml"])

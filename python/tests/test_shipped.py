@@ -60,7 +60,7 @@ def test_a_local_file_takes_precedence_over_the_shipped_scenario_with_the_same_n
         ("nowhere/mine.toml", "there is no such file"),
     ],
 )
-def test_an_unknown_scenario_name_gets_the_nearest_known_name_as_suggestion(celltrain, said, expected):
+def test_the_error_for_an_unknown_scenario_name_suggests_the_most_similar_known_name(celltrain, said, expected):
     """Cases: two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
     answer = celltrain("run", said)
     assert answer.code == 2
@@ -69,7 +69,7 @@ def test_an_unknown_scenario_name_gets_the_nearest_known_name_as_suggestion(cell
         ct.load(said)
 
 
-def test_an_unknown_plan_name_gets_the_nearest_known_name_as_suggestion(celltrain):
+def test_the_error_for_an_unknown_plan_name_suggests_the_most_similar_known_name(celltrain):
     """Regression: the message called the plan a scenario."""
     answer = celltrain("sweep", "selective-drop-zr", "--dry-run")
     assert answer.code == 2
@@ -82,7 +82,7 @@ def test_a_shipped_plan_refers_to_its_shipped_scenario():
     assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
 
 
-def test_shell_completion_completes_names_and_files_of_scenarios():
+def test_shell_completion_completes_scenario_names_and_scenario_files():
     """Completes file names from their first letters, folders with a slash, and the last series in a list."""
     Path("land.toml").write_text("")
     Path("lanes").mkdir()

@@ -13,14 +13,14 @@ import standards
 from celltrain.cli.catalog import CHOICES, entries
 
 
-def test_every_model_is_in_the_list_of_models_on_the_documentation_site():
+def test_the_list_of_models_on_the_documentation_site_is_complete():
     models = site_pages.models()
     assert all(f"[`{entry.name}`](models/" in models for kind in CHOICES for entry in entries(kind))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.stem)
-def test_every_table_that_the_documentation_site_adds_to_a_page_can_be_built(page):
+def test_every_table_that_the_documentation_site_inserts_into_a_page_can_be_generated(page):
     text = page.read_text(encoding="utf-8")
     if page_tables.LINK.search(text) or "<!-- built: " in text:
         built = page_tables.filled(page, text)
@@ -53,13 +53,13 @@ def test_every_page_of_the_documentation_site_is_reachable_from_its_index():
     assert not pages - globbed - listed - {"index"}
 
 
-def test_the_index_of_the_register_of_standards_counts_the_rules_of_each_document():
+def test_the_index_of_the_standards_register_states_the_number_of_rules_from_each_document():
     assert {path.name: text for path, (text, _) in standards.pages().items()} == {
         path.name: text for path, (_, text) in standards.pages().items()
     }
 
 
-def test_the_register_of_standards_accepts_only_tests_and_refuses_helper_functions():
+def test_the_standards_register_accepts_only_the_names_of_tests_and_refuses_helper_functions():
     rust = (
         'fn helper() {}\n#[test]\n#[ignore = "slow"]\n// A comment.\nfn it_holds() { fn inner() {} }\n'
         "proptest! {\n    #[test]\n    fn it_holds_for_all(x in 0..3u32) {}\n}\n#[cfg(test)]\nfn other() {}\n"
@@ -75,7 +75,7 @@ def test_the_register_of_standards_accepts_only_tests_and_refuses_helper_functio
     assert ["partly needs tests" in fault for fault in standards.faults("x", partly, known)] == [True]
 
 
-def test_the_pages_of_the_register_of_standards_link_each_test_to_its_file():
+def test_the_pages_of_the_standards_register_link_each_test_to_its_file():
     for name, document in standards.documents().items():
         page = (standards.FOLDER / f"{name}.md").read_text(encoding="utf-8")
         links = dict(re.findall(r"\[`(\w+)`\]\(([^)]+)\)", page))

@@ -19,7 +19,7 @@ def lan() -> ct.Scenario:
     return ct.n_source(**LAN)
 
 
-def test_a_results_store_opens_when_its_folder_is_given(lan, tmp_path):
+def test_a_results_store_can_be_opened_by_its_folder(lan, tmp_path):
     """Regression: this raised a TypeError about `manifest`."""
     made = ct.sweep(lan, seeds=1, store=tmp_path / "store")
     assert ct.Store(tmp_path / "store").wide() == ct.Store(str(tmp_path / "store")).wide() == made.wide()
@@ -46,13 +46,13 @@ def test_a_results_store_opens_when_its_folder_is_given(lan, tmp_path):
         (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
     ],
 )
-def test_a_number_without_its_unit_gets_a_message_with_the_correct_form(call, expected):
+def test_the_error_for_a_number_without_its_unit_shows_the_correct_form(call, expected):
     with pytest.raises(ct.ScenarioError) as refused:
         call()
     assert expected in str(refused.value)
 
 
-def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_correct_setting(
+def test_the_error_for_a_congestion_control_given_as_a_tcp_variant_shows_the_correct_setting(
     celltrain, tmp_path, small
 ):
     path = tmp_path / "cubic.toml"
@@ -69,7 +69,7 @@ def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_cor
         ct.Cubic  # noqa: B018
 
 
-def test_names_of_python_classes_use_the_common_spelling_of_protocols():
+def test_python_class_names_use_the_usual_spelling_of_protocol_names():
     assert {"NewReno", "NewRenoHoe"} <= {*ct.tcp.__all__}
     with pytest.raises(AttributeError, match="did you mean NewReno"):
         ct.Newreno  # noqa: B018
@@ -77,7 +77,7 @@ def test_names_of_python_classes_use_the_common_spelling_of_protocols():
         ct.SelectivDrop  # noqa: B018
 
 
-def test_a_message_about_an_unknown_port_lists_all_ports(celltrain, lan, tmp_path):
+def test_the_error_for_an_unknown_port_lists_all_ports(celltrain, lan, tmp_path):
     """If the unknown name is a node, the list begins with the ports of this node."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
@@ -91,7 +91,7 @@ def test_a_message_about_an_unknown_port_lists_all_ports(celltrain, lan, tmp_pat
     assert "and 14 more" in answer.err
 
 
-def test_messages_of_validation_errors_omit_the_prefix_that_pydantic_adds():
+def test_validation_error_messages_omit_the_prefix_added_by_pydantic():
     """pydantic prefixes the message of a ValueError with "Value error, "."""
 
     class Even(Model):
@@ -143,13 +143,13 @@ def test_the_help_text_of_each_python_function_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_common_mistakes_in_a_first_comparison_get_messages_with_the_correct_form(celltrain, arguments, expected):
+def test_the_errors_for_common_mistakes_in_a_first_comparison_show_the_correct_form(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
 
 
-def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenario(celltrain):
+def test_the_explain_command_defines_measures_and_for_red_refers_to_a_formula_scenario(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's fairness index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
@@ -168,7 +168,7 @@ def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenar
         (("sweep", "plan.toml", "--store", "store", "--retry-failed"), "--retry-failed needs --resume"),
     ],
 )
-def test_an_option_whose_value_is_missing_is_named_as_the_user_typed_it(celltrain, arguments, option):
+def test_the_error_for_an_option_without_a_value_names_the_option_as_typed(celltrain, arguments, option):
     refused = celltrain(*arguments)
     assert refused.code == 2
     assert refused.err.startswith(option)

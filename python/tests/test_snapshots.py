@@ -231,7 +231,7 @@ def test_each_command_prints_its_saved_output(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_no_command_cuts_off_its_output_at_any_other_screen_width(
+def test_no_command_truncates_its_output_on_a_screen_of_80_or_120_columns(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for width in (80, 120):
@@ -239,7 +239,7 @@ def test_no_command_cuts_off_its_output_at_any_other_screen_width(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_doctor_command_does_not_cut_off_its_findings(
+def test_the_doctor_command_does_not_truncate_its_findings(
     celltrain: Command, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = printed(celltrain, "doctor", width, monkeypatch)

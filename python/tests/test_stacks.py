@@ -32,7 +32,7 @@ def result() -> ct.RunResult:
     return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
 
 
-def test_an_answer_has_simulated_flows_and_stack_flows_and_the_version_of_each_protocol_stack(result):
+def test_an_answer_lists_flows_of_simulated_tcp_and_of_protocol_stacks_and_the_version_of_each_stack(result):
     flows = result.flows.to_pydict()
     assert flows["stack"] == [VERSION, VERSION, ""]
     assert min(flows["goodput_mbps"]) > 0.1
@@ -41,12 +41,12 @@ def test_an_answer_has_simulated_flows_and_stack_flows_and_the_version_of_each_p
     assert max(result.series["queue"]["queue_cells_largest"].to_pylist()) > 80
 
 
-def test_with_protocol_stacks_both_engines_give_the_same_fingerprint_and_another_seed_changes_it(result):
+def test_with_protocol_stacks_both_engines_give_the_same_fingerprint_which_depends_on_the_seed(result):
     assert ct.run(MIXED, seed=2, engine="reference").fingerprint == result.fingerprint
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
 
-def test_congestion_windows_of_protocol_stacks_cannot_be_recorded_and_are_omitted_in_mixed_networks(result):
+def test_congestion_windows_of_stacks_cannot_be_recorded_and_are_left_out_next_to_those_of_other_flows(result):
     cwnd = result.series["cwnd"].to_pydict()
     assert {*cwnd["flow"]} == {"tcp3"}
     assert min(cwnd["cwnd_segments"]) >= 1
@@ -61,7 +61,7 @@ def test_congestion_windows_of_protocol_stacks_cannot_be_recorded_and_are_omitte
 QUIC = MIXED.replace(flow={"tcp1-2": ct.FlowOptions(stack=ct.Quic(congestion="new_reno"))})
 
 
-def test_a_quic_flow_runs_on_both_engines_and_reports_its_window_and_its_losses(tmp_path):
+def test_a_quic_flow_runs_on_both_engines_and_reports_its_congestion_window_and_its_losses(tmp_path):
     run = ct.run(QUIC, seed=2, trace=["cwnd"], step="10ms", pcap=tmp_path / "quic.pcapng")
     flows = run.flows.to_pydict()
     assert flows["stack"] == ["quic 0.11.19 (congestion=new_reno)"] * 2 + [""]
@@ -151,7 +151,7 @@ def test_the_why_command_omits_or_refuses_flows_without_sequence_numbers(celltra
         ('receive_window = "1kB"', ["receive_window", "must be from two packets (3000B)"]),
     ],
 )
-def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltrain, setting, words):
+def test_impossible_quic_settings_are_refused_with_a_message(tmp_path, celltrain, setting, words):
     path = tmp_path / "mine.toml"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n[stack.quic]\n{setting}\n")
     is_refused(celltrain("run", path), [f"{path}:12: stack.quic.{setting.split()[0]}", *words])
@@ -166,7 +166,7 @@ def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltr
         ("[stack.quick]", ["stack.quick is unknown"]),
     ],
 )
-def test_impossible_settings_of_a_protocol_stack_are_refused_with_a_message(tmp_path, celltrain, stack, words):
+def test_impossible_protocol_stack_settings_are_refused_with_a_message(tmp_path, celltrain, stack, words):
     path, out = tmp_path / "mine.toml", tmp_path / "mine.pcapng"
     table = stack if stack.startswith("[") else f"[stack.smoltcp]\n{stack}"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
@@ -364,7 +364,7 @@ def hosting(stack: ct.Stack, **changes) -> ct.Scenario:
     return lan.replace(**{"stack": stack, **changes})
 
 
-def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
+def test_a_python_stack_runs_on_both_engines_together_with_other_flows(tmp_path):
     others = {
         "tcp1": ct.FlowOptions(stack=Windowed(window=2), traffic=ct.File(bytes="3kB")),
         "tcp2": ct.FlowOptions(tcp=ct.Reno()),
@@ -383,7 +383,7 @@ def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
     assert ct.run(hosting(Windowed(window=4), flow=others)).fingerprint != run.fingerprint
 
 
-def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
+def test_a_python_stack_setting_can_be_an_axis_of_a_sweep():
     store = ct.sweep(hosting(Windowed()), over={"stack.python.settings.window": [1, 4]}, seeds=1)
     one, four = store.wide(measures=["efficiency"])["efficiency"].to_pylist()
     assert 0 < one < four
@@ -468,7 +468,7 @@ WRONG = [(place, kind) for place, kinds in OTHER.items() for kind in kinds]
 
 
 @pytest.mark.parametrize(("place", "kind"), WRONG)
-def test_a_value_of_the_wrong_type_from_any_method_of_a_stack_is_refused_with_the_correct_type(place, kind):
+def test_a_return_value_of_the_wrong_type_from_any_stack_method_is_refused_with_the_correct_type(place, kind):
     value, words = OTHER[place][kind]
     attribute = value if place in ("received", "completed") else lambda self, *given: value
     wrong = type("Wrong", (Windowed,), {place: attribute})
@@ -483,7 +483,7 @@ class Never(Windowed):
         return super().next_timeout(now) or 10**30
 
 
-def test_a_timeout_later_than_any_possible_time_never_expires():
+def test_a_stack_timeout_later_than_the_maximum_simulated_time_never_expires():
     assert ct.run(hosting(Never())).fingerprint == ct.run(hosting(Windowed())).fingerprint
 
 
@@ -497,7 +497,7 @@ class Floods(Windowed):
         return [self.packet(0, 16)] * 100 if self.end.side == "sender" else []
 
 
-def test_a_stack_that_floods_its_host_with_packets_ends_the_run_with_a_count_of_its_packets():
+def test_the_error_for_a_stack_that_floods_its_host_states_the_number_of_packets():
     words = (
         r"Floods\.poll for the sender of tcp1, now \d+ ns: it has sent 16\d00 packets with \d{6} bytes; 16\d+ of them have "
         r"not arrived, and \d+ cells wait at the port of its host; send only what a window or a rate allows"
@@ -506,7 +506,7 @@ def test_a_stack_that_floods_its_host_with_packets_ends_the_run_with_a_count_of_
         ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
 
 
-def test_packet_losses_for_a_tcp_stack_in_python_are_given_as_one_rule_or_a_list_of_rules():
+def test_the_packet_losses_on_a_link_may_be_given_in_python_as_one_rule_or_a_list_of_rules():
     loss = ct.Loss(flow="tcp1", packets=[3])
     without = ct.run(hosting(Windowed())).fingerprint
     found = set()
@@ -522,7 +522,7 @@ def test_packet_losses_for_a_tcp_stack_in_python_are_given_as_one_rule_or_a_list
 
 
 @pytest.mark.slow
-def test_a_figure_of_flows_that_do_not_report_their_windows_contains_only_queues(tmp_path, celltrain):
+def test_for_flows_that_do_not_report_congestion_windows_the_run_plot_shows_only_queues(tmp_path, celltrain):
     figure = tmp_path / "x.png"
     arguments = ("run", "lan-smoltcp", "--set", "duration=20ms", "--plot", figure)
     answer = celltrain(*arguments)
@@ -531,7 +531,7 @@ def test_a_figure_of_flows_that_do_not_report_their_windows_contains_only_queues
     is_refused(celltrain(*arguments, "--trace", "cwnd"), ["cwnd cannot be recorded"])
 
 
-def test_a_message_about_a_missing_file_of_a_stack_or_policy_names_the_file_first(tmp_path, celltrain, monkeypatch):
+def test_the_error_for_a_missing_stack_or_policy_file_begins_with_the_file_name(tmp_path, celltrain, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for setting in ("stack=min.py:Mine", "port.bottleneck.policy=min.py:Mine"):
         answer = celltrain("run", "lan-epd", "--set", setting)
@@ -539,7 +539,7 @@ def test_a_message_about_a_missing_file_of_a_stack_or_policy_names_the_file_firs
         assert "CELLTRAIN_POLICIES" not in answer.err
 
 
-def test_explaining_a_name_that_several_models_share_shows_all_of_them_with_headings(celltrain):
+def test_the_explain_command_shows_all_models_with_the_same_name_under_separate_headings(celltrain):
     answer = celltrain("explain", "python")
     assert answer.code == 0
     for words in (
@@ -550,7 +550,7 @@ def test_explaining_a_name_that_several_models_share_shows_all_of_them_with_head
         assert words in answer.out
 
 
-def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_path, monkeypatch):
+def test_the_mss_attribute_of_a_python_stack_is_the_maximum_payload_of_its_packets(tmp_path, monkeypatch):
     long = hosting(Measured(mss=1460))
     assert long.to_dict()["stack"]["python"]["mss"] == "1460B"
     assert hosting(Measured()).to_dict()["stack"]["python"]["mss"] == "1000B"
@@ -572,7 +572,7 @@ def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_p
     assert fault.problem == 'is not the 900 bytes of the class; write mss = "900B"'
 
 
-def test_a_message_about_an_interrupted_endless_loop_in_a_python_stack_names_the_line_of_the_loop():
+def test_the_error_for_an_endless_loop_in_a_python_stack_names_the_line_of_the_loop():
     handle = ct.Cancel()
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError) as raised:
@@ -583,7 +583,7 @@ def test_a_message_about_an_interrupted_endless_loop_in_a_python_stack_names_the
 
 
 @pytest.mark.slow
-def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
+def test_a_python_stack_that_never_clears_an_expired_timer_aborts_the_run():
     words = r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(
@@ -611,7 +611,7 @@ class Careless(Windowed):
         pass
 
 
-def test_attributes_of_a_stack_or_policy_that_a_run_would_not_keep_are_refused():
+def test_instance_attributes_of_a_stack_or_policy_that_would_be_lost_in_a_run_are_refused():
     changed = Windowed()
     changed.window = 2
     words = (
@@ -637,25 +637,25 @@ def test_attributes_of_a_stack_or_policy_that_a_run_would_not_keep_are_refused()
         ({"name": 3}, "name = 3 is not a text, as the default 'dice' is"),
     ],
 )
-def test_a_setting_of_a_python_stack_has_the_type_of_its_default(setting, words):
+def test_a_python_stack_setting_must_have_the_type_of_its_default_value(setting, words):
     with pytest.raises(ct.ScenarioError, match=re.escape(words)):
         Dice(**setting)
 
 
-def test_the_check_command_reports_a_stack_that_is_not_deterministic():
+def test_the_check_command_reports_a_nondeterministic_stack():
     assert ct.check(hosting(Windowed())) == []
     [fault] = ct.check(hosting(Dice()))
     assert (fault.key, fault.value) == ("stack.python.class", f'"{__name__}:Dice"')
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_even_a_quick_check_of_a_stack_finds_differences_that_begin_after_a_tenth_of_a_second():
+def test_the_check_of_a_stack_detects_nondeterminism_that_starts_after_300_ms():
     # From 300 ms on, each run draws different timeouts.
     [fault] = ct.check(hosting(Late(), duration="900ms"))
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_a_protocol_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
+def test_a_protocol_stack_in_a_python_file_is_specified_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
     source = Path(__file__).read_text()
     start, end = source.index("class Windowed"), source.index("class Raises(")
     path = tmp_path / "my_stack.py"
@@ -671,7 +671,7 @@ def test_a_protocol_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(
 
 
 @pytest.mark.parametrize("stack, method", [(RaisesAtStart(), "start"), (Raises(), "on_packet")])
-def test_the_traceback_of_a_python_stack_begins_at_the_code_of_the_user(stack, method):
+def test_the_traceback_of_an_exception_in_a_python_stack_starts_in_user_code(stack, method):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(hosting(stack))
     [fault] = raised.value.faults
@@ -679,7 +679,7 @@ def test_the_traceback_of_a_python_stack_begins_at_the_code_of_the_user(stack, m
     assert __file__ in frame and frame.endswith(f"in {method}")
 
 
-def test_passing_the_class_of_a_stack_in_place_of_an_object_is_refused_with_a_message():
+def test_passing_a_stack_class_instead_of_an_instance_is_refused_with_a_message():
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Windowed\(\)"):
         hosting(Windowed)
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Quic\(\)"):
@@ -707,24 +707,24 @@ def test_passing_the_class_of_a_stack_in_place_of_an_object_is_refused_with_a_me
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_the_scenario_of_a_network_names_the_protocol_stack_of_each_flow(settings, stacks):
+def test_the_python_description_of_a_network_states_the_protocol_stack_of_each_flow(settings, stacks):
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 
-def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
+def test_flows_without_tcp_have_no_retransmission_measures():
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))
     flows = network(MIXED.replace(flow={"tcp1": ct.FlowOptions(stack=ct.Quic()), "tcp2-3": constant})).flows
     assert [flow.retransmits for flow in flows] == [True, False, False]
 
 
-def test_a_python_stack_cannot_send_bursts_and_accepts_no_settings_other_than_its_own():
+def test_a_python_stack_cannot_send_bursts_and_accepts_only_the_settings_that_its_class_defines():
     with pytest.raises(ct.ScenarioError, match="is not possible with a Python stack"):
         ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
     with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
         Windowed(size=3)
 
 
-def test_a_stack_class_that_the_user_did_not_load_is_refused_on_the_command_line(tmp_path, celltrain):
+def test_a_stack_class_in_a_module_that_the_user_did_not_name_is_refused_on_the_command_line(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
     is_refused(
@@ -741,7 +741,7 @@ def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run()
         ct.run(lan)
 
 
-def test_requests_run_over_a_python_stack_on_both_engines_and_a_lone_request_has_a_slowdown_of_one():
+def test_requests_over_a_python_stack_run_on_both_engines_and_without_other_traffic_have_slowdown_1():
     query = ct.Incast(senders=1, bytes="3kB", interval="10ms", receivers=["host1"], stack=Windowed())
     hosts = ct.LeafSpine(leaves=2, spines=1, hosts_per_leaf=1, host_rate="10Mbps", host_delay="10us")
     port = {"default": ct.Port(buffer=200, policy=ct.TailDrop())}
@@ -758,7 +758,7 @@ def test_requests_run_over_a_python_stack_on_both_engines_and_a_lone_request_has
 
 
 @pytest.mark.slow
-def test_the_heading_names_the_stack_that_carries_requests(celltrain):
+def test_the_heading_of_the_output_names_the_protocol_stack_that_carries_the_requests(celltrain):
     settings = {"duration": "2ms", "measure.to": "1ms", "until": "duration"}
     for stack, named in (("smoltcp", "TCP: smoltcp"), ("quic", "TCP: quic")):
         set_to = [f"--set={key}={value}" for key, value in (settings | {"stack": stack}).items()]

@@ -36,7 +36,7 @@ def test_the_pareto_front_matches_a_comparison_of_all_pairs(pairs):
 
 
 @given(st.lists(st.tuples(COARSE, COARSE, st.sampled_from([0.0, 0.5, 1.5, math.nan])), min_size=1, max_size=30))
-def test_a_point_leaves_the_pareto_front_only_if_the_whole_interval_of_another_point_is_better(rows):
+def test_a_point_is_dominated_only_if_the_whole_confidence_interval_of_another_point_is_better(rows):
     x, y, half = (np.array(column) for column in zip(*rows, strict=True))
     n, sd = np.full(len(x), 2), half
     of_x, of_y = (statistics.Means(n=n, mean=mean, sd=sd, half=half) for mean in (x, y))
@@ -60,7 +60,7 @@ def test_means_and_confidence_intervals_match_scipy(scipy_stats, values):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), VALUES), max_size=40))
-def test_a_mean_by_group_equals_the_mean_of_the_values_in_the_group(rows):
+def test_the_mean_of_a_group_equals_the_mean_of_the_values_in_it(rows):
     groups = np.array([group for group, _ in rows], dtype=np.int64)
     values = np.array([value for _, value in rows], dtype=float)
     together = statistics.means(groups, values, 5)
@@ -74,12 +74,12 @@ def test_a_mean_by_group_equals_the_mean_of_the_values_in_the_group(rows):
         assert math.isnan(together.half[group]) == (len(alone) < 2)
 
 
-def test_values_that_are_equal_have_a_spread_of_exactly_zero_despite_rounding():
+def test_equal_values_have_a_standard_deviation_of_exactly_zero_despite_rounding():
     ours = sample(0.1, 0.1, 0.1)
     assert (ours.mean[0], ours.sd[0], ours.half[0]) == (0.1, 0.0, 0.0)
 
 
-def test_large_values_that_differ_little_keep_their_spread_despite_rounding():
+def test_the_standard_deviation_of_large_values_that_differ_little_is_accurate_despite_rounding():
     assert sample(1e9, 1e9 + 1, 1e9 + 2).sd[0] == pytest.approx(1.0)
 
 
@@ -96,7 +96,7 @@ def test_quantiles_of_students_t_distribution_need_at_least_one_degree_of_freedo
 
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
-def test_the_test_for_a_difference_of_independent_means_matches_welchs_test(scipy_stats, first, second):
+def test_the_significance_test_for_independent_means_is_welchs_test(scipy_stats, first, second):
     ours = statistics.welch(sample(*first), sample(*second))
     assert ours.mean[0] == pytest.approx(np.mean(second) - np.mean(first), rel=1e-9, abs=1e-6)
     if np.std(first) > 1e-3 and np.std(second) > 1e-3:
@@ -104,14 +104,14 @@ def test_the_test_for_a_difference_of_independent_means_matches_welchs_test(scip
         assert ours.half[0] == pytest.approx((high - low) / 2, rel=1e-6)
 
 
-def test_any_difference_between_values_without_spread_is_significant():
+def test_any_difference_between_means_without_variance_is_significant():
     same, moved = sample(1, 1, 1), sample(2, 2)
     assert statistics.welch(same, moved).beyond[0]
     assert not statistics.welch(same, same).beyond[0]
     assert not statistics.welch(sample(1), sample(2)).beyond[0]
 
 
-def test_paired_differences_exclude_the_variation_that_both_sides_share(scipy_stats):
+def test_paired_differences_remove_the_variation_common_to_both_sides(scipy_stats):
     rng = np.random.default_rng(7)
     shared = rng.normal(0, 100, 20)
     first, second = shared + rng.normal(0, 1, 20), shared + 3 + rng.normal(0, 1, 20)
@@ -127,14 +127,14 @@ def runs(points: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
     return point, seed
 
 
-def test_an_effect_is_the_mean_over_points_in_which_points_with_more_seeds_have_no_greater_weight():
+def test_in_the_mean_effect_every_point_has_the_same_weight_whatever_its_number_of_seeds():
     point, seed = np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1])
     effect = statistics.effects(np.zeros(4, np.int64), point, seed, np.array([1.0, 1, 1, 5]), 1)
     assert effect.mean[0] == 3
     assert math.isnan(effect.half[0])
 
 
-def test_the_confidence_interval_of_an_effect_counts_variation_shared_by_all_points_only_once():
+def test_the_confidence_interval_of_an_effect_does_not_shrink_with_more_points_if_seeds_vary_together():
     rng = np.random.default_rng(3)
     point, seed = runs(50, 10)
     together = rng.normal(0, 1, 10)[seed]
@@ -143,7 +143,7 @@ def test_the_confidence_interval_of_an_effect_counts_variation_shared_by_all_poi
 
 
 @pytest.mark.slow
-def test_the_confidence_interval_of_an_effect_covers_the_true_value_as_often_as_stated():
+def test_the_confidence_interval_of_an_effect_has_the_stated_coverage_probability():
     rng = np.random.default_rng(5)
     point, seed = runs(4, 6)
     uneven = np.delete(np.arange(24), [3, 17])
@@ -157,7 +157,7 @@ def test_the_confidence_interval_of_an_effect_covers_the_true_value_as_often_as_
         assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
 
 
-def test_if_only_one_axis_has_an_effect_its_share_of_the_variance_is_one():
+def test_an_axis_that_is_the_only_one_with_an_effect_explains_all_of_the_variance():
     levels = np.array([0, 0, 1, 1, 2, 2])
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)

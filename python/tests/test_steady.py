@@ -25,7 +25,7 @@ def test_the_initial_transient_of_a_series_is_omitted_and_all_later_values_are_k
     assert found.mean == pytest.approx(10, abs=0.1)
 
 
-def test_the_detected_end_of_the_transient_matches_a_simple_implementation_of_the_rule():
+def test_the_detected_end_of_the_initial_transient_matches_a_direct_implementation_of_the_mser_rule():
     """Evaluates the source's formula term by term, for every possible number of omitted means."""
     rng = np.random.default_rng(7)
     for _ in range(20):
@@ -44,14 +44,14 @@ def test_a_series_that_never_reaches_a_steady_state_is_reported():
     assert "use a longer run" in str(found)
 
 
-def test_if_a_series_is_constant_no_values_are_omitted():
+def test_no_values_of_a_constant_series_are_omitted_as_an_initial_transient():
     assert steady.mser(np.ones(500)) == 0
     mean, half, correlation = steady.batch_means(np.ones(500))
     assert (mean, half) == (1, 0)
     assert math.isnan(correlation)
 
 
-def test_the_interval_of_the_steady_state_mean_covers_the_true_mean_as_often_as_stated():
+def test_the_confidence_interval_of_the_steady_state_mean_has_the_stated_coverage_probability():
     rng = np.random.default_rng(11)
     hits = 0
     for _ in range(2000):
@@ -60,7 +60,7 @@ def test_the_interval_of_the_steady_state_mean_covers_the_true_mean_as_often_as_
     assert 0.935 <= hits / 2000 <= 0.965
 
 
-def test_batches_of_a_series_that_are_correlated_give_a_warning():
+def test_a_series_whose_batch_means_are_correlated_gives_a_warning():
     rng = np.random.default_rng(13)
     walk = np.cumsum(rng.normal(0, 1, 2000))
     times = np.arange(1, 2001) / 100
@@ -73,7 +73,7 @@ def lan(duration="2s"):
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
 
 
-def test_the_steady_state_mean_of_a_run_is_its_goodput_and_the_means_of_flows_add_up_to_it():
+def test_the_steady_state_means_of_all_flows_add_up_to_the_goodput_of_the_run():
     result = ct.run(lan(), trace=["delivered"], step="1ms")
     of_all = result.steady()
     if of_all.from_s == 0:
@@ -89,7 +89,7 @@ def _rates(result, flow):
     return np.diff(delivered[:, names.index(flow)].astype(float)) * 8 / 1e6 / np.diff(times)
 
 
-def test_impossible_options_of_the_steady_command_are_refused_with_an_alternative():
+def test_impossible_steady_command_options_are_refused_with_an_alternative():
     with pytest.raises(ct.NotTracedError, match="delivered"):
         ct.run(lan("10ms")).steady()
     result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")

@@ -69,7 +69,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 
 @pytest.mark.slow
-def test_if_a_time_limit_expires_before_the_engine_starts_only_the_run_concerned_fails():
+def test_in_a_batch_a_time_limit_that_expires_before_the_engine_starts_fails_only_that_run():
     # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.
     store = ct.sweep(
         ct.n_source(
@@ -163,7 +163,7 @@ def test_a_stopped_sweep_keeps_its_finished_runs_and_can_be_resumed(tmp_path):
     assert store.verify() == []
 
 
-def test_another_thread_can_end_a_sweep_whose_runs_never_end(tmp_path):
+def test_another_thread_can_cancel_a_sweep_whose_runs_never_end(tmp_path):
     handle = ct.Cancel()
     timer = soon(handle, 0.5)
     with pytest.raises(ct.CancelledError):
@@ -216,7 +216,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_with_an_already_cancelled_handle_ends_at_once(call, tmp_path, monkeypatch):
+def test_a_call_with_an_already_cancelled_handle_returns_immediately(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     handle = ct.Cancel()
     handle.cancel()
@@ -304,7 +304,7 @@ inside.wait()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
-def test_a_process_can_exit_cleanly_while_a_run_in_a_daemon_thread_is_in_a_callback(callback):
+def test_a_process_exits_cleanly_even_if_a_run_in_a_daemon_thread_is_executing_a_callback(callback):
     # Regression: the interpreter unwound the thread's stack, which contains Rust frames. This usually caused SIGABRT.
     done = subprocess.run(
         [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
@@ -366,7 +366,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_cancellation_handle_ends_user_code_in_python_that_never_returns(kind):
+def test_a_cancellation_handle_stops_user_python_code_that_never_returns(kind):
     handle = ct.Cancel()
     soon(handle)
     started = time.monotonic()
@@ -377,13 +377,13 @@ def test_a_cancellation_handle_ends_user_code_in_python_that_never_returns(kind)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_ctrl_c_ends_user_code_in_python_that_never_returns(kind):
+def test_ctrl_c_stops_user_python_code_that_never_returns(kind):
     with interrupted(0.2):
         ct.run(ENDLESS[kind])
     assert ct.run(LAN.replace(duration="1ms")).fingerprint, "later runs are not interrupted"
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_time_limit_ends_user_code_in_python_that_never_returns(kind):
+def test_a_time_limit_stops_user_python_code_that_never_returns(kind):
     store = ct.sweep(ENDLESS[kind], over={"duration": ["1ms", "2ms"]}, seeds=1, limit="200ms", jobs=1)
     assert store.wide()["error"].to_pylist() == ["took longer than 0.2 s of real time"] * 2

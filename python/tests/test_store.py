@@ -60,7 +60,7 @@ def messages(folder):
     return [fault.message for fault in Store.open(folder).verify()]
 
 
-def test_a_table_of_a_results_store_describes_its_columns(made):
+def test_the_tables_of_a_results_store_contain_descriptions_of_their_columns(made):
     table = Store.open(made).table()
     about = {f.name: {k.decode(): v.decode() for k, v in f.metadata.items()} for f in table.schema}
     assert list(about) == [
@@ -118,7 +118,7 @@ def test_a_results_store_is_one_file_that_sql_can_query(made):
     assert prints == {row["fingerprint"] for row in wide}
 
 
-def test_failed_runs_are_a_database_view_of_the_results_store(tmp_path, failing):
+def test_a_results_store_has_a_database_view_of_failed_runs(tmp_path, failing):
     run_plan(plan(), tmp_path / "s", Local(2))
     with edited(tmp_path / "s") as connection:
         found = connection.execute("SELECT point, seed, measure, error FROM failures").fetchall()
@@ -239,7 +239,7 @@ CHANGES = {
 @pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("change", CHANGES)
-def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, celltrain):
+def test_commands_refuse_a_store_whose_result_rows_were_changed_by_another_program(store, change, celltrain):
     with edited(store) as connection:
         connection.execute(CHANGES[change])
     for command in (["store", "show"], ["report"], ["store", "export", "--csv", "--out", store / "out.csv"]):
@@ -255,7 +255,7 @@ def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, c
     "content", [b"", b"this is not a database, but it is long enough to be inspected" * 200, b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, content, command):
+def test_a_store_file_that_is_not_a_database_is_reported_as_such(store, tmp_path, celltrain, content, command):
     (store / "store.sqlite").write_bytes(content)
     (tmp_path / "plan.toml").write_text(PLAN)
     resume = ("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -267,7 +267,7 @@ def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltr
 
 
 @pytest.mark.slow
-def test_flipped_bits_in_a_store_file_never_give_a_wrong_row(made, tmp_path):
+def test_a_store_file_with_flipped_bits_never_returns_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
     found = 0
@@ -286,7 +286,7 @@ def test_flipped_bits_in_a_store_file_never_give_a_wrong_row(made, tmp_path):
     assert found > 50
 
 
-def test_all_points_of_a_store_may_have_the_same_scenario(store):
+def test_a_store_row_for_a_repeated_run_may_refer_only_to_a_run_with_the_same_scenario_and_seed(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])
@@ -297,12 +297,12 @@ def test_all_points_of_a_store_may_have_the_same_scenario(store):
     assert "refers, for point 9 and seed 3, to a run of another scenario or seed" in message
 
 
-def test_a_plan_with_another_name_or_limit_still_counts_as_the_same_plan(store):
+def test_a_sweep_can_be_resumed_with_a_plan_that_differs_only_in_its_name_and_limits(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
 
 
-def test_equal_plans_that_are_written_differently_give_equal_tables(made, tmp_path):
+def test_a_store_has_the_same_tables_whether_rows_are_written_one_by_one_or_together(made, tmp_path):
     with Store.create(tmp_path / "one", plan()) as one, Store.resume(made, plan()) as all_at_once:
         with all_at_once.database.snapshot() as query:
             assert query("SELECT count(*) FROM runs").fetchone() == (24,)
@@ -336,7 +336,7 @@ def test_two_sweeps_cannot_write_to_one_store(store):
     Store.resume(store, plan()).close()
 
 
-def test_a_store_that_cannot_be_resumed_gives_a_message_of_one_sentence(store, tmp_path, celltrain):
+def test_the_error_for_a_store_that_cannot_be_resumed_is_a_single_line(store, tmp_path, celltrain):
     file, before = tmp_path / "plan.toml", rows(store)
 
     def words(text=PLAN):
@@ -362,7 +362,7 @@ def test_a_store_can_be_read_while_another_process_writes_to_it(store):
         assert len(Store.open(store).table()) == 192
 
 
-def test_a_reader_of_a_store_sees_only_complete_writes_during_a_sweep(tmp_path):
+def test_during_a_sweep_a_reader_of_the_store_sees_only_complete_writes(tmp_path):
     text = PLAN.replace("count = 4", "count = 60").replace('"5ms"', '"2ms"')
     sweeping = threading.Thread(target=run_plan, args=(plan(text), tmp_path / "s", Local(1)))
     sweeping.start()
@@ -422,7 +422,7 @@ main()
 
 @pytest.mark.slow
 @POSIX
-def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
+def test_a_sweep_reports_that_the_disk_is_full_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')
     (tmp_path / "plan.toml").write_text(text)
     Store.create(tmp_path / "s", plan(text)).close()
@@ -454,7 +454,7 @@ def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
 @pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
-def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_can_be_resumed(tmp_path, limit):
+def test_a_sweep_that_starts_on_a_full_disk_reports_this_and_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
     for size, more in ((limit, []), (-1, ["--resume"])):
@@ -520,7 +520,7 @@ def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, ce
 
 
 @pytest.mark.slow
-def test_a_store_whose_sweep_is_finished_is_recognised_quickly(tmp_path):
+def test_resuming_a_sweep_that_is_already_finished_takes_less_than_a_second(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()

@@ -64,7 +64,7 @@ def others(connection, table, column, value):
 
 
 @pytest.mark.slow
-def test_the_verify_command_finds_every_change_of_any_value_in_a_store(whole, tmp_path):
+def test_the_verify_command_detects_a_change_to_any_value_in_a_store(whole, tmp_path):
     assert messages(whole) == []
     before = contents(whole)
     chance = random.Random(6)
@@ -112,14 +112,14 @@ def test_the_verify_command_finds_every_change_of_any_value_in_a_store(whole, tm
         "UPDATE measures SET unit = 'Mb/s' WHERE measure = 1",
     ],
 )
-def test_the_verify_command_finds_a_value_copied_from_another_run(tmp_path, change, whole):
+def test_the_verify_command_detects_a_value_copied_from_another_run(tmp_path, change, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         assert connection.execute(change).rowcount == 1
     assert len(messages(tmp_path / "s")) >= 1
 
 
-def test_a_series_in_a_store_that_was_copied_from_another_run_is_refused_when_read(tmp_path, whole):
+def test_reading_a_stored_series_that_was_copied_from_another_run_is_refused(tmp_path, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         [key] = connection.execute(
@@ -146,12 +146,12 @@ def impatient(monkeypatch):
     monkeypatch.setattr(database, "PATIENCE", 0.3)
 
 
-def test_a_locked_store_gives_a_notice_after_2_seconds_and_an_error_after_10():
+def test_a_locked_store_causes_a_notice_after_2_seconds_and_an_error_after_10_seconds():
     assert (database.SILENCE, database.PATIENCE) == (2, 10)
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_opening_a_locked_store_is_retried_for_a_short_time_and_the_store_is_never_read_without_a_lock(
+def test_opening_a_locked_store_is_retried_briefly_and_a_store_is_never_read_without_holding_its_lock(
     whole, tmp_path, celltrain, impatient, command
 ):
     shutil.copytree(whole, tmp_path / "s")

@@ -64,7 +64,7 @@ def test_a_pipe_in_place_of_the_scenario_of_a_plan_does_not_block_a_sweep(tmp_pa
 
 @POSIX
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b'{"address": ' + b"[" * 90 + b"]" * 90 + b"}"])
-def test_an_invalid_file_of_a_cluster_scheduler_gets_a_message(tmp_path, celltrain, content):
+def test_the_error_for_a_scheduler_file_that_is_not_a_regular_file_is_readable(tmp_path, celltrain, content):
     from test_sweep import PLAN
 
     (tmp_path / "plan.toml").write_text(PLAN)
@@ -79,7 +79,7 @@ def test_an_invalid_file_of_a_cluster_scheduler_gets_a_message(tmp_path, celltra
 
 
 @POSIX
-def test_no_output_is_written_through_symbolic_links_placed_in_a_store(tmp_path, monkeypatch):
+def test_no_command_writes_through_symbolic_links_placed_in_a_store(tmp_path, monkeypatch):
     # Regression: the temporary file always had the same name, and a link of that name was followed.
     mine = tmp_path / "mine"
     mine.write_text("mine")
@@ -113,7 +113,7 @@ def test_a_symbolic_link_in_place_of_the_lock_file_of_a_store_is_not_followed(st
     assert mine.read_text() == "mine"
 
 
-def test_files_that_a_killed_process_wrote_in_part_are_removed(store, made):  # noqa: F811
+def test_files_left_incomplete_by_a_killed_process_are_removed(store, made):  # noqa: F811
     (store / ".half.0123.tmp").write_bytes(b"x")
     run_plan(plan(), store, Local(2), resume=True)
     assert not list(store.rglob("*.tmp"))

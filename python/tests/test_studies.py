@@ -44,18 +44,18 @@ def short() -> Reproduction:
     return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
 
 
-def test_every_folder_of_studies_with_a_description_is_a_known_study() -> None:
+def test_every_study_folder_that_contains_a_description_is_a_known_study() -> None:
     assert STUDY.ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
     assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(STUDY.ids())
     assert {"packet-discard", "shared-memory-edge", "shared-memory-policies", "tagging"} <= set(STUDY.ids())
 
 
-def test_folders_of_studies_contain_no_code() -> None:
+def test_study_folders_contain_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
 @pytest.mark.slow
-def test_every_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
+def test_every_study_states_its_question_and_has_no_published_numbers_to_compare(study: Paper) -> None:
     assert study.question.endswith("?")
     assert study.kind is STUDY
     assert all(table.experiment for table in study.tables)
@@ -80,7 +80,7 @@ def test_every_key_in_the_configuration_of_a_study_changes_at_least_one_scenario
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_claims_of_studies_have_stated_reasons_and_refer_to_existing_rows(study: Paper) -> None:
+def test_every_claim_in_a_study_states_its_reason_and_refers_to_existing_rows(study: Paper) -> None:
     assert 3 <= len(study.claims) <= 6
     assert len({claim["id"] for claim in study.claims}) == len(study.claims)
     for claim in study.claims:
@@ -99,7 +99,7 @@ def test_claims_of_studies_have_stated_reasons_and_refer_to_existing_rows(study:
 
 
 @pytest.mark.slow
-def test_claims_of_studies_quote_only_the_paper_that_the_study_follows() -> None:
+def test_claims_in_studies_quote_only_the_paper_on_which_the_study_is_based() -> None:
     followed = {
         "edge-different-rtts": "draft-jagan-e2e-traf-mgmt-00",
         "mixed-tcps": "ATM Forum 97-0831",
@@ -178,7 +178,7 @@ def test_the_python_function_for_studies_gives_the_result_of_the_command(
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
-def test_a_message_about_an_unknown_study_lists_the_valid_names(
+def test_the_error_for_an_unknown_study_lists_the_valid_names(
     celltrain: Command, command: str, named: str, says: str
 ) -> None:
     answer = celltrain(command, named)
@@ -196,7 +196,7 @@ def test_a_message_about_an_unknown_study_lists_the_valid_names(
         (["--jobs", "0"], "--jobs"),
     ],
 )
-def test_a_study_refuses_invalid_options(celltrain: Command, arguments: list[str], says: str) -> None:
+def test_invalid_study_options_are_refused(celltrain: Command, arguments: list[str], says: str) -> None:
     answer = celltrain("study", "different-rtts", *arguments)
     assert answer.code == 2
     assert says in answer.err
@@ -210,7 +210,7 @@ def test_the_python_function_refuses_an_unknown_study() -> None:
     assert not set(PAPER.ids()) & set(STUDY.ids())
 
 
-def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> None:
+def test_the_list_and_explain_commands_include_the_study(celltrain: Command, study: Paper) -> None:
     assert study.id in [entry["name"] for entry in celltrain("list", "studies", "--json").json]
     told = celltrain("explain", study.id, "--json").json
     assert told["kind"] == "study"
@@ -218,7 +218,7 @@ def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> No
 
 
 @pytest.mark.slow
-def test_the_page_of_a_study_has_the_verdict_on_every_claim_and_figures_that_exist(study: Paper) -> None:
+def test_every_study_page_has_the_verdict_on_each_claim_and_links_only_to_existing_figures(study: Paper) -> None:
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
     page = file.read_text()
     built = page_tables.filled(file, page)
@@ -230,7 +230,7 @@ def test_the_page_of_a_study_has_the_verdict_on_every_claim_and_figures_that_exi
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
 
 
-def test_the_summary_of_the_study_of_shared_memories_quotes_ratios_of_its_tables() -> None:
+def test_the_ratios_in_the_summary_of_the_shared_memory_study_are_those_in_its_tables() -> None:
     text = (ROOT / "docs" / "studies" / "shared-memory-incast.md").read_text(encoding="utf-8")
     summary, tables = text.split("## Setting")[0], paper_page.numbers("shared-memory-incast")
     quoted = re.findall(r"\| (\d\.\d\d \(\d\.\d\d to \d\.\d\d\)) ", summary)
@@ -239,7 +239,7 @@ def test_the_summary_of_the_study_of_shared_memories_quotes_ratios_of_its_tables
         assert ratio in tables
 
 
-def test_a_measure_of_a_study_can_be_the_sum_of_two_measures() -> None:
+def test_study_measures_can_be_arithmetic_expressions_over_several_results() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
     assert measure("1 - a - a", answer) == -3
@@ -282,7 +282,7 @@ def compared(short: Reproduction) -> Reproduction:
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
 
-def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
+def test_study_rows_are_compared_with_the_baseline_row_named_by_the_key_against(
     short: Reproduction, compared: Reproduction
 ) -> None:
     assert "ratios" not in short.to_dict()
@@ -305,7 +305,7 @@ def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     return paper_page.own_numbers(run.paper)
 
 
-def test_ratios_in_a_study_that_cover_all_columns_are_geometric_means(
+def test_the_ratio_over_all_columns_of_a_study_table_is_the_geometric_mean_of_the_column_ratios(
     compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = replace(compared.paper.tables[0], across="mcr_sum")
@@ -364,7 +364,7 @@ def test_the_figure_of_a_study_shows_ratios_with_confidence_intervals(compared: 
     assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=FIGURE)) is None
 
 
-def test_a_measure_of_a_study_without_a_value_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:
+def test_a_study_measure_that_is_undefined_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:
     numbers = short.paper.numbers(tables=["link"])[:1]
     measures = {numbers[0].configuration: (numbers[0].result,)}
     of = {"point": numbers[0].configuration, "run_key": "", "configuration": ""}
@@ -381,7 +381,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_a_study_run_with_a_shortened_duration_is_measured_to_its_end():
+def test_if_the_duration_of_a_study_is_shortened_its_runs_are_measured_to_their_end():
     paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
     assert all("to" not in one.scenario["measure"] for one in paper.configurations)
     longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})

@@ -23,11 +23,11 @@ def test_the_summary_of_a_scenario_without_a_tcp_table_shows_the_default_tcp(sma
     assert tcp_summary({}) == "vanilla (no fast retransmit, 100 ms ticks)"
 
 
-def test_the_summary_of_every_tcp_variant_names_the_method_of_loss_recovery() -> None:
+def test_the_summary_of_every_tcp_variant_names_its_loss_recovery_method() -> None:
     assert set(RECOVERY) == {entry.name for entry in entries("tcp")}
 
 
-def test_the_tcp_summary_names_the_clock_the_congestion_control_and_pacing(tmp_path: Path) -> None:
+def test_the_tcp_summary_states_the_timer_clock_the_congestion_control_and_whether_pacing_is_on(tmp_path: Path) -> None:
     text = '[tcp.sack]\ntimer_granularity = "0.5ms"\ncongestion = "cubic"\npacing_rate = "20Mbps"\n'
     wanted = "sack with cubic (selective acknowledgements, 500 us ticks, paced at 20 Mbps)"
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
@@ -57,7 +57,7 @@ def test_the_summary_of_a_protocol_stack_names_settings_that_differ_from_the_def
     assert tcp_summary(own) == "mine:Mine (bug=true, window=4)"
 
 
-def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_path: Path) -> None:
+def test_scenarios_with_different_tcp_settings_have_different_tcp_summaries(tmp_path: Path) -> None:
     for variant in RECOVERY:
         for more in (
             "",
@@ -72,18 +72,18 @@ def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_pa
             assert "rules of the papers" in of_papers[:80], "a figure shows only the first 80 characters"
 
 
-def test_the_tcp_summary_names_flows_with_a_different_tcp(tmp_path: Path) -> None:
+def test_the_tcp_summary_lists_the_flows_that_use_a_different_tcp(tmp_path: Path) -> None:
     text = '[flow.tcp1.tcp.vanilla]\ndelayed_acks = "200ms"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == f"{vanilla}; tcp2: {reno}; tcp3 without TCP"
 
 
-def test_the_tcp_summary_names_only_the_first_of_many_flows() -> None:
+def test_the_tcp_summary_lists_only_the_first_of_many_flows_that_use_a_different_tcp() -> None:
     flows = {f"tcp{number}": {"traffic": {"on_off": {}}} for number in range(1, 6)}
     wanted = "; tcp1 without TCP; tcp2 without TCP; tcp3 without TCP; 2 more flows with settings of their own"
     assert tcp_summary({"flow": flows}).endswith(wanted)
 
 
-def test_no_tcp_summary_is_made_for_a_scenario_with_faults(tmp_path: Path) -> None:
+def test_an_invalid_scenario_has_no_tcp_summary(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="tcp"):
         tcp_summary(with_tcp(tmp_path, "[tcp.vegas]\n"))

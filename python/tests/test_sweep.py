@@ -34,7 +34,7 @@ def plan(text=PLAN):
     return Plan.of_toml(text)
 
 
-def test_every_row_of_a_sweep_appears_once_and_equals_the_result_of_a_single_run(tmp_path):
+def test_each_point_and_seed_of_a_sweep_has_one_row_equal_to_the_result_of_a_single_run(tmp_path):
     run_plan(plan(), tmp_path / "s", Local(2))
     wide = Store.open(tmp_path / "s").wide().to_pylist()
     assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]
@@ -108,7 +108,7 @@ def test_results_are_stored_once_even_if_they_arrive_twice_or_out_of_order(tmp_p
     assert Store.open(tmp_path / "twice").verify() == []
 
 
-def test_results_from_a_cluster_worker_of_another_version_are_refused(tmp_path):
+def test_results_from_a_cluster_worker_with_another_version_are_refused(tmp_path):
     class Other:
         chunk_runs = 4
 
@@ -120,7 +120,7 @@ def test_results_from_a_cluster_worker_of_another_version_are_refused(tmp_path):
     assert len(Store.open(tmp_path / "s").table()) == 0
 
 
-def test_results_of_other_workers_in_the_same_chunk_are_kept(tmp_path):
+def test_if_a_cluster_worker_has_another_version_results_of_other_workers_are_kept(tmp_path):
     class Mixed:
         chunk_runs = 4
 
@@ -133,7 +133,7 @@ def test_results_of_other_workers_in_the_same_chunk_are_kept(tmp_path):
     assert sweeps.stored(tmp_path / "s") == 4
 
 
-def test_points_of_a_plan_with_the_same_scenario_are_run_once(tmp_path):
+def test_plan_points_with_the_same_scenario_are_run_only_once(tmp_path):
     text = PLAN.replace("values = [50, 60]", "values = { a = 50, b = 50.0 }").replace("50.0", "50")
     text = text.replace("values = { a = 50, b = 50 }", "values = { a = 50, b = 70, c = 50 }")
     with pytest.raises(ct.PlanError, match="twice"):
@@ -151,7 +151,7 @@ def test_points_of_a_plan_with_the_same_scenario_are_run_once(tmp_path):
     assert run_plan(plan(same), tmp_path / "s", Local(2), resume=True).done == 24
 
 
-def test_a_sweep_run_that_panics_is_a_failed_row_and_other_runs_continue(tmp_path, failing):
+def test_a_sweep_run_that_panics_becomes_a_failed_row_and_the_other_runs_continue(tmp_path, failing):
     end = run_plan(plan(), tmp_path / "s", Local(2))
     assert (end.done, end.failed) == (24, 6)
     failures = Store.open(tmp_path / "s").failures().to_pylist()
@@ -163,7 +163,7 @@ def test_a_sweep_run_that_panics_is_a_failed_row_and_other_runs_continue(tmp_pat
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_sweep_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path):
+def test_a_sweep_run_that_exceeds_its_time_limit_becomes_a_failed_row(tmp_path):
     text = PLAN.replace("values = [100, 150, 200]", "values = [100]").replace(
         "[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]'
     )
@@ -176,7 +176,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path
 
 
 @pytest.mark.slow
-def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_error(tmp_path):
+def test_a_sweep_point_that_proves_invalid_only_after_the_check_of_the_plan_becomes_a_failed_row(tmp_path):
     # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
@@ -200,7 +200,7 @@ def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_er
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_checking_a_plan_in_parts_checks_every_point_of_the_plan(tmp_path, monkeypatch):
+def test_a_sweep_processed_in_small_blocks_has_the_same_rows_as_in_one_block(tmp_path, monkeypatch):
     run_plan(plan(), tmp_path / "one", Local(1))
     monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
     monkeypatch.setattr(coordinator, "BLOCK", 2)
@@ -217,7 +217,7 @@ def test_a_sweep_reports_how_many_points_still_have_wide_intervals_after_all_see
     assert run_plan(plan(text.replace("INTERVAL", "1.0")), tmp_path / "narrow", Local(1)).wide == 0
 
 
-def test_plans_made_in_python_are_checked_like_plans_in_files():
+def test_plans_created_in_python_are_checked_like_plans_in_files():
     with pytest.raises(ct.PlanError, match="base = 42 is not a Scenario or a Plan or a path"):
         ct.sweep(42)
     with pytest.raises(ct.PlanError, match="measures"):
@@ -259,7 +259,7 @@ def test_a_sweep_adds_seeds_until_the_confidence_interval_is_narrow(tmp_path):
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
 
 
-def test_the_number_of_seeds_that_a_sweep_needs_follows_from_the_spread():
+def test_the_number_of_seeds_that_a_sweep_needs_is_computed_from_the_standard_deviation():
     assert seeds_needed([1.0, 1.0], 0.001, 100) == 2
     few, many = seeds_needed([1.0, 1.2, 1.1], 0.2, 1000), seeds_needed([1.0, 1.2, 1.1], 0.02, 1000)
     assert 3 <= few < many < 1000
@@ -290,7 +290,7 @@ def test_a_sweep_keeps_series_if_its_plan_requests_them(tmp_path):
     assert store.verify() == []
 
 
-def test_a_plan_that_requests_a_series_of_rates_needs_a_connection_with_a_controlled_rate(tmp_path):
+def test_a_plan_that_records_rate_series_requires_a_rate_controlled_connection(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     over = {"topology.n_source.sources": [2]}
     record = {"record": ["acr"], "step": "1ms"}
@@ -319,7 +319,7 @@ def test_measures_without_a_value_are_stored_as_null_and_unknown_measures_are_re
             assert row["value"] is not None
 
 
-def test_a_pickled_chunk_of_runs_gives_rows_in_another_process():
+def test_a_pickled_chunk_of_runs_can_be_executed_in_another_process():
     text = canonical(plan().points[0].scenario)
     runs = (
         Run(point=0, case=_core.Case(text, text), seed=1, key="a"),
@@ -355,7 +355,7 @@ def test_scenario_classes_can_be_used_in_a_sweep_in_python(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_path, celltrain):
+def test_the_sweep_command_gives_the_same_result_as_the_python_function_sweep(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     foretold = celltrain("sweep", path, "--dry-run", "--json").json
@@ -381,7 +381,7 @@ def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_pat
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_sweep_command_prints_every_measure_or_mentions_that_it_was_left_out(
+def test_the_sweep_command_prints_every_measure_or_states_which_ones_it_omits(
     count, hidden, tmp_path, celltrain, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "1000")
@@ -402,7 +402,7 @@ MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
-def test_a_sweep_whose_process_is_killed_repeatedly_loses_no_results(tmp_path):
+def test_a_sweep_loses_no_results_if_its_process_is_killed_repeatedly(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(MANY)
     for count in (7, 19, 38):
@@ -432,7 +432,7 @@ def test_ctrl_c_during_a_sweep_keeps_finished_runs_and_reports_their_number(tmp_
     assert store.verify() == []
 
 
-def test_if_a_result_is_too_large_for_the_screen_the_message_names_the_report_command(celltrain, tmp_path):
+def test_for_a_result_too_large_for_the_screen_the_output_refers_to_the_report_command(celltrain, tmp_path):
     plan, store = tmp_path / "plan.toml", tmp_path / "out"
     values = ", ".join(str(100 + one) for one in range(25))
     axes = f'[axes]\n"port.bottleneck.buffer" = [{values}]\nduration = ["1ms"]\n'
@@ -442,7 +442,7 @@ def test_if_a_result_is_too_large_for_the_screen_the_message_names_the_report_co
     )
 
 
-def test_the_summary_of_a_sweep_names_points_at_which_a_setting_has_an_effect(celltrain, tmp_path):
+def test_the_summary_of_a_sweep_states_at_which_points_an_axis_applies_if_not_at_all_points(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
     axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.timer.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')

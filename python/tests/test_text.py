@@ -54,13 +54,13 @@ def odd(tmp_path: Path) -> Path:
     return path
 
 
-def test_written_scenarios_contain_no_terminal_commands_and_can_be_read_back(odd):
+def test_saved_scenarios_contain_no_terminal_escape_sequences_and_can_be_loaded_again(odd):
     assert commands_no_terminal(odd.read_text())
     assert ct.load(odd).name == ODD
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_names_from_scenarios_are_escaped_before_they_are_printed(celltrain, odd, arguments):
+def test_names_from_scenarios_are_escaped_in_printed_output(celltrain, odd, arguments):
     # Regression: Rich removed the bell and several other characters but printed the escape.
     answer = celltrain("run", odd, *arguments)
     assert answer.code == 0
@@ -99,7 +99,7 @@ def test_names_from_scenarios_are_escaped_in_warnings():
 
 
 @pytest.mark.slow
-def test_a_name_of_a_megabyte_is_shortened_in_a_message(celltrain, tmp_path):
+def test_a_name_of_one_megabyte_is_shortened_in_messages(celltrain, tmp_path):
     path = tmp_path / "long.toml"
     long = "9" * 1_000_000
     path.write_text(SMALL.replace('"20ms"', f'"{long}parsecs"').replace('"small"', f'"small"\n"k{long}" = 1'))
@@ -122,7 +122,7 @@ def test_a_name_of_a_megabyte_is_shortened_in_a_message(celltrain, tmp_path):
         assert len(str(refused.value)) < 5000
 
 
-def test_cells_that_look_like_formulas_are_escaped_in_csv_and_are_read_back_unchanged(tmp_path):
+def test_csv_cells_that_look_like_spreadsheet_formulas_are_escaped_and_are_unchanged_when_read_back(tmp_path):
     names = FORMULAS
     result = ct.run(network(*names), trace=["queue"], step="10ms")
     result.write(tmp_path)
@@ -137,7 +137,7 @@ def test_cells_that_look_like_formulas_are_escaped_in_csv_and_are_read_back_unch
     assert "'=HYPERLINK(1)->+1+1" in found
 
 
-def test_csv_files_contain_no_terminal_commands(tmp_path):
+def test_csv_files_contain_no_terminal_escape_sequences(tmp_path):
     odd = ODD.replace("\n", "").replace("\r", "")
     ct.run(network(ODD, "sw2"), trace=["queue"], step="10ms").write(tmp_path)
     for file in ("ports.csv", "queue.csv", "flows.csv"):
@@ -147,7 +147,7 @@ def test_csv_files_contain_no_terminal_commands(tmp_path):
             assert odd.encode("unicode_escape").decode() in text.replace("\n", "").replace("\r", "")
 
 
-def test_a_name_of_a_megabyte_is_shortened_in_the_rows_of_a_csv_file(tmp_path):
+def test_a_name_of_one_megabyte_is_shortened_in_csv_rows(tmp_path):
     # Regression: a thousand samples made a gigabyte; three thousand exceeded the limit of a text column.
     import pyarrow.parquet
 
@@ -161,7 +161,7 @@ def test_a_name_of_a_megabyte_is_shortened_in_the_rows_of_a_csv_file(tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "cwnd.parquet")["flow"].unique().to_pylist() == [long]
 
 
-def test_long_csv_files_are_written_completely(tmp_path):
+def test_csv_files_with_many_rows_are_written_completely(tmp_path):
     import pyarrow as pa
 
     from celltrain.running.tables import write_csv
@@ -200,7 +200,7 @@ def _is_number(cell: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
-def test_a_plot_can_be_drawn_whatever_characters_its_names_have(celltrain, tmp_path, name):
+def test_a_plot_can_be_drawn_whatever_characters_the_names_in_it_contain(celltrain, tmp_path, name):
     # Regression: matplotlib's typesetter does not know the formula `$\x$`, which ended the command with exit code 3.
     pytest.importorskip("matplotlib")
     path = tmp_path / "named.toml"
@@ -223,7 +223,7 @@ def test_dollar_signs_are_shown_unchanged_in_titles_and_legends_of_plots():
 
 
 @pytest.mark.slow
-def test_names_from_scenarios_are_escaped_in_the_pages_of_reports(tmp_path):
+def test_names_from_scenarios_are_escaped_in_report_pages(tmp_path):
     pytest.importorskip("jinja2")
     axes = {f"<script>{ODD}": {"path": "port.bottleneck.buffer", "values": [150, 200]}}
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=150, policy=ct.TailDrop(), duration="5ms", name=ODD)
@@ -237,7 +237,7 @@ def test_names_from_scenarios_are_escaped_in_the_pages_of_reports(tmp_path):
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_errors_can_be_pickled_whatever_text_they_contain():
+def test_exceptions_can_be_pickled_whatever_text_they_contain():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -256,7 +256,7 @@ def test_errors_can_be_pickled_whatever_text_they_contain():
         assert str(pickle.loads(pickle.dumps(single))) == ODD
 
 
-def test_describing_any_value_for_a_message_never_fails_and_is_short():
+def test_any_value_can_be_described_for_a_message_and_the_description_is_short():
     nested: list[object] = []
     nested.append(nested)
     for value in (nested, {1: nested}, "x" * 10**6, 10**5000, range(10**9), b"y" * 10**6, [["z"] * 10**5] * 10):
@@ -268,7 +268,7 @@ def test_describing_any_value_for_a_message_never_fails_and_is_short():
     "arguments",
     [["list", "policies"], ["schema"], ["explain", "lan-epd"], ["run", "scenarios/lan-epd.toml", "--json"]],
 )
-def test_a_closed_output_pipe_ends_a_command_without_a_message(arguments):
+def test_a_command_exits_without_a_message_if_its_output_pipe_is_closed(arguments):
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -141,7 +141,7 @@ def problems(figure) -> list[str]:
     CASES,
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_texts_in_figures_are_complete_and_do_not_touch_each_other(kind, width, label, panels, rows):
+def test_text_in_figures_is_not_cut_off_and_does_not_overlap(kind, width, label, panels, rows):
     look = FigureStyle.of(width, None)
     look = replace(look, tcp=TCP, seeds="means of 10 seeds")
     with look.applied():

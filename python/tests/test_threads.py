@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_in_a_measuring_window_are_the_same_on_any_number_of_threads() -> None:
+def test_measures_over_a_measuring_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
@@ -55,7 +55,7 @@ def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning(
         ({"threads": "2"}, "threads"),
     ],
 )
-def test_invalid_numbers_of_threads_are_refused(options: dict[str, object], problem: str) -> None:
+def test_an_invalid_number_of_threads_is_refused(options: dict[str, object], problem: str) -> None:
     """The message names a valid alternative."""
     with pytest.raises(ct.InputError) as refused:
         ct.run(NEAR, **options)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_decision_of_a_port_that_admits_cells_in_batches_is_the_same_on_two_threads(
+def test_a_port_that_admits_cells_in_batches_makes_the_same_decisions_on_two_threads_as_on_one(
     tmp_path: Path,
 ) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""

@@ -65,7 +65,7 @@ def fingerprint(policy, buffer=BUFFER, seed=3):
     return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
-def test_every_policy_with_tested_settings_is_in_the_table_of_policies_with_thresholds():
+def test_the_table_of_policies_with_thresholds_that_the_tests_use_is_complete():
     assert set(SETTINGS) <= set(POLICIES)
 
 
@@ -143,7 +143,7 @@ def test_a_threshold_given_as_a_share_grows_with_the_buffer():
     assert prints("buffer - 20", 60) == prints(40, 60)
 
 
-def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
+def test_thresholds_given_as_strings_in_python_are_serialized_as_the_same_strings():
     lan = ct.n_source(sources=4, link_delay="5us", buffer_cells=80, duration="5ms", policy=ct.Epd(threshold="75%"))
     assert 'threshold = "75%"' in to_toml(lan)
     assert lan.to_dict()["port"]["bottleneck"]["policy"] == {"epd": {"threshold": "75%"}}
@@ -171,9 +171,7 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
         ("fba", '"60 cells"', '"infinite"', "belongs to a formula that uses the size of the buffer"),
     ],
 )
-def test_a_message_about_an_invalid_threshold_names_valid_alternatives(
-    celltrain, tmp_path, policy, value, buffer, said
-):
+def test_the_error_for_an_invalid_threshold_lists_valid_alternatives(celltrain, tmp_path, policy, value, buffer, said):
     path = tmp_path / "wrong.toml"
     path.write_text(
         f'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = {buffer}\n'
@@ -185,7 +183,7 @@ def test_a_message_about_an_invalid_threshold_names_valid_alternatives(
     assert said in answer.err
 
 
-def test_an_invalid_threshold_number_in_python_is_reported_as_one_fault():
+def test_an_invalid_threshold_number_in_python_is_reported_as_a_single_error():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Epd(threshold=-1)
     assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold", "-1")]
@@ -201,7 +199,7 @@ def test_an_invalid_threshold_number_in_python_is_reported_as_one_fault():
         (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "has no unit"),
     ],
 )
-def test_an_invalid_threshold_text_is_refused_when_it_is_assigned(make, key, words):
+def test_an_invalid_threshold_string_in_python_is_refused_when_it_is_assigned(make, key, words):
     with pytest.raises(ct.ScenarioError) as refused:
         make()
     [fault] = refused.value.faults
@@ -209,7 +207,7 @@ def test_an_invalid_threshold_text_is_refused_when_it_is_assigned(make, key, wor
     assert words in fault.problem
 
 
-def test_a_threshold_that_grows_with_the_buffer_gets_no_warning(celltrain, tmp_path):
+def test_a_plan_that_varies_the_buffer_gives_no_warning_for_a_threshold_that_scales_with_it(celltrain, tmp_path):
     def warned(threshold):
         path = tmp_path / "plan.toml"
         path.write_text(
@@ -224,7 +222,7 @@ def test_a_threshold_that_grows_with_the_buffer_gets_no_warning(celltrain, tmp_p
     assert 'Write "75%" or "buffer - 20 cells", which scale with the buffer' in warned(60)[0]
 
 
-def test_thresholds_as_text_can_be_values_of_an_axis_and_of_a_comparison(celltrain):
+def test_thresholds_given_as_strings_can_be_axis_values_and_can_be_compared(celltrain):
     base = scenario({"epd": {"threshold": 60}})
     thresholds = {"path": "port.bottleneck.policy.epd.threshold", "values": ["50%", "75%", "60 cells"]}
     plan = Plan.of_document({"scenario": base, "axes": {"threshold": thresholds}, "seeds": 1})
@@ -263,12 +261,12 @@ def test_the_warning_about_a_small_threshold_without_a_unit_suggests_a_percentag
         assert compared(setting) == [], setting
 
 
-def test_no_shipped_scenario_gets_a_warning_about_its_thresholds():
+def test_no_shipped_scenario_gives_a_threshold_warning():
     for entry in entries("scenarios"):
         assert not [warning for warning in read(entry.name).warnings if "of the buffer" in warning], entry.name
 
 
-def test_the_scenario_schema_describes_the_grammar_of_thresholds():
+def test_the_scenario_schema_describes_the_threshold_syntax():
     [threshold] = [json.loads(_core.schema())["$defs"]["Epd"]["properties"]["threshold"]]
     share, cells, text = threshold["anyOf"]
     assert (share["minimum"], share["maximum"], cells["minimum"]) == (0, 1, 2)
@@ -290,7 +288,7 @@ def test_the_scenario_schema_describes_the_grammar_of_thresholds():
         assert not re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)), written
 
 
-def test_both_ends_of_a_range_of_thresholds_must_be_shares_or_both_must_be_cells():
+def test_the_ends_of_a_threshold_range_must_both_be_shares_or_both_be_cells():
     def values(**form):
         axis = {"path": "port.bottleneck.policy.epd.threshold", **form}
         plan = Plan.of_document({"scenario": scenario({"epd": {}}), "axes": {"threshold": axis}, "seeds": 1})

@@ -64,7 +64,7 @@ def test_the_check_and_run_commands_give_the_same_max_min_shares(celltrain):
     assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
 
 
-def test_the_run_command_shows_max_min_shares_if_they_differ_between_flows(celltrain, tmp_path):
+def test_the_run_command_prints_max_min_shares_if_they_differ_between_flows(celltrain, tmp_path):
     short = tmp_path / "star.toml"
     short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
@@ -73,7 +73,7 @@ def test_the_run_command_shows_max_min_shares_if_they_differ_between_flows(cellt
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_switches_and_hosts_do_not_overlap_in_the_picture_of_any_shipped_network(path):
+def test_switches_and_hosts_do_not_overlap_in_the_drawing_of_any_shipped_network(path):
     np = pytest.importorskip("numpy")
     layout = laid_out(network(path))
     places = np.delete(layout.places, [host for hosts in layout.groups for host in hosts[1:]], axis=0)
@@ -82,7 +82,7 @@ def test_switches_and_hosts_do_not_overlap_in_the_picture_of_any_shipped_network
     assert apart.min() > 0.1
 
 
-def test_the_picture_of_a_chain_has_its_switches_in_a_row_and_hosts_at_both_ends():
+def test_the_drawing_of_a_chain_has_the_switches_in_a_row_and_hosts_at_both_ends():
     net = network(CHAIN)
     at = {node.name: place for node, place in zip(net.nodes, laid_out(net).places, strict=True)}
     switches = [at[f"sw{i}"] for i in range(1, 6)]
@@ -93,7 +93,7 @@ def test_the_picture_of_a_chain_has_its_switches_in_a_row_and_hosts_at_both_ends
     assert (at["cross-source5"] == at["cross-source8"]).all(), "hosts with a common name stem are drawn as one symbol"
 
 
-def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_path):
+def test_the_drawing_of_a_chain_fits_on_a_page_and_its_names_do_not_overlap(tmp_path):
     """Regression: the drawing was 16 inches wide, with a name at each of 34 hosts, and unreadable on a phone."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
@@ -117,7 +117,7 @@ def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_pat
 @pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_drawing_a_network_again_gives_an_identical_picture(celltrain, tmp_path, ending):
+def test_drawing_a_network_twice_gives_identical_files(celltrain, tmp_path, ending):
     pytest.importorskip("matplotlib")
     picture = tmp_path / f"chain.{ending}"
     answer = celltrain("check", CHAIN, "--plot", picture)
@@ -130,7 +130,7 @@ def test_drawing_a_network_again_gives_an_identical_picture(celltrain, tmp_path,
         assert picture.read_bytes() == first
 
 
-def test_the_picture_of_a_network_has_a_text_that_describes_the_network(tmp_path):
+def test_the_drawing_of_a_network_has_alternative_text_that_describes_the_network(tmp_path):
     pytest.importorskip("matplotlib")
     axes = ct.draw(SCENARIOS / "star-incast.toml")
     texts = [text.get_text() for text in axes.texts]
@@ -139,7 +139,7 @@ def test_the_picture_of_a_network_has_a_text_that_describes_the_network(tmp_path
 
 
 @pytest.mark.slow
-def test_the_picture_of_a_network_draws_many_hosts_of_a_switch_as_one_symbol(tmp_path):
+def test_the_drawing_of_a_network_shows_many_hosts_of_a_switch_as_one_symbol(tmp_path):
     pytest.importorskip("matplotlib")
     large = ct.n_source(sources=400, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop())
     axes = ct.draw(large)
@@ -155,18 +155,18 @@ def test_the_picture_of_a_network_draws_many_hosts_of_a_switch_as_one_symbol(tmp
         ("no/where.png", "cannot be written"),
     ],
 )
-def test_impossible_options_for_pictures_of_a_network_are_refused(celltrain, tmp_path, plot, word):
+def test_impossible_options_for_drawing_a_network_are_refused(celltrain, tmp_path, plot, word):
     answer = celltrain("check", CHAIN, "--plot", tmp_path / plot)
     assert answer.code == 2
     assert word in answer.err
 
 
-def test_drawing_several_scenarios_into_one_picture_file_is_refused(celltrain, tmp_path):
+def test_drawing_several_scenarios_into_one_file_is_refused(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
     assert (answer.code, "draws one scenario, not 2: name only one" in answer.err) == (2, True)
 
 
-def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
+def test_drawing_the_network_of_an_invalid_scenario_is_refused(celltrain, tmp_path):
     faulty = tmp_path / "faulty.toml"
     faulty.write_text(CHAIN.read_text().replace("hops = 4", "hops = 0"))
     answer = celltrain("check", faulty, "--plot", tmp_path / "x.png")
@@ -174,7 +174,7 @@ def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
     assert not (tmp_path / "x.png").exists()
 
 
-def test_an_imported_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_flow(line):
+def test_importing_a_graph_makes_its_nodes_switches_and_adds_a_host_for_each_end_of_a_flow(line):
     scenario = ct.import_graph(line(), flows=3, seed=5)
     topology = scenario.topology
     assert topology.switches == ("a", "b", "c")
@@ -185,7 +185,7 @@ def test_an_imported_graph_becomes_a_scenario_of_switches_with_a_host_for_each_e
     assert ct.run(scenario.replace(duration="5ms")).cells["delivered"] > 0
 
 
-def test_hosts_and_flows_of_an_imported_graph_can_come_from_the_graph_itself(line):
+def test_an_imported_graph_can_define_the_hosts_and_flows_of_the_scenario(line):
     nodes = [{"id": "a", "kind": "host", "flow_to": "c"}, {"id": "b"}, {"id": "c", "kind": "host", "flow_to": ["a"]}]
     topology = ct.import_graph(line(nodes=nodes)).topology
     assert (topology.hosts, topology.switches, len(topology.links)) == (("a", "c"), ("b",), 2)
@@ -290,7 +290,7 @@ def test_a_graph_that_cannot_be_a_network_is_refused(line, changes, words):
         ("abc", "aq", "edge 'a' - 'q' joins 'q', which is not the id of a node"),
     ],
 )
-def test_a_graphml_file_in_which_nodes_share_a_name_or_have_none_is_refused(tmp_path, nodes, edge, words):
+def test_a_graphml_file_with_duplicate_or_missing_node_names_is_refused(tmp_path, nodes, edge, words):
     path = tmp_path / "x.graphml"
     inside = "".join(f'<node id="{node}"/>' for node in nodes) + '<edge source="{}" target="{}"/>'.format(*edge)
     path.write_text(
@@ -299,7 +299,7 @@ def test_a_graphml_file_in_which_nodes_share_a_name_or_have_none_is_refused(tmp_
     assert words in refusal(path, delay="1ms")
 
 
-def test_hosts_that_an_import_adds_for_flows_have_names_that_the_graph_does_not_use(line):
+def test_hosts_that_a_graph_import_adds_for_flows_have_names_not_used_in_the_graph(line):
     nodes = [{"id": "source1"}, {"id": "b"}]
     links = [{"source": "source1", "target": "b", "delay": "1s", "key": [1]}]
     topology = ct.import_graph(line(nodes=nodes, links=links), flows=1).topology
@@ -307,7 +307,7 @@ def test_hosts_that_an_import_adds_for_flows_have_names_that_the_graph_does_not_
 
 
 @pytest.mark.nightly
-def test_the_message_about_too_many_links_states_their_number_and_does_not_list_them(line):
+def test_the_error_for_too_many_links_states_their_number_without_listing_them(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
@@ -318,7 +318,7 @@ def test_the_message_about_too_many_links_states_their_number_and_does_not_list_
     assert len(str(refused.value)) < 400
 
 
-def test_numbers_without_a_unit_in_a_graph_use_the_unit_that_the_user_gives(line):
+def test_numbers_without_a_unit_in_a_graph_have_the_unit_given_by_an_option(line):
     links = ct.import_graph(line(links=edges("ab", "bc", delay=2.5e-3)), flows=1, delay_unit="ms").topology.links
     assert links[0].delay == "2.5us"
     assert "it is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
@@ -326,7 +326,7 @@ def test_numbers_without_a_unit_in_a_graph_use_the_unit_that_the_user_gives(line
     assert 'delay = "nan" is not a time' in refusal(line(links=edges("ab", "bc", delay="nan")), delay_unit="ms")
 
 
-def test_all_faults_of_a_graph_are_reported_together(line):
+def test_all_errors_in_a_graph_are_reported_together(line):
     faulty = line(links=edges("ab", "bc", "aa", delay="-1s"))
     text = refusal(faulty)
     assert len(text.splitlines()) == 3
@@ -397,7 +397,7 @@ def _folder(path):
     return path
 
 
-def test_a_graph_without_flows_is_refused_and_the_message_names_the_option_for_flows(celltrain, line):
+def test_a_graph_without_flows_is_refused_and_the_message_names_the_flows_option(celltrain, line):
     assert "request some with --flows N" in celltrain("import", line()).err
 
 
@@ -410,14 +410,14 @@ def test_without_networkx_the_error_names_the_extra_to_install(line, monkeypatch
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_an_imported_scenario_that_is_saved_can_be_read_again(path, tmp_path):
+def test_a_scenario_imported_from_a_graph_can_be_saved_and_loaded_again(path, tmp_path):
     scenario = ct.load(path)
     ct.save(scenario, tmp_path / "again.toml", head="A copy.\n")
     assert (tmp_path / "again.toml").read_text().startswith("# A copy.\n")
     assert ct.load(tmp_path / "again.toml") == scenario
 
 
-def test_an_imported_scenario_can_be_saved_whatever_characters_its_names_have(tmp_path):
+def test_a_scenario_imported_from_a_graph_can_be_saved_whatever_characters_its_names_contain(tmp_path):
     strange = 'a "b" \\ \x7f \t é \U0001f600'
     edges_of = (ct.Link(between=(strange, "sw"), delay="1ms"), ct.Link(between=("sw", "b"), delay="1ms"))
     scenario = ct.Scenario(
@@ -503,7 +503,7 @@ policy.epd = {{ threshold = 800 }}
         ("-infinity", "is not a time"),
     ],
 )
-def test_numbers_of_an_imported_graph_are_written_as_short_decimals(line, number, words):
+def test_numbers_from_an_imported_graph_are_written_as_short_decimals(line, number, words):
     text = refusal(line(links=edges("ab", "bc", delay=number)), delay_unit="ms")
     assert words in text
     assert len(text) < 1000
@@ -560,7 +560,9 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
 )
-def test_long_node_names_of_a_graph_are_not_repeated_for_every_edge_and_flow(line, graph, options, words):
+def test_importing_a_graph_does_not_store_a_copy_of_a_long_node_name_for_every_edge_and_flow(
+    line, graph, options, words
+):
     # Regression: a megabyte name was stored once per edge, which took gigabytes.
     path = line(**graph)
     tracemalloc.start()

@@ -44,7 +44,7 @@ def same(folder, other):
     return True
 
 
-def test_a_search_returns_its_trials_its_pareto_front_and_the_reference(undisturbed):
+def test_a_search_returns_its_trials_its_pareto_front_and_the_reference_settings(undisturbed):
     tuned, _ = undisturbed
     assert [one.title for one in tuned.searches] == ["buffer 60 cells", "buffer 100 cells"]
     for searched in tuned.searches:
@@ -56,7 +56,7 @@ def test_a_search_returns_its_trials_its_pareto_front_and_the_reference(undistur
         assert sum(confirmed.label == "the paper's" for confirmed in searched.confirmed) == 1
 
 
-def test_the_numbers_that_a_search_reports_match_those_of_its_runs(undisturbed):
+def test_the_numbers_reported_by_a_search_match_those_computed_from_its_runs(undisturbed):
     tuned, folder = undisturbed
     rows = Store.open(folder / "runs" / "confirmation").wide().to_pylist()
     assert {row["seed"] for row in rows} == set(range(6, 11))
@@ -82,7 +82,7 @@ def test_the_numbers_that_a_search_reports_match_those_of_its_runs(undisturbed):
                 assert difference.mean == pytest.approx(by_hand.fmean(a - b for a, b in pairs), abs=1e-12)
 
 
-def test_stages_of_a_search_use_different_seeds_and_each_stage_uses_the_same_seeds_for_every_setting(undisturbed):
+def test_each_stage_of_a_search_uses_other_seeds_which_are_the_same_for_every_setting_in_the_stage(undisturbed):
     _, folder = undisturbed
     by_stage = {}
     for path in (folder / "runs").iterdir():
@@ -105,7 +105,7 @@ def test_the_result_of_a_search_depends_on_its_seed_and_not_on_the_number_of_thr
     assert [t.parameters for t in other.searches[0].trials[1:]] != [t.parameters for t in tuned.searches[0].trials[1:]]
 
 
-def test_a_search_does_not_depend_on_other_searches_of_the_same_plan(undisturbed):
+def test_the_result_of_a_search_does_not_depend_on_other_searches_of_the_same_plan(undisturbed):
     tuned, _ = undisturbed
     alone = ct.tune(plan(PLAN.replace("[60, 100]", "[100]")), jobs=2)
     assert alone.searches[0].trials == tuned.searches[1].trials
@@ -132,7 +132,7 @@ class Stops(Local):
 
 
 @pytest.mark.slow
-def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(undisturbed, tmp_path):
+def test_a_search_that_is_interrupted_repeatedly_gives_the_result_of_an_uninterrupted_search(undisturbed, tmp_path):
     tuned, whole = undisturbed
     folder = tmp_path / "stopped"
     stops = 0
@@ -150,7 +150,7 @@ def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 @pytest.mark.nightly
-def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, tmp_path):
+def test_a_search_killed_at_any_time_gives_the_same_result_after_resuming(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
     # Store results as often as possible, with runs slow enough to be killed between two writes.
@@ -181,7 +181,7 @@ def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, t
     assert same(folder, whole)
 
 
-def test_a_search_does_not_run_trials_again_that_were_run_before(tmp_path):
+def test_a_search_does_not_repeat_trials_that_have_already_run(tmp_path):
     few = PLAN.replace("from = 0.3, to = 1.0", "from = 0.8, to = 0.9, step = 0.1").replace("0.05", "0.9")
     told: list[TuneProgress] = []
     tuned = run_tune(plan(few), tmp_path / "few", Local(2), progress=told.append)
@@ -195,7 +195,7 @@ def test_a_search_does_not_run_trials_again_that_were_run_before(tmp_path):
     assert told[-1].remaining_seconds == 0
 
 
-def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
+def test_a_failed_trial_is_reported_and_the_search_continues(tmp_path):
     # A threshold above one half is invalid for a buffer this small; the core refuses it trial by trial.
     text = PLAN.replace("selective_drop = {}", "epd = { threshold = 50 }")
     text = text.replace("selective_drop.threshold", "epd.threshold").replace(
@@ -212,7 +212,7 @@ def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_settings_that_a_search_tries_next_depend_only_on_earlier_trials():
+def test_the_next_settings_that_a_search_tries_depend_only_on_earlier_trials():
     made = plan(PLAN.replace("[60, 100]", "[100]").replace('"cells.lost" = "minimize"', 'fairness = "maximize"'))
     history = []
     for generation in range(6):
@@ -237,7 +237,7 @@ def test_a_search_silences_optuna_and_restores_its_log_level(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_parameters_of_a_search_take_only_values_that_units_and_steps_allow():
+def test_search_parameters_take_only_values_that_their_units_and_steps_allow():
     text = PLAN.replace(
         "[tune.references]",
         """
@@ -264,7 +264,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=25), st.integers(1, 12))
-def test_finalists_of_a_search_are_chosen_front_by_front_as_in_a_simple_model(points, count):
+def test_a_search_selects_its_finalists_front_by_front_like_a_simple_model(points, count):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
 
     def beaten(i, among):
@@ -289,7 +289,7 @@ def test_finalists_of_a_search_are_chosen_front_by_front_as_in_a_simple_model(po
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25), st.integers(0, 9))
-def test_the_best_setting_of_a_search_under_a_constraint_matches_a_simple_model(points, least):
+def test_the_best_setting_under_a_constraint_that_a_search_reports_matches_a_simple_model(points, least):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
     found = best(x, y, least)
     among = [p for p in points if p[1] >= least]
@@ -300,7 +300,7 @@ def test_the_best_setting_of_a_search_under_a_constraint_matches_a_simple_model(
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
-def test_paired_confidence_intervals_of_a_search_match_a_simple_model(pairs):
+def test_the_paired_confidence_intervals_of_a_search_match_a_simple_implementation(pairs):
     from celltrain.running.statistics import half_width
 
     differences = [b - a for a, b in pairs]
@@ -335,7 +335,7 @@ def test_scenario_classes_can_be_used_in_a_search_in_python():
         ct.tune(plan(), resume=True)
 
 
-def test_the_name_of_a_configuration_in_a_search_omits_settings_that_follow_from_others():
+def test_the_name_of_a_search_configuration_omits_settings_determined_by_other_settings():
     rows = """[points]
 axes.network = { path = "topology.n_source.link_delay", values = { LAN = "5us", WAN = "5ms" } }
 axes.duration = "duration"

@@ -101,7 +101,7 @@ import_or_skip("optuna")
         ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "at most 100,000,000 are possible"]),
     ],
 )
-def test_faults_of_a_plan_for_a_search_are_reported_with_their_line(old, new, messages):
+def test_errors_in_a_search_plan_are_reported_with_their_line(old, new, messages):
     assert old in PLAN
     with pytest.raises(PlanError) as refused:
         plan(PLAN.replace(old, new))
@@ -109,12 +109,12 @@ def test_faults_of_a_plan_for_a_search_are_reported_with_their_line(old, new, me
         assert message in str(refused.value)
 
 
-def test_a_sweep_of_a_plan_for_a_search_gets_a_message_that_names_the_right_command():
+def test_the_error_for_passing_a_search_plan_to_sweep_names_the_right_command():
     with pytest.raises(PlanError, match=r"plan:13: tune makes this a plan for celltrain tune"):
         Plan.of_toml(PLAN)
 
 
-def test_points_that_a_search_plan_lists_separately_are_checked():
+def test_the_points_listed_in_the_points_table_of_a_search_plan_are_checked():
     base = PLAN[: PLAN.index("[axes]")]
     with pytest.raises(PlanError) as refused:
         Plan.of_toml(
@@ -136,7 +136,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
             Plan.of_toml(f'{base}[points]\naxes.delay = "topology.n_source.link_delay"\nrows = {rows}\n')
 
 
-def test_a_search_refuses_a_folder_of_another_plan_version_or_kind(undisturbed, tmp_path):
+def test_a_search_refuses_a_folder_that_belongs_to_another_plan_or_version_or_is_not_a_search(undisturbed, tmp_path):
     _, folder = undisturbed
     with pytest.raises(TuneError, match="is already a search"):
         run_tune(plan(), folder, Local(1))

@@ -31,7 +31,7 @@ STUDIES = ROOT / "docs" / "studies"
 # The command line.
 
 
-def test_the_tune_command_gives_the_result_of_the_python_function_tune(tmp_path, celltrain, monkeypatch):
+def test_the_tune_command_gives_the_same_result_as_the_python_function_tune(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(PLAN)
     foretold = celltrain("tune", path, "--dry-run", "--json", "--threads", 2).json
@@ -63,7 +63,7 @@ def test_the_tune_command_gives_the_result_of_the_python_function_tune(tmp_path,
     assert "is already a search" in refused.json["faults"][0]["message"]
 
 
-def test_the_page_of_a_search_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
+def test_the_html_page_of_a_search_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, opened
 
     if BROWSER is None:
@@ -77,7 +77,7 @@ def test_the_page_of_a_search_opens_in_a_browser_without_console_messages(undist
 
 
 @pytest.mark.nightly
-def test_at_a_width_of_400_pixels_the_page_of_a_search_needs_no_sideways_scrolling(undisturbed, tmp_path):
+def test_at_a_width_of_400_pixels_the_html_page_of_a_search_needs_no_sideways_scrolling(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, framed
 
     if BROWSER is None:
@@ -92,7 +92,7 @@ def test_at_a_width_of_400_pixels_the_page_of_a_search_needs_no_sideways_scrolli
         assert all(one["fits"] for one in drawings)
 
 
-def test_the_figure_of_a_search_shows_all_confidence_intervals_completely(undisturbed):
+def test_the_plot_of_a_search_shows_every_confidence_interval_in_full(undisturbed):
     from matplotlib.collections import LineCollection
 
     tuned, _ = undisturbed
@@ -106,7 +106,7 @@ def test_the_figure_of_a_search_shows_all_confidence_intervals_completely(undist
             assert low <= ends[:, 1].min() and ends[:, 1].max() <= high
 
 
-def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_the_page_of_the_tuning_study(monkeypatch):
+def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_the_tuning_study_page(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import tune_page
 
@@ -143,7 +143,7 @@ def test_the_plans_of_the_tuning_study_are_valid(name):
 
 
 @pytest.mark.parametrize("name", ["selective-drop", "fba"])
-def test_the_page_of_the_tuning_study_has_the_numbers_of_the_shipped_results(name, monkeypatch):
+def test_the_numbers_on_the_tuning_study_page_are_those_in_the_shipped_results(name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import paper_page
     import tune_page

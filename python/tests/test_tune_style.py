@@ -31,7 +31,7 @@ def coloured(text):
     return {one for one in re.findall(r"#[0-9a-f]{6}", text.lower()) if len({one[1:3], one[3:5], one[5:]}) > 1}
 
 
-def test_figures_of_a_search_in_grey_style_have_no_colours_and_distinct_markers(tuned, tmp_path):
+def test_search_plots_in_grey_style_have_no_colours_and_distinct_markers(tuned, tmp_path):
     tuned.write(tmp_path / "ours")
     tuned.write(tmp_path / "grey", style="grayscale")
     for suffix in ("", "-column"):
@@ -60,7 +60,7 @@ def test_a_search_with_an_unknown_figure_style_is_refused_before_it_starts(cellt
     assert not (tmp_path / "out").exists()
 
 
-def test_a_message_about_an_unknown_figure_style_in_a_python_call_names_the_style(tuned, tmp_path):
+def test_the_error_for_an_unknown_figure_style_in_a_python_call_names_the_style(tuned, tmp_path):
     with pytest.raises(ct.InputError, match="did you mean grayscale"):
         tuned.drawing(style="grayscal")
     with pytest.raises(ct.InputError, match="did you mean grayscale"):

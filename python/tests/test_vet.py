@@ -31,7 +31,7 @@ def answer():
 
 
 @pytest.mark.slow
-def test_the_answer_of_the_vet_command_has_checks_and_metrics_of_the_policy_and_of_classic_policies(answer):
+def test_the_vet_answer_contains_checks_of_the_policy_and_metrics_of_it_and_of_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -53,7 +53,7 @@ def test_the_answer_of_the_vet_command_has_checks_and_metrics_of_the_policy_and_
     json.dumps(answer, allow_nan=False)
 
 
-def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_of_means(answer):
+def test_the_vet_command_computes_metrics_as_means_over_runs_and_as_differences_of_means(answer):
     shares = [answer["metrics"][f"{name}.efficiency"]["mean"] for name in ("lan-5", "unequal-rtt")]
     assert answer["metrics"]["efficiency"]["mean"] == pytest.approx(sum(shares) / 2)
     for other, more in answer["differences"].items():
@@ -62,7 +62,7 @@ def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_of_means(a
             assert estimate["mean"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_policy(tmp_path, celltrain):
+def test_a_classic_policy_written_as_a_formula_has_the_same_metrics_as_the_native_policy(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--against", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)
@@ -112,7 +112,7 @@ def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain
 
 
 @pytest.mark.slow
-def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(tmp_path, celltrain):
+def test_the_vet_command_warns_about_non_finite_formula_results(tmp_path, celltrain):
     """Regression: vetting refused a condition of the kind that the page about formulas recommends."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--against", "epd")
@@ -124,7 +124,7 @@ def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(
 
 
 @pytest.mark.slow
-def test_columns_of_the_table_of_the_vet_command_have_unique_names_and_no_name_breaks_the_table(tmp_path, celltrain):
+def test_column_names_in_the_table_of_the_vet_command_are_unique_and_escaped_for_markdown(tmp_path, celltrain):
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
     path = file(tmp_path, f'name = "a|b [x](y)"\n[policy.formula]\n{FBA}')
@@ -164,7 +164,7 @@ def test_a_failed_check_that_depends_on_the_scenario_names_the_scenario(tmp_path
         ),
     ],
 )
-def test_an_invalid_policy_for_the_vet_command_gets_a_message_with_its_place(tmp_path, celltrain, text, words):
+def test_the_vet_command_reports_an_invalid_policy_with_the_location_of_the_error(tmp_path, celltrain, text, words):
     is_refused(celltrain("vet", file(tmp_path, text), *QUICK), words)
 
 
@@ -201,7 +201,7 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
 SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "lan-5-random", "unequal-rtt"]
 
 
-def test_the_vet_command_reports_for_each_measure_if_another_tcp_reverses_the_ranking_of_policies():
+def test_the_vet_command_reports_each_measure_for_which_another_tcp_reverses_the_ranking_of_policies():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
     text = "compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with sack (lan-5-sack)"
     assert reversals("mine", SET, reversed_, standard.PAIRS) == [text]
@@ -246,7 +246,7 @@ def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_pol
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_rankings_under_other_tcps_contains_the_count_in_the_json_answer():
+def test_the_text_of_the_vet_command_shows_one_reversed_ranking_and_the_number_of_others_in_json():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=["epd"], seeds=2)
     for found, said in (
         ([], None),
@@ -257,13 +257,13 @@ def test_the_sentence_about_rankings_under_other_tcps_contains_the_count_in_the_
         assert [text for text in texts if "ranking" in text] == ([said] if said else [])
 
 
-def test_scenarios_that_the_vet_command_compares_in_pairs_differ_only_in_their_tcp():
+def test_paired_scenarios_of_the_vet_command_differ_only_in_their_tcp():
     for one, other in standard.PAIRS:
         first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
         assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
 
 
-def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_times():
+def test_vet_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_times():
     for one, other in standard.CLOCKS:
         first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
         [(tcp, options)] = second["tcp"].items()
@@ -273,7 +273,7 @@ def test_scenarios_compared_with_random_clocks_differ_only_in_clocks_and_start_t
 
 
 @pytest.mark.slow
-def test_the_table_of_the_vet_command_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
+def test_the_table_of_the_vet_command_states_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--against", "epd").out
     assert "TCP of lan-5-random: vanilla (rules of the papers, 100 ms ticks, random phases)" in told

@@ -51,7 +51,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("base", "before", "after"), WRONG)
-def test_a_message_about_a_fault_in_a_file_names_its_line_even_if_an_option_changes_the_scenario(
+def test_an_error_in_a_scenario_file_is_reported_with_its_line_even_if_an_option_changes_the_scenario(
     base: str, before: str, after: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrong.toml"
@@ -103,7 +103,7 @@ def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: s
         ),
     ],
 )
-def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(
+def test_the_error_for_a_misspelt_name_suggests_the_most_similar_known_name(
     celltrain: Command, arguments: list[str], words: list[str]
 ) -> None:
     is_refused(celltrain(*arguments), words)
@@ -122,7 +122,7 @@ def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(
         (["nope"], "No such command 'nope'; see celltrain -h"),
     ],
 )
-def test_messages_about_errors_in_options_are_one_line_long_like_messages_about_files(
+def test_error_messages_about_options_are_one_line_long_like_those_about_files(
     celltrain: Command, arguments: list[str], message: str
 ) -> None:
     answer = celltrain(*arguments)
@@ -130,7 +130,7 @@ def test_messages_about_errors_in_options_are_one_line_long_like_messages_about_
     assert answer.err.startswith(message)
 
 
-def test_errors_in_options_are_printed_as_json_if_the_answer_would_be_json(celltrain: Command) -> None:
+def test_with_the_json_option_errors_in_options_are_also_printed_as_json(celltrain: Command) -> None:
     answer = celltrain("run", "lan-epd", "--seed", "x", "--json")
     assert (answer.code, answer.err) == (2, "")
     assert answer.json["faults"][0]["key"] == "--seed"
@@ -179,7 +179,7 @@ def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltra
     assert "the port policy rank; nothing is wrong" in celltrain("check", file).out
 
 
-def test_networks_without_flows_have_no_measure_of_efficiency(celltrain: Command, tmp_path: Path) -> None:
+def test_a_network_without_flows_has_no_efficiency_measure(celltrain: Command, tmp_path: Path) -> None:
     file = tmp_path / "requests.toml"
     file.write_text(REQUESTS)
     answer = celltrain("run", file)
@@ -188,7 +188,7 @@ def test_networks_without_flows_have_no_measure_of_efficiency(celltrain: Command
     assert "efficiency" in defaults({"topology": {"n_source": {}}})
 
 
-def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
+def test_a_mean_over_only_some_of_the_runs_states_the_number_of_values() -> None:
     class Runs(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.case)
@@ -209,7 +209,7 @@ def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
     assert whole == "too few; the measure has no value in 1 run of 1"
 
 
-def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:
+def test_in_a_source_checkout_installation_hints_refer_to_the_checkout() -> None:
     # The tests run in a checkout, from which no package is published.
     assert package("mmu") == "'.[mmu]'"
 

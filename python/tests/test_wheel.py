@@ -71,7 +71,7 @@ def environment(tmp_path_factory, wheel) -> Environment:
 
 
 @needs_wheel
-def test_the_wheel_is_small_and_works_for_every_python_from_3_10(wheel):
+def test_the_wheel_is_small_and_works_with_every_python_version_from_3_10(wheel):
     assert wheel.stat().st_size < LARGEST_BYTES
     assert re.fullmatch(r"celltrain-[0-9.]+-cp310-abi3-[\w.]+\.whl", wheel.name)
     with zipfile.ZipFile(wheel) as files:
@@ -90,7 +90,7 @@ def test_the_wheel_is_small_and_works_for_every_python_from_3_10(wheel):
 
 
 @needs_wheel
-def test_after_pip_install_a_first_comparison_draws_its_figure(environment):
+def test_after_pip_install_a_first_comparison_can_draw_its_figure(environment):
     assert not [name for name in ("cargo", "rustc") if (environment.bin / name).exists()]
     started, used = time.perf_counter(), cpu()
     scenarios = ["lan-tail-drop", "lan-epd", "lan-selective-drop"]
@@ -112,7 +112,7 @@ def test_the_installed_package_can_be_imported_and_the_import_is_timed(environme
 
 
 @needs_wheel
-def test_a_message_about_a_missing_optional_dependency_names_the_package(environment):
+def test_the_error_for_a_missing_optional_dependency_names_the_package(environment):
     answer = environment.run("celltrain", "compare", "lan-epd", "lan-tail-drop", "--seeds", "2", "--json")
     assert "efficiency" in answer.stdout
     (environment.folder / "graph.graphml").write_text("<graphml/>")
@@ -129,7 +129,7 @@ def test_pip_refuses_the_wheel_for_a_python_version_that_is_too_old(environment,
     assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
 
 
-def test_every_optional_dependency_that_a_message_names_exists():
+def test_every_optional_dependency_named_in_a_message_exists():
     """Checks the hints in the program and on pages, such as `pip install 'celltrain[plot]'`."""
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     places = [*ROOT.glob("python/celltrain/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]

@@ -38,7 +38,7 @@ def vanilla() -> ct.Why:
 
 
 @pytest.mark.slow
-def test_a_refused_frame_is_explained_with_the_numbers_of_the_decision(
+def test_the_explanation_of_a_refused_frame_states_the_values_compared_in_the_decision(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     refused = [r for r in everything.events["frames"].to_pylist() if r["event"] == "refused" and r["vc"] == "tcp1"]
@@ -69,7 +69,7 @@ def test_every_sentence_of_an_explanation_refers_to_events_of_the_run(
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_in_an_explanation_the_timeout_and_the_retransmission_and_the_cost_match_the_event_tables(
+def test_the_timeout_the_retransmission_and_the_cost_in_an_explanation_match_the_event_tables(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
@@ -97,7 +97,7 @@ def test_in_an_explanation_the_timeout_and_the_retransmission_and_the_cost_match
 
 
 @pytest.mark.slow
-def test_an_explanation_mentions_doubled_timeouts_and_changes_of_the_slow_start_threshold() -> None:
+def test_an_explanation_mentions_timeout_backoff_and_changes_of_ssthresh() -> None:
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
     told = text_of(answer)
     assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
@@ -143,7 +143,7 @@ def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
-def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its_delay() -> None:
+def test_an_explanation_names_a_delayed_packet_that_caused_spurious_retransmissions_and_its_delay() -> None:
     tcp = ct.NewReno(mss="1000B", receive_window="32kB", timer_granularity="10ms")
     lan = ct.n_source(sources=1, link_delay="1ms", tcp=tcp, duration="50ms", buffer_cells=5000, policy=ct.TailDrop())
     delay = [{"flow": "tcp1", "packets": [40], "by": "5ms"}]
@@ -156,14 +156,14 @@ def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its
     assert after == pytest.approx(5, abs=0.3)
 
 
-def test_an_explanation_says_if_the_outcome_of_a_loss_was_open_at_the_end_of_the_run() -> None:
+def test_an_explanation_says_if_a_loss_had_not_been_repaired_by_the_end_of_the_run() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
     assert result.splitlines()[0].endswith("; some data was not acknowledged before the end of the run.")
 
 
 @pytest.mark.slow
-def test_an_explanation_counts_merged_vcs_as_the_port_counts_them() -> None:
+def test_an_explanation_counts_the_cells_of_merged_vcs_as_the_port_does() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
     assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
@@ -183,7 +183,7 @@ def test_an_explanation_names_the_edge_device_that_dropped_a_packet() -> None:
 
 
 @pytest.mark.slow
-def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_losses() -> None:
+def test_if_there_is_no_loss_near_the_given_time_the_explanation_lists_the_nearest_losses() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
@@ -201,7 +201,7 @@ def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_
 
 
 @pytest.mark.slow
-def test_an_instant_on_the_command_line_is_as_precise_as_its_number_of_digits() -> None:
+def test_the_time_given_to_the_why_command_covers_the_interval_that_rounds_to_its_digits() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -210,7 +210,7 @@ def test_an_instant_on_the_command_line_is_as_precise_as_its_number_of_digits() 
 
 
 @pytest.mark.parametrize("flows", ["tcp5", "tcp4-5"])
-def test_the_explanation_of_a_lost_packet_without_tcp_mentions_no_retransmission(flows: str) -> None:
+def test_the_explanation_of_a_lost_packet_of_a_flow_without_tcp_mentions_no_retransmission(flows: str) -> None:
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="150Mbps", packet="512B"))
     short = ct.load("lan-unresponsive").replace(duration="20ms", flow={flows: constant})
     answer = ct.why(short, flow="tcp5", at="5ms")
@@ -218,7 +218,7 @@ def test_the_explanation_of_a_lost_packet_without_tcp_mentions_no_retransmission
 
 
 @pytest.mark.slow
-def test_an_explanation_is_shortened_to_twelve_lines_with_a_note() -> None:
+def test_a_long_explanation_is_shortened_to_12_lines_with_a_note() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
     assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
     if len(answer.sentences) > 12:
@@ -287,7 +287,7 @@ def test_a_cancellation_handle_ends_the_computation_of_an_explanation() -> None:
 
 
 @pytest.mark.slow
-def test_loss_episodes_are_sorted_by_the_length_of_the_pause_in_sending_and_each_can_be_explained() -> None:
+def test_loss_episodes_are_sorted_by_how_long_sending_paused_and_each_can_be_explained() -> None:
     lan = scenario(duration="1s")
     found = ct.episodes(lan)
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
@@ -303,7 +303,7 @@ def test_loss_episodes_are_sorted_by_the_length_of_the_pause_in_sending_and_each
 
 
 @pytest.mark.slow
-def test_by_default_the_connection_with_the_longest_pause_in_sending_is_explained() -> None:
+def test_by_default_the_why_command_explains_the_connection_with_the_longest_pause_in_sending() -> None:
     lan = scenario(tcp=ct.Vanilla())
     longest = {flow: max(one.silent_s for one in ct.episodes(lan, flow=flow)) for flow in ("tcp1", "tcp2", "tcp3")}
     assert ct.episodes(lan).flow == max(longest, key=lambda flow: longest[flow])
@@ -365,7 +365,7 @@ def test_an_interrupted_explanation_does_not_mention_output_files_because_there_
 
 
 @pytest.mark.slow
-def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_queue_and_the_numbers(
+def test_the_explanation_of_a_frame_refused_by_a_shared_memory_states_memory_queue_and_compared_values(
     tmp_path: Path,
 ) -> None:
     incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="100ms")
@@ -394,7 +394,9 @@ def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_qu
 
 
 @pytest.mark.slow
-def test_if_a_shared_memory_refuses_a_whole_frame_only_the_memory_is_named_as_the_cause(tmp_path: Path) -> None:
+def test_if_a_shared_memory_refuses_a_whole_frame_the_explanation_names_only_the_memory_as_the_cause(
+    tmp_path: Path,
+) -> None:
     text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
     (tmp_path / "whole.toml").write_text(text.replace("cells = 1000\n", 'cells = 1000\nframes = "whole"\n'))
     incast = ct.load(tmp_path / "whole.toml").replace(duration="100ms")
@@ -405,7 +407,7 @@ def test_if_a_shared_memory_refuses_a_whole_frame_only_the_memory_is_named_as_th
 
 
 @pytest.mark.slow
-def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_recovery() -> None:
+def test_the_explanation_of_a_deadlock_begins_with_the_deadlock_and_reports_no_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "deadlocked" in answer.sentences[0].text
@@ -414,7 +416,7 @@ def test_an_explanation_mentions_a_deadlock_first_and_then_does_not_report_a_rec
 
 
 @pytest.mark.slow
-def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> None:
+def test_the_explanation_of_a_frame_refused_by_a_full_shared_memory_says_that_the_memory_was_full() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)
 

@@ -35,7 +35,7 @@ def long_cells(rows: list[str]) -> list[str]:
     return [cell for row in rows for cell in re.split(r"(?<!\\)\|", row) if words(cell) > CELL]
 
 
-def test_all_documentation_pages_together_stay_below_the_limit_of_words() -> None:
+def test_all_documentation_pages_together_stay_below_the_word_limit() -> None:
     parted = {path: parts(path) for path in markdown()}
     outside = sum(words(text) for text, _ in parted.values())
     inside = sum(words(row) for _, rows in parted.values() for row in rows)
@@ -43,7 +43,7 @@ def test_all_documentation_pages_together_stay_below_the_limit_of_words() -> Non
     assert outside + inside <= ALL
 
 
-def test_the_readme_stays_below_its_limit_of_words() -> None:
+def test_the_readme_stays_below_its_word_limit() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README
 
 
@@ -52,7 +52,7 @@ def test_table_cells_on_documentation_pages_have_at_most_fifteen_words() -> None
     assert {name: cells for name, cells in found.items() if cells} == {}
 
 
-def test_words_of_pages_and_cells_are_counted_without_markup(tmp_path: Path) -> None:
+def test_markup_is_not_counted_as_words_of_pages_and_table_cells(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
     page.write_text(
         "# A page\n\n```text\n| not a table |\n```\n\n| a | b |\n|---|---:|\n| `c` d | " + "e " * 16 + "|\n"

@@ -49,13 +49,13 @@ def test_github_actions_are_pinned_by_commit_and_name_their_version():
         assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
 
 
-def test_a_push_is_checked_once_and_a_newer_push_cancels_the_check_of_an_older_push():
+def test_each_push_is_checked_once_and_a_newer_push_cancels_the_check_of_an_older_one():
     check = (RELEASE.parent / "check.yml").read_text()
     assert "  push:\n    branches: [main]\n  pull_request:\n" in check
     assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in check
 
 
-def test_the_oldest_supported_versions_of_rust_and_python_have_a_job():
+def test_a_ci_job_tests_the_oldest_supported_versions_of_rust_and_python():
     rust = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
     job = (RELEASE.parent / "check.yml").read_text().partition("\n  oldest:\n")[2].partition("\n\n  ")[0]

@@ -65,7 +65,7 @@ def test_an_output_folder_that_cannot_be_created_is_refused_before_the_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [("run", "lan-epd", *SHORT), ("compare", "lan-epd", *SHORT, "--seeds", 1)])
-def test_a_picture_can_be_written_into_the_output_folder_of_the_same_run(
+def test_a_figure_can_be_written_into_the_output_folder_of_the_same_run(
     celltrain: Any, tmp_path: Path, first: tuple[object, ...]
 ) -> None:
     told = celltrain(*first, "--out", tmp_path / "a/b", "--plot", tmp_path / "a/b/c.svg")
@@ -73,7 +73,7 @@ def test_a_picture_can_be_written_into_the_output_folder_of_the_same_run(
     assert (tmp_path / "a/b/c.svg").is_file()
 
 
-def test_an_output_folder_is_removed_if_all_its_runs_fail(celltrain: Any, no_run: None) -> None:
+def test_a_newly_created_output_folder_is_removed_if_all_runs_fail(celltrain: Any, no_run: None) -> None:
     told = celltrain("compare", "lan-epd", "--seeds", 1, "--vary", "duration=nothing", "--out", "a/b")
     assert told.code != 0
     assert not Path("a").exists()
@@ -85,7 +85,7 @@ def commands(group: click.Command, before: str = "") -> Iterator[tuple[str, clic
         yield from commands(one, f"{before}{name} ") if hasattr(one, "commands") else [(f"{before}{name}", one)]
 
 
-def test_every_option_that_names_a_picture_file_has_a_test() -> None:
+def test_every_option_that_names_a_figure_file_has_a_test() -> None:
     """`--csv` is checked in one place for all commands."""
     known = {(name, option) for name, _, option, _ in CASES}
     for name, command in commands(get_command(program())):

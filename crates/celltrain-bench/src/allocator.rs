@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
-    fn a_block_that_changes_its_size_keeps_its_bytes_even_if_another_allocator_takes_it_over() {
+    fn a_reallocated_block_keeps_its_bytes_even_if_its_new_size_belongs_to_another_allocator() {
         let allocator = BySize(Counting::default());
         let of = |size| Layout::from_size_align(size, 8).expect("the size is valid");
         let sizes = [16, 100, LARGE - 1, LARGE, 2 * LARGE, LARGE + 1, LARGE - 1, 20, 3 * LARGE];

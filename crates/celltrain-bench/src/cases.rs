@@ -442,7 +442,7 @@ mod tests {
 
     /// Both engines assert that no cell appears or disappears.
     #[test]
-    fn both_engines_agree_on_a_random_network_of_a_hundred_switches() {
+    fn both_engines_give_the_same_result_for_a_random_network_of_100_switches() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_idle_network_benchmark_the_tcp_window_limits_the_rate_and_the_timer_does_not() {
+    fn in_the_idle_network_benchmark_the_rate_is_limited_by_the_tcp_window_and_not_by_timeouts() {
         let result = run(&named("idle").unwrap());
         assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_celltrain-bench");
 
 #[test]
-fn the_bench_command_ends_without_a_message_if_its_output_pipe_is_closed() {
+fn the_bench_command_exits_silently_if_its_output_pipe_is_closed() {
     // Regression: `celltrain-bench --list | head -1` panicked. Here the reader has closed the pipe before the program
     // starts.
     for asked in [&["--list"][..], &["--list", "--json"], &["--help"]] {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn captured_packets_wait_in_order_until_the_outcome_of_the_first_packet_is_known() {
+    fn captured_packets_are_written_in_order_so_all_wait_until_the_outcome_of_the_first_is_known() {
         let mut outcomes = FrameOutcomes::default();
         outcomes.push(packet(1), Some(of(1)));
         outcomes.push(packet(2), None);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_captured_packets_that_wait_for_their_outcome_is_bounded() {
+    fn the_number_of_captured_packets_waiting_for_their_outcome_is_bounded() {
         let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
         (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
         assert_eq!(ready(&mut outcomes), [(1, None)]);

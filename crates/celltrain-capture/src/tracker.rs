@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_cells_can_be_pushed_out_of_a_queue_while_other_cells_arrive() {
+    fn the_cell_tracker_follows_queues_in_which_arriving_cells_push_out_waiting_cells() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_joins_or_was_just_served_is_last_in_the_order_of_the_arbiter() {
+    fn a_vc_that_becomes_active_or_has_just_been_served_goes_to_the_end_of_the_service_order() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_of_a_backlogged_vc_differs_from_its_share_by_at_most_one_cell_per_competing_vc() {
+    fn a_backlogged_vc_gets_its_share_of_cells_within_one_cell_per_competing_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
             let mut arbiter = MinimumShares::new(shares);
             (0..shares.len()).for_each(|vc| arbiter.join(vc));

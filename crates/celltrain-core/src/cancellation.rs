@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cancellation_callback_is_called_before_the_first_item_and_then_after_every_fixed_number_of_items() {
+    fn the_cancellation_callback_is_called_before_the_first_item_and_then_after_every_n_items() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_when_the_cancellation_callback_returns_stop() {
+    fn processing_ends_when_the_cancellation_callback_returns_stop() {
         let asked = Cell::new(0);
         let twice = || {
             asked.set(asked.get() + 1);

@@ -69,7 +69,7 @@ mod tests {
     use crate::units::BitRate;
 
     #[test]
-    fn the_first_switch_of_a_path_polices_vcs_with_gfr_contracts_and_counts_their_frames() {
+    fn the_first_switch_on_a_path_polices_vcs_with_gfr_contracts_and_counts_their_frames() {
         let mut network = simple_network(2, "1ms");
         let vcs = [0, 1, 2, 3].map(VcIndex::new);
         let [without, _, with, _] = vcs;

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rare_situation_in_a_run_is_counted_for_the_whole_process_and_for_its_thread() {
+    fn a_coverage_point_that_a_run_reaches_is_counted_for_the_process_and_for_the_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

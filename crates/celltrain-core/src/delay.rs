@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_name_the_queues_of_a_port_grows_linearly_with_the_number_of_vcs() {
+    fn naming_the_queues_of_a_port_takes_time_linear_in_the_number_of_vcs() {
         let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
         let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
         let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_the_mean_difference_of_consecutive_delays() {
+    fn jitter_is_the_mean_absolute_difference_between_consecutive_delays() {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         // The packet sent at 20 is lost. The other packets take 5, 7, 4 and 4 units.
         for (sent, arrived) in [(0, 5), (10, 17), (30, 34), (40, 44)] {
@@ -459,7 +459,7 @@ mod tests {
     proptest! {
         /// Each step adds a packet (and sometimes takes it back), or removes the first or second packet.
         #[test]
-        fn the_arrival_time_of_a_departing_packet_is_correct_even_if_other_packets_were_lost_or_taken_back(
+        fn the_recorded_arrival_time_of_a_departing_packet_is_correct_after_losses_and_withdrawn_arrivals(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
         ) {
             let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());

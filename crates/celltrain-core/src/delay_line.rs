@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_delayed_packet_is_late_by_the_configured_delay_if_no_other_packet_interferes() {
+    fn if_no_other_packet_interferes_every_cell_of_a_delayed_packet_has_the_configured_extra_delay() {
         let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_delays_the_next_packet() {
+    fn a_delayed_packet_starts_after_the_packet_in_transmission_and_then_delays_the_next_packet() {
         let cells = [
             (0, 0, false, Some(5)),
             (2, 0, true, Some(5)),
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_a_packet_of_another_vc_that_merges_into_the_same_vc() {
+    fn a_delayed_packet_waits_for_a_packet_of_another_vc_that_merges_into_the_same_vc() {
         let cells = [(0, 0, false, Some(5)), (2, 0, true, Some(5)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through_merged(2, &cells), [(4, 1), (6, 1), (8, 0), (10, 0)]);
     }
 
     #[test]
-    fn a_packet_whose_delay_is_short_is_still_held_until_its_last_cell_arrives() {
+    fn a_delayed_packet_leaves_only_after_its_last_cell_has_arrived_even_if_the_delay_is_shorter() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 

@@ -119,7 +119,7 @@ mod tests {
     use crate::cell::tests::cell;
 
     #[test]
-    fn a_frame_waits_since_its_first_cell_and_its_last_cell_since_its_own_arrival() {
+    fn a_cell_counts_as_waiting_since_its_frame_began_but_the_last_cell_of_a_frame_since_it_arrived() {
         let mut arrivals = FrameArrivals::new(1);
         for (number, now) in [(1, 10), (2, 20), (3, 30)] {
             arrivals.enter(cell(0, 7, number == 3), Time(now));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_acknowledgement_completes_two_files() {
+    fn one_acknowledgement_can_complete_two_files() {
         let found = delays(&[(0, 1, 0), (1, 3, 10), (2, 5, 13), (3, 7, 15), (6, 12, 100)]);
         assert_eq!(
             found,

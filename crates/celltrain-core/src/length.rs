@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_in_bytes_is_the_same_number_of_bytes_in_cells_of_any_size() {
+    fn a_length_given_in_bytes_does_not_depend_on_the_cell_size() {
         for cell in [CellFormat::ATM, CellFormat::of_memory(208), CellFormat::of_memory(250)] {
             let bytes = u64::from(Length::Bytes(Bytes { bytes: 28_000 }).cells(cell)) * cell.payload;
             assert!((28_000..28_000 + cell.payload).contains(&bytes), "{bytes}");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_marking_marks_the_last_cell_of_a_packet_if_more_than_k_cells_wait() {
+    fn threshold_marking_marks_the_last_cell_of_a_packet_if_more_than_k_cells_are_queued() {
         let mut marker = marker(&MarkingConfig::step(65.into()));
         assert!(!marker.on_arrival(last(), 65).efci());
         assert!(marker.on_arrival(last(), 66).efci());
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn red_marking_draws_no_random_number_if_the_queue_is_at_k_min() {
+    fn red_marking_draws_no_random_number_if_the_queue_length_is_k_min() {
         let config = MarkingConfig { k_max: Some(300.into()), ..MarkingConfig::step(100.into()) };
         let marks = |first: u32| -> Vec<bool> {
             let mut marker = marker(&config);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn each_arriving_packet_moves_the_average_queue_length_by_the_configured_weight() {
+    fn each_arriving_packet_updates_the_average_queue_length_with_the_configured_weight() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
         // While 100 cells wait, the averages are 25 and 43.75. Once no cell waits, the average is 32.8.
         let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn marking_settings_out_of_range_are_refused() {
+    fn ecn_marking_settings_out_of_range_are_refused() {
         let step = || MarkingConfig::step(100.into());
         for (config, keys) in [
             (step(), vec![]),

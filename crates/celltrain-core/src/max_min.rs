@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_parking_lot_topology_the_long_vc_gets_its_share_of_the_worst_link() {
+    fn in_a_parking_lot_topology_the_long_vc_gets_its_fair_share_of_its_most_loaded_link() {
         // The links have capacities of 100, 60 and 100. VC 0 crosses all of them, and VCs 1 and 2 also cross the
         // second, so each of the three gets 20. VC 3 gets the rest of the first link; VCs 4 and 5 share the rest of the
         // third.
@@ -351,7 +351,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..crate::rng::proptest_seeded(23) })]
 
         #[test]
-        fn every_vc_has_the_largest_rate_at_its_bottleneck_link((capacities, paths, minimums, weights) in networks()) {
+        fn every_vc_has_a_bottleneck_link_on_which_no_other_vc_has_a_higher_rate((capacities, paths, minimums, weights) in networks()) {
             for minimums in [&[], &minimums[..]] {
                 for weights in [&[], &weights[..]] {
                     let terms = Terms { minimums, weights };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_demand_of_a_vc_is_the_sum_over_its_flows() {
+    fn the_demand_of_a_vc_is_the_sum_of_the_demands_of_its_flows() {
         let mut network = simple_network(3, "1ms");
         let packets = |rate: &str| {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_number_of_segments_of_a_size_distribution_is_exact() {
+    fn the_mean_number_of_segments_per_request_is_computed_exactly_from_the_size_distribution() {
         let sizes = Sizes::new(vec![(1.0, 0.0), (1460.0, 0.1), (1461.0, 0.1), (10_000.0, 0.7), (1e6, 1.0)]);
         for mss in [512, 1000, 1460, 3_000_000] {
             let mut drawn = 0.0;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_distribution_with_one_size_always_gives_this_size() {
+    fn a_size_distribution_with_a_single_size_always_returns_this_size() {
         let sizes = Sizes::constant(Bytes { bytes: 1460 });
         let mut stream = Stream::new(1, "test");
         assert!((0..100).all(|_| sizes.draw(&mut stream) == 1460));

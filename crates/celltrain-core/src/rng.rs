@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffling_three_items_gives_each_order_equally_often() {
+    fn shuffling_three_items_produces_each_order_equally_often() {
         let mut stream = Stream::new(7, "shuffle");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..60_000 {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_random_times_have_the_correct_mean_deviation_and_tail() {
+    fn exponential_random_times_have_the_correct_mean_standard_deviation_and_tail() {
         let mut stream = Stream::new(9, "exponential");
         let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_random_times_are_limited_to_the_longest_time() {
+    fn exponential_random_times_never_exceed_the_maximum_time() {
         // With a mean of 2^61 units, one draw in seven exceeds 2^62, and three in ten thousand do not fit in 64 bits.
         // Regression: such draws caused a panic.
         let mut stream = Stream::new(11, "exponential");

@@ -370,7 +370,7 @@ mod tests {
     use crate::edge_device::{DiscardConfig, EdgeConfig, Memory, tail_drop};
 
     #[test]
-    fn the_occupancy_of_a_shaped_port_counts_the_cells_of_whole_waiting_packets() {
+    fn the_occupancy_of_a_shaped_port_counts_only_cells_of_packets_that_have_arrived_completely() {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_in_any_notation_gives_the_same_number_of_cells() {
+    fn equivalent_thresholds_in_different_notations_give_the_same_number_of_cells() {
         for value in each(json!([0.8, "80%", 800, 800.0, "800 cells", "buffer - 200 cells"])) {
             assert_eq!(cells(value.clone()), 800.0, "{value}");
             assert_eq!(read(value.clone()).unwrap().whole_cells(1000), 800, "{value}");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_up_to_1_are_shares_of_the_buffer_and_larger_thresholds_are_cells() {
+    fn plain_numbers_up_to_1_are_shares_of_the_buffer_and_larger_numbers_are_cells() {
         for (r, spellings) in [
             (0.0, json!([0, 0.0, "0%"])),
             (1000.0, json!([1, 1.0, "100%", 1000])),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_written_in_the_notation_in_which_it_was_read() {
+    fn serializing_a_threshold_preserves_the_notation_that_was_parsed() {
         for value in each(json!([0, 1, 0.9, 1.0, 800, "12.5%", "1 cell", "buffer - 1 cell"])) {
             assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
         }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_texts_and_numbers_of_thresholds_are_refused() {
+    fn invalid_threshold_strings_and_numbers_are_refused() {
         for text in ["", "90", "ninety%", "-1%", "1e1%", "NaN%", "800 frames", "cells", "buffer", "buffer + 1 cells"] {
             assert!(text.parse::<Threshold>().is_err(), "{text}");
         }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_starts_with_each_input_in_turn() {
+    fn fixed_tie_order_always_starts_with_the_same_input_and_rotating_tie_order_with_each_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_leaves_the_random_generator_in_the_same_state_as_ordering_the_tie() {
+    fn skipping_a_tie_advances_the_random_generator_as_far_as_ordering_the_tie() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn with_ties_in_event_list_order_cells_of_idle_links_come_first_and_other_links_keep_their_order() {
+    fn in_event_list_tie_order_links_that_were_idle_come_first_and_busy_links_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn with_ties_in_last_in_first_out_order_busy_links_reverse_their_order_at_every_cell() {
+    fn in_last_in_first_out_tie_order_busy_links_reverse_their_order_at_every_tie() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_cells_are_ordered_as_in_a_simulator_with_a_list_of_events() {
+    fn in_event_list_tie_order_simultaneous_cells_are_ordered_as_in_a_simulator_with_an_event_list() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

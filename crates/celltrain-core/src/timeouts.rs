@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_of_several_flows_that_start_within_one_tick_form_one_group() {
+    fn timeouts_of_different_flows_within_one_clock_tick_form_one_group() {
         assert_eq!(of(&[]).together(), None);
         assert_eq!(of(&[(100, 0)]).together(), Some(1.0));
         assert_eq!(of(&[(100, 0), (199, 1)]).together(), Some(2.0));
@@ -77,12 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_timer_ticks_faster_counts_only_once_in_a_group_of_timeouts() {
+    fn a_flow_with_several_timeouts_in_a_group_counts_once() {
         assert_eq!(of(&[(100, 0), (110, 1), (120, 0), (130, 0)]).together(), Some(2.0));
     }
 
     #[test]
-    fn a_measuring_window_counts_the_timeouts_between_its_two_snapshots() {
+    fn a_measuring_window_contains_the_timeouts_between_its_two_snapshots() {
         let mut whole = of(&[(100, 0), (300, 0), (300, 1), (900, 2)]);
         whole.restrict(Some(&of(&[(100, 0)])), &of(&[(100, 0), (300, 0), (300, 1)]));
         assert_eq!(whole, of(&[(300, 0), (300, 1)]));

@@ -390,7 +390,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_clock_of_the_lan_scenario_makes_all_cell_times_and_delays_whole_numbers() {
+    fn in_the_lan_scenario_all_cell_times_and_delays_are_whole_numbers_of_time_units() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn link_rates_without_a_common_clock_unit_are_rounded_with_a_warning() {
+    fn link_rates_without_a_common_time_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
@@ -425,7 +425,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(1))]
 
         #[test]
-        fn writing_a_quantity_and_reading_it_back_returns_the_same_quantity(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+        fn formatting_a_quantity_and_parsing_it_returns_the_same_quantity(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
             let duration = Duration { picoseconds };
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = BitRate { bits_per_second };
@@ -433,7 +433,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_the_reader_of_quantities_panic(text in ".{0,40}") {
+        fn the_quantity_parser_does_not_panic_on_any_text(text in ".{0,40}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

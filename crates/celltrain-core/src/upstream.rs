@@ -65,7 +65,7 @@ mod tests {
     use crate::network::tests::{N_SOURCE_BOTTLENECK, ring_network, simple_network};
 
     #[test]
-    fn the_inputs_of_a_port_are_the_incoming_links_of_its_vcs_in_the_order_of_the_node() {
+    fn the_inputs_of_a_port_are_the_incoming_links_of_its_vcs_in_link_order() {
         let network = simple_network(3, "1ms");
         let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
         // The links are the bottleneck in both directions, then pairs that begin with links 2, 4 and 6 for the sources
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incoming_link_that_carries_many_vcs_to_a_port_is_one_input() {
+    fn an_incoming_link_that_carries_many_vcs_to_a_port_counts_as_one_input() {
         let mut network = simple_network(1, "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);

@@ -357,7 +357,7 @@ mod tests {
 
     /// Sends a packet and answers each arriving packet, using sockets instead of devices.
     #[test]
-    fn packets_and_answers_in_an_emulation_are_delayed_as_in_the_simulated_network() {
+    fn an_emulation_delays_packets_and_replies_as_the_simulated_network_does() {
         let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();
         let plan = Plan::new(&mut network).unwrap();
         let pair = |_| {

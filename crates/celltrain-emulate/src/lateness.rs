@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_width_of_a_bucket_in_the_lateness_histogram_is_at_most_a_thirty_second_of_its_value() {
+    fn lateness_histogram_buckets_are_at_most_a_thirty_second_of_their_value_wide() {
         for ns in (0..5000).chain([1_000_000, 123_456_789, u64::from(u32::MAX), 1 << 40]) {
             let end = end(bucket(ns));
             assert!((ns..=ns + ns / 32).contains(&end), "{ns} {end}");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_lateness_are_computed_over_packets() {
+    fn lateness_percentiles_are_computed_over_packets() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(0.5), None);
         (1..=1000).for_each(|ns| lateness.add(Duration::from_nanos(ns)));

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn every_emulated_datagram_is_counted() {
+    fn every_datagram_sent_in_an_emulation_is_counted() {
         let (mut traffic, mut counters) = (Traffic::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_emulation_clock_reaches_a_simulated_time_exactly_when_the_equal_real_time_has_elapsed() {
+    fn the_emulation_clock_reaches_a_simulated_time_exactly_when_that_much_real_time_has_elapsed() {
         // A microsecond has 97.2 units, so a nanosecond is shorter than a unit.
         for units_per_second in [97_200_000, 1_000_000_000_000] {
             let clock = WallClock::start(Clock::exact(units_per_second));

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formula_results_that_are_infinite_or_not_numbers_are_replaced_and_counted() {
+    fn infinite_and_nan_formula_results_are_replaced_and_counted() {
         let mut n = 0;
         for (operation, a, b, expected) in [
             (OfTwo::Quotient, 3.0, 0.0, f64::MAX),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_exp_and_log_of_formulas_are_accurate_to_fifteen_digits() {
+    fn the_formula_functions_exp_and_log_are_accurate_to_15_digits() {
         let mut n = 0;
         for i in -7000..7000 {
             let a = f64::from(i) * 0.101;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_formulas_return_the_same_bits_on_every_machine() {
+    fn formula_functions_return_bit_identical_results_on_every_machine() {
         // Reference values. A change would affect all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];

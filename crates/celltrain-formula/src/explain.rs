@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_explanation_of_a_false_condition_names_its_false_parts_with_their_values() {
+    fn the_explanation_of_a_false_condition_lists_the_false_subconditions_with_their_values() {
         let empty = [0.0; 3];
         for (text, expected) in [
             ("X < 0.8 * K and Y * N < 1.2 * X", &["Y * N < 1.2 * X is 0 < 0, a tie"][..]),

@@ -97,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_in_a_message_points_at_the_column_of_the_fault_in_the_formula() {
+    fn the_caret_in_an_error_message_points_to_the_column_of_the_error_in_the_formula() {
         let text = "X <= R or\n  Q <= 3";
         let shown = Fault::new(12..13, "does not know \"Q\"").shown(text);
         assert_eq!(shown, "does not know \"Q\"\n      Q <= 3\n      ^");
     }
 
     #[test]
-    fn a_long_formula_line_in_a_message_is_shortened_to_the_text_around_the_fault() {
+    fn in_an_error_message_a_long_formula_line_is_shortened_to_the_text_around_the_error() {
         let text = format!("{}Q{}", "X + ".repeat(100), " + X".repeat(100));
         let shown = Fault::new(400..401, "x").shown(&text);
         let lines: Vec<&str> = shown.lines().collect();
@@ -113,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_at_the_end_of_a_formula_is_marked_after_its_text() {
+    fn an_error_at_the_end_of_a_formula_is_marked_after_the_last_character() {
         assert_eq!(Fault::new(3..3, "ends").shown("X <"), "ends\n    X <\n       ^");
     }
 
     #[test]
-    fn a_misspelt_name_in_a_formula_gets_the_nearest_known_name_as_suggestion() {
+    fn the_error_for_a_misspelt_name_in_a_formula_suggests_the_most_similar_known_name() {
         assert_eq!(nearest("tresh", ["thresh", "K"]), Some("thresh"));
         assert_eq!(nearest("k", ["X", "K"]), Some("K"));
         assert_eq!(nearest("Q", ["X", "K"]), None);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_of_a_queue_with_an_expression_gives_the_number_of_cells_that_the_queue_may_hold() {
+    fn the_maximum_queue_length_is_derived_from_a_condition_that_compares_the_queue_with_an_expression() {
         for (condition, text, value, largest) in [
             ("q_i + 1 <= alpha * (B - Q)", "alpha * (B - Q)", 7.5, 7.5),
             ("q_i <= 9", "9", 9.0, 10.0),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_other_than_a_single_comparison_of_the_queue_has_no_limit() {
+    fn no_maximum_queue_length_is_derived_from_a_condition_other_than_one_comparison_of_the_queue() {
         for condition in [
             "true", "q_i + 1 <= 9 or Q < 3", "not (q_i > 9)", "Q + 1 <= 9", "2 * q_i <= 9", "q_i == 9",
             "q_i + 1 <= B - q_i", "q_i + arriving <= B - arriving", "let own = q_i; q_i <= 9 + own", "q_i <= ",

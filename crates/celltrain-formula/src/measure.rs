@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_for_a_measure_is_parsed_into_postfix_order() {
+    fn a_measure_expression_is_parsed_into_postfix_order() {
         for (text, expected) in [
             ("efficiency", "efficiency"),
             ("8e-6 * 91232", "0.000008 91232 *"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_with_many_operators_is_parsed_and_one_beyond_the_limits_is_refused() {
+    fn a_long_or_deep_measure_expression_is_parsed_up_to_the_limits_and_refused_beyond_them() {
         assert_eq!(parse_measure(&format!("a{}", " + a".repeat(2499))).map(|steps| steps.len()), Ok(4999));
         let nested = |depth: usize| parse_measure(&format!("{}a{}", "( ".repeat(depth), " )".repeat(depth)));
         assert_eq!(nested(100).map(|steps| steps.len()), Ok(1));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_of_names_such_as_tcp1_to_tcp5_is_a_stem_and_two_numbers() {
+    fn a_name_range_such_as_tcp1_to_5_is_parsed_into_a_stem_and_two_numbers() {
         assert_eq!(range("tcp2-4"), Some(("tcp", 2..=4)));
         assert_eq!(range("2-4294967295"), Some(("", 2..=u32::MAX)));
         for name in
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_at_the_end_of_a_name_decides_whether_a_range_contains_the_name() {
+    fn a_name_range_contains_a_name_with_the_same_stem_and_a_final_number_between_its_ends() {
         assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
         // Regression: the sign was read as part of the number.
         for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {

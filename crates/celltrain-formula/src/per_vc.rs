@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_for_one_vc_overrides_a_value_for_a_range_and_this_overrides_the_default() {
+    fn a_value_for_a_single_vc_overrides_one_for_a_range_of_vcs_which_overrides_the_default() {
         let setting = PerVc::from([("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
         assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
         assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);
     }
 
     #[test]
-    fn an_invalid_value_for_a_vc_is_reported_with_its_key() {
+    fn an_invalid_per_vc_value_is_reported_with_its_key() {
         let faults = PerVc::from([("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
         let told: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
         assert_eq!(told, [("weights.default", "NaN"), ("weights.tcp2-3", "0")]);
@@ -98,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_a_value_of_its_own_and_without_a_default_has_no_value() {
+    fn a_vc_has_no_value_if_neither_the_vc_nor_a_default_is_listed() {
         assert_eq!(PerVc::from([("tcp1-3", 5.0)]).of("tcp13"), None);
     }
 
     #[test]
-    fn keys_for_vcs_that_do_not_exist_are_reported() {
+    fn keys_for_nonexistent_vcs_are_reported() {
         let names: Vec<String> = ["tcp1", "tcp2"].map(String::from).into();
         let setting = PerVc::from([("tcp1-9", 1.0), ("tpc2", 2.0), ("default", 1.0), ("tcp3", 1.0)]);
         assert_eq!(setting.unknown(&names).collect::<Vec<_>>(), ["tcp3", "tpc2"]);

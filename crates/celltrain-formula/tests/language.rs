@@ -68,7 +68,7 @@ fn operators_in_formulas_have_arithmetic_precedence_and_are_evaluated_from_left_
 }
 
 #[test]
-fn names_in_a_formula_have_the_values_of_their_quantities() {
+fn variables_in_a_formula_have_the_values_of_the_quantities_that_they_name() {
     assert_eq!(value("X - R"), 50.0);
     assert_eq!(value("N * W / sum(W)"), 1.25);
     assert_eq!(value("X <= R or tagged"), 1.0);
@@ -77,7 +77,7 @@ fn names_in_a_formula_have_the_values_of_their_quantities() {
 }
 
 #[test]
-fn every_comparison_operator_is_correct_below_at_and_above_the_limit() {
+fn every_comparison_operator_is_correct_for_smaller_equal_and_larger_operands() {
     for (sign, expected) in
         [("<", [1, 0, 0]), ("<=", [1, 1, 0]), (">", [0, 0, 1]), (">=", [0, 1, 1]), ("==", [0, 1, 0]), ("!=", [1, 0, 1])]
     {
@@ -89,7 +89,7 @@ fn every_comparison_operator_is_correct_below_at_and_above_the_limit() {
 }
 
 #[test]
-fn the_evaluation_of_a_formula_condition_stops_once_its_result_is_known() {
+fn formula_conditions_are_evaluated_with_short_circuiting() {
     assert_eq!(run("X > R or random() < 0.5").unwrap(), (1.0, 0, 0));
     assert_eq!(run("X < R and random() < 0.5").unwrap(), (0.0, 0, 0));
     assert_eq!(run("if tagged then 1 else random()").unwrap(), (1.0, 0, 0));
@@ -98,7 +98,7 @@ fn the_evaluation_of_a_formula_condition_stops_once_its_result_is_known() {
 }
 
 #[test]
-fn a_let_binding_in_a_formula_is_visible_only_in_its_body() {
+fn a_let_binding_in_a_formula_is_visible_only_in_the_body_of_the_let_expression() {
     assert_eq!(value("let a = 2; let b = a * 3; a + b"), 8.0);
     assert_eq!(value("(let a = X; a - R) / (let a = K; a - R)"), 0.5);
     assert_eq!(value("if tagged then (let a = 1; a) else (let b = 2; b)"), 1.0);
@@ -118,7 +118,7 @@ fn functions_in_formulas_return_the_documented_values() {
 }
 
 #[test]
-fn a_formula_result_that_is_not_a_number_is_replaced_and_counted() {
+fn a_formula_whose_result_is_nan_or_infinite_returns_the_replacement_and_counts_it() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
@@ -127,7 +127,7 @@ fn a_formula_result_that_is_not_a_number_is_replaced_and_counted() {
 }
 
 #[test]
-fn a_fault_in_a_formula_is_reported_with_its_position_and_a_correction() {
+fn an_error_in_a_formula_is_reported_with_its_position_and_a_suggested_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
@@ -213,7 +213,7 @@ fn formulas_longer_or_deeper_than_the_limits_are_refused() {
 }
 
 #[test]
-fn a_formula_that_multiplies_too_many_units_is_refused() {
+fn a_formula_whose_unit_has_too_high_an_exponent_is_refused() {
     let power = vec!["X"; 20].join(" * ");
     assert!(fault(&power).contains("has a unit with too high an exponent"));
 }

@@ -90,7 +90,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn an_application_writes_its_file_in_pieces_as_the_send_buffer_has_room() {
+    fn an_application_writes_its_file_in_pieces_whenever_the_send_buffer_has_free_space() {
         let mut source = Source::new(Application::File(1000));
         assert_eq!(source.write(MS, 0, 600), (0, 600));
         assert!(!source.has_ended());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_starts_one_pause_after_the_previous_burst_is_acknowledged() {
+    fn an_application_starts_a_burst_one_pause_after_the_previous_burst_was_acknowledged() {
         let mut source = Source::new(Application::Bursts { bytes: 300, pause: Box::new(|| 5 * MS) });
         assert_eq!(source.write(MS, 0, 1000), (0, 300));
         assert_eq!((source.write(2 * MS, 299, 1000), source.next()), ((300, 0), None));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_stream_contains_its_byte_offset() {
+    fn stream_data_contains_its_byte_offsets() {
         let mut bytes = [0; 40];
         payload(0, &mut bytes);
         assert_eq!(&bytes, b"000000000000000\n000000000000010\n00000000");

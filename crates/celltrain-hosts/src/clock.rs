@@ -45,7 +45,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(97_200_000);
 
     #[test]
-    fn the_clock_of_a_protocol_stack_is_rounded_down_to_the_unit_of_the_stack() {
+    fn the_time_passed_to_a_protocol_stack_is_rounded_down_to_the_time_unit_of_the_stack() {
         let clock = StackClock::new(CLOCK, Duration::from_micros(1));
         assert_eq!([0, 97, 98, 194, 195].map(|time| clock.told(Time(time)).as_micros()), [0, 0, 1, 1, 2]);
         let clock = StackClock::new(CLOCK, Duration::from_nanos(1));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_a_stack_expires_at_the_first_instant_at_which_the_clock_of_the_stack_has_reached_it() {
+    fn a_stack_timeout_expires_at_the_first_instant_at_which_the_rounded_stack_clock_has_reached_it() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {

@@ -160,7 +160,7 @@ mod tests {
     use celltrain_core::units::Bytes;
 
     #[test]
-    fn a_packet_with_a_wrong_header_or_beyond_the_mtu_is_refused_with_its_problem() {
+    fn a_stack_packet_with_an_invalid_header_or_larger_than_the_mtu_is_refused_with_the_reason() {
         let network = Trial::new(1).network();
         let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
         let mut contract = Contract::new(&network, sender.flow, Side::Sender);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_received_bytes_never_exceeds_the_number_that_arrived_and_never_falls() {
+    fn the_received_byte_count_that_a_stack_reports_may_neither_exceed_arrivals_nor_decrease() {
         let network = Trial::new(1).network();
         let mut contract = Contract::new(&network, FlowIndex::new(0), Side::Receiver);
         let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_complete_only_after_all_of_its_bytes_were_sent_and_the_received_bytes_match_it_exactly() {
+    fn a_file_is_complete_only_after_all_its_bytes_were_sent_and_exactly_those_bytes_were_received() {
         let mut network = Trial::new(1).network();
         let bytes = Bytes { bytes: 1000 };
         network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });

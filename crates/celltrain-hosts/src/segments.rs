@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_begins_with_data_sent_before_is_counted_as_a_retransmission() {
+    fn a_segment_that_starts_with_data_already_sent_counts_as_a_retransmission() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         // The sequence numbers wrap around.
         let first = u32::MAX - 99;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_without_new_data_counts_as_a_retransmission() {
+    fn a_segment_that_contains_no_new_data_counts_as_a_retransmission() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         segments.on_sent(&tcp(1000, 100), &mut counters);
         for (sequence, repeated) in
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_over_udp_are_counted_but_never_as_retransmissions() {
+    fn udp_packets_are_counted_but_never_as_retransmissions() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

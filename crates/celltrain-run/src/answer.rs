@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_json_answer_are_in_order_and_writing_it_can_be_cancelled() {
+    fn the_keys_of_a_json_answer_are_in_documented_order_and_writing_the_answer_can_be_cancelled() {
         let network = network();
         let record = record(&network);
         let text = Answer { run: &record, wanted: None, token: &CancellationToken::never() }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_contains_only_the_lists_that_the_caller_requested() {
+    fn an_answer_contains_only_the_requested_tables_and_columns() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_measured_only_if_a_requested_column_needs_them() {
+    fn packet_delays_are_measured_only_if_a_requested_column_needs_them() {
         let wanted = |list: &str, column: &str| Wanted::from([(list.to_owned(), vec![column.to_owned()])]);
         assert_eq!(delays(&wanted("flows", "goodput_mbps")), DelayChoice::None);
         assert_eq!(delays(&wanted("flows", "rtt_ms_p99")), DelayChoice::Flows);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_measures_are_unique_within_their_table_and_every_measure_has_a_meaning() {
+    fn measure_names_are_unique_within_their_table_and_every_measure_has_a_description() {
         fn check<T>(measures: &[Measure<T>]) {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(

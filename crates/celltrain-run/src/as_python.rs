@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_python_writes_them() {
+    fn numbers_are_formatted_as_in_python() {
         for (value, text) in [
             (0.0, "0.0"),
             (-0.0, "-0.0"),
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn json_has_no_spaces_and_its_text_is_not_escaped_more_than_necessary() {
+    fn json_output_has_no_spaces_and_strings_are_escaped_only_where_json_requires_it() {
         let value = serde_json::json!({"b": [1, 2.5, null], "a": "\u{e9}\u{7f}\n\u{1}\"", "c": {}});
         assert_eq!(json(&value), "{\"a\":\"\u{e9}\u{7f}\\n\\u0001\\\"\",\"b\":[1,2.5,null],\"c\":{}}");
     }
 
     #[test]
-    fn quotation_marks_and_invisible_characters_are_escaped() {
+    fn quotation_marks_and_invisible_characters_are_escaped_as_in_python() {
         for (text, shown) in [
             ("a", "'a'"),
             ("it's", "\"it's\""),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_written_as_text_is_read_as_a_number() {
+    fn a_number_given_as_a_string_is_parsed_as_a_number() {
         let found = [" 1_000.5\n", "inf", "-.5e-3", "+7.", "1__0", "_1", "1_", "0x1", "", "5us"].map(number_in);
         assert_eq!(found[..4], [Some(1000.5), Some(f64::INFINITY), Some(-0.0005), Some(7.0)]);
         assert_eq!(found[4..], [None; 6]);

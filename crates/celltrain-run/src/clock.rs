@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn measured_time_follows_the_clock_of_the_host_program_and_is_zero_without_one() {
+    fn elapsed_time_follows_the_clock_of_the_embedding_program_and_is_zero_if_it_has_none() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_limit_that_has_been_exceeded_stays_exceeded() {
+    fn once_a_time_limit_has_expired_it_remains_expired() {
         let limit = Limit::new(Some(Duration::ZERO), Duration::ZERO);
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_a_run_never_expires() {
+    fn a_run_without_a_time_limit_never_expires() {
         assert!(!Limit::new(None, Duration::MAX).has_passed());
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_measures_is_a_json_object_in_its_row_and_is_null_if_it_has_no_values() {
+    fn a_group_of_measures_is_a_nested_json_object_or_null_if_it_has_no_values() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));
@@ -227,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn measures_that_were_not_selected_are_absent_from_the_answer() {
+    fn the_answer_omits_measures_that_were_not_requested() {
         let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }
 
     #[test]
-    fn each_measure_is_listed_with_its_kind_unit_and_meaning() {
+    fn the_list_of_measures_gives_the_kind_unit_and_meaning_of_each() {
         let lines = described(MEASURES);
         assert_eq!(lines[1]["kind"], "float64");
         assert_eq!(

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_certainly_does_not_fit_is_refused_and_all_other_runs_begin() {
+    fn a_run_is_refused_only_if_its_minimum_memory_estimate_exceeds_the_available_memory() {
         let Machine { memory: Some(memory) } = machine() else { return };
         let of = |least: u64| MemoryEstimate { least, likely: u64::MAX, ..MemoryEstimate::default() };
         let [half, other] = [Watch::default(), Watch::default()];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_needs_over_three_quarters_of_the_free_memory_gets_a_warning() {
+    fn a_run_that_needs_more_than_three_quarters_of_the_free_memory_gives_a_warning() {
         let machine = Machine { memory: Some(4 << 30) };
         let mut readings = Readings { runs: 1, machine, used: Some(1 << 30), looked: None };
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_of_user_code_is_kept_until_the_calling_thread_takes_it() {
+    fn the_first_error_in_user_code_is_kept_until_the_calling_thread_retrieves_it() {
         assert!(!has_failed());
         fail("first".into());
         fail("second".into());

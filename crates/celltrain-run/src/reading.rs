@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_limit_above_the_memory_of_the_machine_is_refused() {
+    fn a_memory_limit_larger_than_the_memory_of_the_machine_is_refused() {
         // The first scenario is refused before layout, based on the numbers in its topology. The second is refused once
         // its network has been built.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_of_a_scenario_has_every_default_and_is_its_own_canonical_form() {
+    fn the_canonical_form_of_a_scenario_contains_every_default_and_is_stable_when_parsed_again() {
         let text = handle().json();
         assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
         let again = Handle::of_text(text.clone());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_network() {
+    fn the_first_run_uses_the_network_built_by_the_check_which_equals_a_newly_built_network() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
         let first = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn inspecting_the_network_does_not_prevent_a_run_from_using_it() {
+    fn a_network_that_was_built_for_inspection_is_kept_for_the_next_run() {
         let checked = checked(&handle());
         checked.forget_network();
         let seen = checked.with_network(&CancellationToken::never(), |network| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_is_read_once_and_a_refusal_is_remembered() {
+    fn a_scenario_is_parsed_only_once_even_if_it_is_refused() {
         let good = Handle::of_text(handle().json());
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_that_no_run_has_is_reported_before_any_run() {
+    fn a_measure_that_a_run_of_the_scenario_cannot_have_is_reported_without_running_it() {
         let checked = checked(&handle());
         let texts =
             ["efficiency", "flows.tcp9.timeouts", "scenario.seed", "file_delay_ms.mean", "1 /"].map(String::from);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_read_the_canonical_form_of_a_scenario_without_name_and_seed() {
+    fn measures_of_scenario_settings_read_its_canonical_form_without_name_and_seed() {
         let read = handle();
         let mut whole: Value = serde_json::from_str(&read.json()).expect("the text is valid JSON");
         let keys = whole.as_object_mut().expect("a scenario is a table");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_knows_how_long_reading_its_scenario_took() {
+    fn a_scenario_handle_reports_how_long_reading_its_scenario_took() {
         let handle = Handle::of_text(handle().json());
         assert_eq!(handle.took(), Duration::ZERO, "it has not been read");
         checked(&handle);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_cancellation_reading_a_scenario_starts_again() {
+    fn if_reading_a_scenario_is_cancelled_the_next_call_reads_it_from_the_beginning() {
         let handle = Handle::of_text(handle().json());
         let asked = Cell::new(0);
         let twice = || {

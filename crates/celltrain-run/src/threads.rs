@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn each_work_item_is_processed_once_and_delivered_on_the_calling_thread() {
+    fn each_work_item_is_processed_once_and_its_result_is_delivered_on_the_calling_thread() {
         let (here, mut done) = (thread::current().id(), Vec::new());
         let on = |event| {
             assert_eq!(thread::current().id(), here);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_on_the_calling_thread_stops_running_work_items_and_starts_no_more() {
+    fn after_an_error_on_the_calling_thread_running_work_items_stop_and_no_more_start() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -270,12 +270,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "piece 1 is bad")]
-    fn a_panic_while_a_work_item_is_processed_reaches_the_caller() {
+    fn a_panic_in_the_processing_of_a_work_item_is_propagated_to_the_caller() {
         let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
     }
 
     #[test]
-    fn work_on_the_calling_thread_ends_with_the_first_error_that_polling_returns() {
+    fn work_on_the_calling_thread_ends_with_the_first_error_that_the_polling_callback_returns() {
         let looks = Cell::new(0);
         let check = || {
             looks.set(looks.get() + 1);

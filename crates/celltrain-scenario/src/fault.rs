@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_faults_of_a_scenario_are_merged_and_counted() {
+    fn identical_errors_in_a_scenario_are_reported_once_with_their_count() {
         let mut faults = Faults::default();
         for key in ["a", "b", "a", "a"] {
             faults.push(KeyFault::of_key(key, "is wrong"));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_gets_the_nearest_known_name_as_suggestion() {
+    fn the_error_for_a_misspelt_name_suggests_the_most_similar_known_name() {
         assert_eq!(nearest("bufer", ["buffer", "policy"]), Some("buffer"));
         assert_eq!(nearest("selectivedrop", ["epd", "selective_drop"]), Some("selective_drop"));
         assert_eq!(nearest("xyzzy", ["buffer", "policy"]), None);

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_in_a_scenario_is_reported_with_the_path_of_its_key() {
+    fn an_error_in_a_scenario_is_reported_with_the_path_of_its_key() {
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &[], &token);
         root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_one_scenario_table_is_not_attributed_to_another_table() {
+    fn an_error_in_one_table_of_a_scenario_is_not_attributed_to_another_table() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &malformed, &token);

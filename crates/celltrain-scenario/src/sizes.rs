@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_each_shipped_size_distribution_follows_from_its_points() {
+    fn the_stated_mean_of_each_shipped_size_distribution_equals_the_mean_computed_from_its_points() {
         let mean = |name: &str| {
             let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect(
                 "the package contains the \
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_size_distribution_is_refused_with_the_wrong_row_and_valid_values() {
+    fn an_invalid_size_distribution_is_refused_with_the_invalid_row_and_the_valid_values() {
         assert_eq!(points(&[(1.0, 0.0), (10.0, 0.5), (20.0, 1.0)]), Vec::<String>::new());
         for (rows, says) in [
             (
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_distribution_name_is_refused_with_the_nearest_known_name() {
+    fn the_error_for_a_misspelt_distribution_name_suggests_the_most_similar_known_name() {
         let words = |name: &str| resolved(&SizeOptions::Named(name.to_string())).1.join("\n");
         assert!(
             words("web_serch")

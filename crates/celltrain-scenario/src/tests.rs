@@ -76,7 +76,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_valid_scenario_is_read_and_missing_settings_get_their_defaults() {
+fn in_a_valid_scenario_missing_settings_get_their_default_values() {
     let reading = read(GOOD);
     assert_eq!(reading.faults, []);
     let scenario = reading.scenario.unwrap();
@@ -98,7 +98,7 @@ fn the_paths_and_the_bottleneck_of_a_general_network_are_found() {
 }
 
 #[test]
-fn the_internetwork_has_an_edge_device_at_each_end_of_a_path() {
+fn in_the_internetwork_topology_each_path_has_an_edge_device_at_both_ends() {
     let text = r#"
 duration = "1ms"
 topology.internetwork = { sources = 2, ip_delay = "3ms", atm_delay = "1ms", bidirectional = true }
@@ -133,7 +133,7 @@ fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
 }
 
 #[test]
-fn a_tcp_key_that_has_moved_into_a_group_is_refused_with_its_new_place() {
+fn a_tcp_key_that_has_moved_into_a_group_is_refused_with_its_new_path() {
     let found = messages(&GOOD.replace("[tcp.vanilla]\n", "[tcp.vanilla]\nfull_acks = \"flight\"\n"));
     let [message] = &found[..] else { panic!("{found:?}") };
     assert!(
@@ -199,7 +199,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn a_chain_has_connections_over_all_switches_and_connections_over_two_switches() {
+fn a_chain_has_connections_through_all_switches_and_connections_through_two_adjacent_switches() {
     let network = build::network(&read(CHAIN).scenario.unwrap(), 1);
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
@@ -224,7 +224,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts_or_to_none() {
+fn each_host_of_a_star_can_send_to_a_common_host_or_the_next_host_or_all_hosts_or_none() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -241,7 +241,7 @@ fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts_or_to_no
 }
 
 #[test]
-fn sources_and_hosts_can_have_individual_access_links() {
+fn the_access_link_of_each_source_and_host_can_be_configured_individually() {
     let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
                   access_rates = { source5 = \"34.368Mbps\" }";
     let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
@@ -297,7 +297,7 @@ fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
 }
 
 #[test]
-fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
+fn max_min_shares_with_different_access_rates_equal_values_calculated_by_hand() {
     // Calculated by hand: tcp2 gets 10, tcp5 gets 20, and three flows share the remaining 125.52.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
@@ -319,7 +319,7 @@ fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
 }
 
 #[test]
-fn fairness_by_max_min_shares_divides_each_goodput_by_its_max_min_share() {
+fn max_min_fairness_is_computed_from_each_goodput_divided_by_its_max_min_share() {
     // No data is lost, so all flows send as fast as they can.
     let text = GOOD
         .replace("10s", "300ms")
@@ -362,7 +362,7 @@ fn networks_beyond_the_documented_size_are_refused_before_they_are_built() {
 }
 
 #[test]
-fn a_network_with_thousands_of_faults_reports_only_the_first_of_them() {
+fn for_a_network_with_thousands_of_errors_only_the_first_errors_are_reported() {
     let mut links = String::new();
     for i in 0..5_000 {
         writeln!(links, r#"{{ between = ["x{i}", "y{i}"] }},"#).unwrap();
@@ -377,7 +377,7 @@ fn a_network_with_thousands_of_faults_reports_only_the_first_of_them() {
 }
 
 #[test]
-fn a_scenario_with_very_many_faults_reports_only_the_first_of_them() {
+fn for_a_scenario_with_very_many_errors_only_the_first_errors_are_reported() {
     // Finding the line number of each error would take minutes.
     let text = format!("{GOOD}\n{}", "<a>\n".repeat(100_000));
     let faults = messages(&text);
@@ -428,7 +428,7 @@ policy.ppd = {}
 
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
-fn reading_the_example_scenarios_gives_the_saved_parse_results() {
+fn the_parse_results_of_the_example_scenarios_equal_the_saved_ones() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
     let bases =
@@ -503,7 +503,7 @@ fn a_file_size_in_the_tcp_table_of_a_scenario_applies_to_all_flows() {
 }
 
 #[test]
-fn a_message_about_a_whole_number_out_of_range_gives_both_limits() {
+fn the_error_for_an_integer_out_of_range_states_both_limits() {
     fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
         // The settings of a Python class have no range.
@@ -548,13 +548,13 @@ proptest! {
     })]
 
     #[test]
-    fn no_text_makes_the_scenario_reader_panic(text in ".{0,200}") {
+    fn the_scenario_parser_does_not_panic_on_any_text(text in ".{0,200}") {
         read(&text);
         read_json(&text, "x");
     }
 
     #[test]
-    fn no_damage_to_a_valid_scenario_makes_the_scenario_reader_panic(
+    fn the_scenario_parser_does_not_panic_on_damaged_scenarios(
         good in prop_oneof![Just(GENERAL), Just(GOOD), Just(REQUESTS)],
         at in any::<prop::sample::Index>(),
         length in 0usize..12,
@@ -572,7 +572,7 @@ proptest! {
 }
 
 #[test]
-fn a_wrong_value_of_a_megabyte_gives_a_short_message() {
+fn the_error_for_an_invalid_value_of_one_megabyte_is_short() {
     // Regression: the value of a quantity, a name and an unknown key were quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [
@@ -605,7 +605,7 @@ const COUNTED_DEFAULTS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn no_default_is_a_number_of_cells_that_depends_on_the_cell_size() {
+fn no_setting_has_a_default_in_cells_that_would_have_to_change_with_the_cell_size() {
     let schema = crate::scenario::schema();
     let mut found = Vec::new();
     let mut collect = |of: &str, schema: &serde_json::Value| {

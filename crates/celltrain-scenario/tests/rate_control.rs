@@ -51,7 +51,7 @@ fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
 }
 
 #[test]
-fn one_in_nrm_cells_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
+fn every_nrm_th_cell_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
     for nrm in [8, 32, 256] {
         let network = network(&format!(
             r#"
@@ -139,7 +139,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 }
 
 #[test]
-fn an_abr_source_that_stopped_because_its_mcr_is_zero_restarts_by_out_of_rate_rm_cells() {
+fn out_of_rate_rm_cells_restart_an_abr_source_that_stopped_because_its_mcr_is_zero() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
@@ -182,7 +182,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
 }
 
 #[test]
-fn on_both_engines_the_counts_of_sent_and_received_abr_cells_balance_under_marks_and_rate_control() {
+fn on_both_engines_sent_and_received_abr_cells_balance_with_efci_marks_and_with_explicit_rates() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -238,7 +238,7 @@ fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
 }
 
 #[test]
-fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
+fn the_rate_of_vbr_is_subtracted_from_the_capacity_for_abr() {
     let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
     let (rates, fast) = rates(&network);
     let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;
@@ -312,7 +312,7 @@ fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
 }
 
 #[test]
-fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
+fn the_state_of_an_edge_device_can_be_read_at_any_time_during_a_run() {
     // A cell takes 265 ticks of 10.3 ns, so these steps occur at every phase of a cell. The device forwards cells up to
     // the next step. Cells that begin just after the step must not have left.
     let network = network(

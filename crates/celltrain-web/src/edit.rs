@@ -136,7 +136,7 @@ buffer = 7
     }
 
     #[test]
-    fn replacing_a_value_in_a_scenario_keeps_its_place_and_comments() {
+    fn replacing_a_value_in_a_scenario_file_keeps_its_position_and_comments() {
         assert_eq!(
             set("port.bottleneck.policy.epd.threshold", &json!(90)),
             TEXT.replace("threshold = 80   # cells", "threshold = 90   # cells")
@@ -145,7 +145,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_scenario_table_that_replaces_another_keeps_its_place_and_comment() {
+    fn replacing_a_table_in_a_scenario_file_keeps_its_position_and_comment() {
         assert_eq!(
             set("port.bottleneck.policy", &json!({"fba": {"threshold": 0.9, "z": 0.8}})),
             TEXT.replace("policy.epd]\nthreshold = 80   # cells\n", "policy.fba]\nthreshold = 0.9\nz = 0.8\n")
@@ -157,7 +157,7 @@ buffer = 7
     }
 
     #[test]
-    fn adding_or_removing_a_key_leaves_the_rest_of_a_scenario_unchanged() {
+    fn adding_or_removing_a_key_leaves_the_rest_of_the_scenario_file_unchanged() {
         assert_eq!(
             set("topology.n_source.link_delay", &json!("5us")),
             TEXT.replace("sources = 2\n", "sources = 2\nlink_delay = \"5us\"\n")
@@ -168,7 +168,7 @@ buffer = 7
     }
 
     #[test]
-    fn invalid_toml_and_values_that_are_not_tables_are_refused_in_an_edit() {
+    fn editing_refuses_invalid_toml_and_paths_through_values_that_are_not_tables() {
         let path = ["name", "first"].map(str::to_owned);
         assert!(edited(TEXT, &path, Some(&json!(1))).is_err());
         assert!(edited("name = ", &path[..1], Some(&json!(1))).is_err());

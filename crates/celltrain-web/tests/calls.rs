@@ -35,7 +35,7 @@ fn a_malformed_request_from_the_lab_page_returns_an_error_and_does_not_panic() {
 }
 
 #[test]
-fn a_run_on_the_lab_page_equals_the_run_of_the_command_line_and_reports_progress() {
+fn a_run_on_the_lab_page_gives_the_same_result_as_on_the_command_line_and_reports_progress() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -50,7 +50,7 @@ fn a_run_on_the_lab_page_equals_the_run_of_the_command_line_and_reports_progress
 }
 
 #[test]
-fn the_answer_for_the_lab_page_refers_to_series_by_the_index_of_their_column() {
+fn the_lab_page_answer_refers_to_series_by_column_index() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
@@ -109,7 +109,7 @@ fn a_run_on_the_lab_page_returns_a_row_for_each_request_only_if_the_page_request
 }
 
 #[test]
-fn a_run_on_the_lab_page_measures_the_delays_of_packets_on_demand() {
+fn a_run_on_the_lab_page_measures_packet_delays_only_if_the_page_requests_them() {
     let request =
         |delays: bool| json!({"call": "run", "toml": SCENARIO, "seed": 3, "delays": delays, "limits": limits()});
     let [(with, _), (without, _)] = [true, false].map(|delays| ask(&request(delays)));

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_competitive_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_how_ties_are_resolved() {
+    fn with_two_ports_the_competitive_ratio_of_longest_queue_drop_does_not_depend_on_how_ties_are_broken() {
         for cells in 2..=11 {
             for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
                 let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_sharing_and_equal_division_each_send_half_as_much_as_the_optimum() {
+    fn with_two_ports_complete_sharing_and_equal_static_thresholds_both_have_a_competitive_ratio_of_2() {
         for cells in [2, 4, 6, 8] {
             assert_eq!(two_port_ratio(&complete_sharing::Config {}.into(), cells), Some(Ratio::new(2, 1)));
             assert_eq!(two_port_ratio(&static_thresholds::Config::default().into(), cells), Some(Ratio::new(2, 1)));

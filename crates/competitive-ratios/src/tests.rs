@@ -48,7 +48,7 @@ impl Exhaustive<'_> {
 proptest! {
     /// The greedy algorithm is as good as the best of all schedules.
     #[test]
-    fn the_computed_optimal_schedule_matches_an_exhaustive_search(
+    fn the_computed_offline_optimum_matches_an_exhaustive_search(
         cells in 1..7u32,
         ports in 1..4u32,
         bursts in bursts(9, 3, 5, 12),
@@ -61,7 +61,7 @@ proptest! {
 
     /// The best schedule admits only offered arrivals, and all of them find room.
     #[test]
-    fn the_optimal_schedule_never_exceeds_the_memory(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
+    fn the_offline_optimum_never_exceeds_the_memory_size(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
         let schedule = best_schedule(cells, 6, &bursts);
         prop_assert!(loses_nothing(cells, 6, &schedule));
         for taken in schedule {
@@ -72,7 +72,7 @@ proptest! {
 
     /// No policy sends more cells than the optimum, and no policy violates its published bound.
     #[test]
-    fn every_memory_policy_stays_within_its_published_competitive_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
+    fn no_memory_policy_exceeds_its_published_competitive_ratio_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
         let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
         for policy in MemoryPolicyConfig::samples() {
             let found = ratio(&policy, cells, ports, &bursts);
@@ -109,7 +109,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 }
 
 #[test]
-fn harmonic_exceeds_its_published_competitive_bound_if_the_memory_is_small() {
+fn the_harmonic_policy_exceeds_its_published_competitive_ratio_bound_if_the_memory_is_small() {
     // H_4 = 25/12, so a single active queue stops at 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
@@ -117,7 +117,7 @@ fn harmonic_exceeds_its_published_competitive_bound_if_the_memory_is_small() {
 }
 
 #[test]
-fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_worst_case() {
+fn the_search_for_worst_case_inputs_improves_its_starting_point_and_never_exceeds_published_bounds() {
     let start = Pattern::staggered(60, 6, 4);
     for (policy, bound) in bounds(start.cells, start.all_ports()) {
         let first = start.ratio(&policy).unwrap();
@@ -133,7 +133,7 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_wor
 }
 
 #[test]
-fn on_its_worst_known_input_the_optimum_sends_over_1_4_times_as_much_as_longest_queue_drop() {
+fn on_its_worst_known_input_the_competitive_ratio_of_longest_queue_drop_exceeds_1_4() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -144,7 +144,7 @@ fn on_its_worst_known_input_the_optimum_sends_over_1_4_times_as_much_as_longest_
 }
 
 #[test]
-fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() {
+fn the_competitive_ratio_of_complete_sharing_with_n_ports_is_almost_n() {
     for ports in [2, 3, 8] {
         let pattern = Pattern::dominated(16, ports, 1600);
         let found = pattern.ratio(&complete_sharing::Config {}.into()).unwrap().value();
@@ -166,7 +166,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
 
 /// With twice as many ports, one long round takes twice as long. The ratio of the additional cells gives the limit.
 #[test]
-fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_competitive_ratio() {
+fn with_more_ports_the_ratio_on_the_worst_case_input_approaches_its_theoretical_limit() {
     let policy = longest_queue_drop::Config::default().into();
     let [small, large] = [64, 128].map(|ports| {
         let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
@@ -182,7 +182,7 @@ fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_competitive_r
 /// once, and port 1 gets a cell in every slot. The best schedule takes three of port 0's cells, and all but one of port
 /// 1's.
 #[test]
-fn next_to_an_always_busy_port_longest_queue_drop_loses_the_cells_of_other_ports() {
+fn longest_queue_drop_loses_cells_of_the_other_ports_if_one_port_is_always_busy() {
     let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
     for slot in 0..6 {
         bursts.push(Burst { slot, port: 1, cells: 1 });
@@ -218,7 +218,7 @@ fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32
 /// the arriving cell counts). It holds at most `alpha_i` (F + S), because each of the S ports has sent a cell. Summing
 /// both limits over all queues gives the bounds of F.
 #[test]
-fn queues_with_unequal_alphas_that_are_always_full_reach_the_fixed_point() {
+fn queues_with_different_alphas_that_always_have_arrivals_reach_the_fixed_point() {
     let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
     for alphas in cases {
         for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {
@@ -244,7 +244,7 @@ fn queues_with_unequal_alphas_that_are_always_full_reach_the_fixed_point() {
 /// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy_in_whole_cells() {
+fn queues_that_fill_in_turn_stop_exactly_at_the_fixed_point_of_dynamic_threshold_rounded_to_cells() {
     // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
@@ -269,7 +269,7 @@ fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their
 /// Queues with unequal alphas are filled one after the other, as in tests of real switches. Each stops at `alpha_i` (B
 /// - used) / (1 + `alpha_i`), rounded down, where `used` is the number of cells in the queues before it.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_when_the_memory_is_full() {
+fn queues_that_fill_in_turn_stop_exactly_when_the_memory_is_full() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)
@@ -324,7 +324,7 @@ proptest! {
     /// Credence's bound, min(1.707 eta, N). The error eta is the ratio of longest queue drop to `FollowLQD` without
     /// the cells that are predicted to be lost (Addanki, Pacut and Schmid 2024, definition 1).
     #[test]
-    fn credence_stays_within_its_published_competitive_bound(
+    fn credence_does_not_exceed_its_published_competitive_ratio_bound(
         cells in 1..40u32,
         ports in 2..7u32,
         bursts in bursts(60, 6, 40, 60),

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_where_no_cell_arrived_has_no_loss_ratio() {
+    fn the_loss_ratio_of_a_port_at_which_no_cells_arrived_is_undefined() {
         assert_eq!(loss_ratio(&PortCounters::default()), None);
     }
 }

@@ -14,7 +14,7 @@ fn windows(text: &str, engine: Engine) -> Vec<f64> {
 }
 
 #[test]
-fn a_scenario_chooses_the_example_congestion_control_by_its_name() {
+fn a_scenario_can_select_the_example_congestion_control_by_name() {
     let page = std::fs::read_to_string("../../docs/models/scalable.md").unwrap();
     let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let scenario = read_toml(text, "scalable.toml").scenario.unwrap();

@@ -209,7 +209,7 @@ mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x6161_6c35))]
 
         #[test]
-        fn parsing_a_frame_that_was_built_returns_the_same_frame(payload in any_payload(), uu in any::<u8>()) {
+        fn building_a_frame_and_parsing_it_returns_the_same_frame(payload in any_payload(), uu in any::<u8>()) {
             let pdu = encode(&payload, uu);
             prop_assert_eq!(pdu.len(), 48 * cells_for(payload.len()));
             prop_assert!(crc32_is_right(&pdu));
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_after_a_correct_crc_never_make_the_frame_parser_panic(
+        fn the_frame_parser_does_not_panic_on_arbitrary_bytes_with_a_correct_crc(
             cells in 1_usize..5,
             // Half of the trailers have bytes with small values, because random bytes rarely form a CPI of 0 and a
             // plausible length.
@@ -235,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_final_cell_of_a_frame_is_marked_as_its_last_cell(payload in any_payload()) {
+        fn only_the_last_cell_of_a_frame_has_the_end_of_frame_mark(payload in any_payload()) {
             let pdu = encode(&payload, 0);
             let cells: Vec<_> = segment(&pdu).collect();
             prop_assert_eq!(cells.len(), cells_for(payload.len()));
@@ -260,7 +260,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_the_last_cell_of_a_frame_destroys_this_frame_and_the_next_one_only(
+        fn losing_the_last_cell_of_a_frame_destroys_this_frame_and_the_next_one_but_no_others(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_a_cell_other_than_the_last_one_destroys_only_its_own_frame(
+        fn losing_a_cell_other_than_the_last_destroys_only_the_frame_that_contains_it(
             first in vec(any::<u8>(), 41..400),
             lost in any::<prop::sample::Index>(),
             second in any_payload(),
@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn the_crc_detects_two_swapped_cells_that_differ(
+        fn the_crc_detects_that_two_different_cells_were_swapped(
             payload in vec(any::<u8>(), 41..400),
             indices in any::<[prop::sample::Index; 2]>(),
         ) {
@@ -324,7 +324,7 @@ mod tests {
         }
 
         #[test]
-        fn cells_of_any_content_never_make_the_reassembler_panic(
+        fn the_reassembler_does_not_panic_whatever_the_cells_contain(
             cells in vec((any::<[u8; 16]>(), any::<bool>()), 0..60),
         ) {
             let mut reassembler = Reassembler::new();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn example_frames_of_forty_bytes_have_the_published_crcs() {
+    fn the_crcs_of_the_40_byte_example_frames_equal_the_published_values() {
         let counting: Vec<u8> = (1..=40).collect();
         for (payload, known) in
             [(vec![0x00; 40], 0x864d_7f99_u32), (vec![0xff; 40], 0xc55e_457a), (counting, 0xbf67_1ed0)]
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trailer_fills_the_end_of_the_last_cell_after_the_padding() {
+    fn the_padding_puts_the_trailer_at_the_end_of_the_last_cell() {
         let pdu = encode(&[0xee; 41], 7);
         assert_eq!(pdu.len(), 96);
         assert_eq!(pdu[..41], [0xee; 41]);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_payload_is_unchanged_after_segmentation_and_reassembly() {
+    fn the_longest_payload_survives_segmentation_and_reassembly_unchanged() {
         let payload = vec![0xa5; MAX_SDU_BYTES];
         let mut reassembler = Reassembler::new();
         let whole = accept_all(&mut reassembler, segment(&encode(&payload, 0)));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_accepted_whatever_the_bytes_of_its_padding_are() {
+    fn the_values_of_padding_bytes_do_not_affect_whether_a_frame_is_accepted() {
         let mut pdu = encode(&[1, 2, 3], 0);
         pdu[3..40].fill(0xcc);
         let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_frame_has_a_message_and_a_wrong_length_is_reported_before_a_wrong_crc() {
+    fn every_frame_error_has_a_message_and_a_wrong_length_is_reported_before_a_wrong_crc() {
         let refused = |at: usize, bytes: &[u8]| {
             let mut pdu = encode(&[1; 41], 0);
             pdu[at..at + bytes.len()].copy_from_slice(bytes);
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "an AAL5 frame carries at least one byte")]
-    fn an_empty_payload_is_not_encoded_as_a_frame_that_aborts_a_packet() {
+    fn an_empty_payload_is_refused_because_its_frame_would_mean_an_aborted_packet() {
         let _ = encode(&[], 0);
     }
 

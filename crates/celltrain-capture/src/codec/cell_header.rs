@@ -146,7 +146,7 @@ pub(super) mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0063_6865))]
 
         #[test]
-        fn parsing_a_cell_header_that_was_built_returns_the_same_header(header in any_header()) {
+        fn building_a_cell_header_and_parsing_it_returns_the_same_header(header in any_header()) {
             prop_assert_eq!(CellHeader::parse(&header.encode()), Ok(header));
         }
 
@@ -163,7 +163,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn any_four_bytes_with_their_correct_checksum_are_a_valid_cell_header(first_four in any::<[u8; 4]>()) {
+        fn any_four_bytes_followed_by_their_checksum_are_a_valid_cell_header(first_four in any::<[u8; 4]>()) {
             let mut bytes = [0; HEADER_BYTES];
             bytes[..4].copy_from_slice(&first_four);
             bytes[4] = header_error_control(first_four);
@@ -178,14 +178,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_idle_cell_has_the_header_that_the_standard_prints() {
+    fn the_idle_cell_has_the_header_given_in_the_standard() {
         // I.432.1 prescribes 00 00 00 01 for the header of idle cells, with error control 01010010.
         let idle = CellHeader { clp: true, ..CellHeader::default() };
         assert_eq!(idle.encode(), [0, 0, 0, 1, 0b0101_0010]);
     }
 
     #[test]
-    fn every_field_of_a_cell_header_is_at_its_standard_offset() {
+    fn every_field_of_a_cell_header_is_at_the_offset_given_in_the_standard() {
         let header = CellHeader { gfc: 0xa, vpi: 0xbc, vci: 0xdef1, pti: 0b010, clp: true };
         assert_eq!(header.encode()[..4], [0xab, 0xcd, 0xef, 0x15]);
     }
@@ -215,14 +215,14 @@ pub(super) mod tests {
 
     #[test]
     #[should_panic(expected = "the generic flow control has 4 bits")]
-    fn a_flow_control_value_with_five_bits_is_refused_because_the_field_has_room_for_four() {
+    fn a_five_bit_flow_control_value_is_refused_because_the_field_has_four_bits() {
         let header = CellHeader { gfc: 16, ..CellHeader::default() };
         let _ = header.encode();
     }
 
     #[test]
     #[should_panic(expected = "the payload type has 3 bits")]
-    fn a_payload_type_with_four_bits_is_refused_because_the_field_has_room_for_three() {
+    fn a_four_bit_payload_type_is_refused_because_the_field_has_three_bits() {
         let header = CellHeader { pti: 8, ..CellHeader::default() };
         let _ = header.encode();
     }

@@ -60,7 +60,7 @@ mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0073_6e61))]
 
         #[test]
-        fn unwrapping_a_wrapped_packet_returns_the_same_packet(packet in vec(any::<u8>(), 0..200)) {
+        fn adding_and_removing_an_llc_snap_header_returns_the_same_packet(packet in vec(any::<u8>(), 0..200)) {
             let wrapped = encode(&packet);
             prop_assert_eq!(wrapped.len(), packet.len() + 8);
             prop_assert_eq!(parse(&wrapped), Ok(packet.as_slice()));

@@ -81,7 +81,7 @@ mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0000_6174_6d35))]
 
         #[test]
-        fn every_codec_refuses_data_with_a_single_flipped_bit(
+        fn every_codec_refuses_data_in_which_one_bit_was_flipped(
             payload in vec(any::<u8>(), 1..60),
             header in cell_header::tests::any_header(),
             rm in rm_cell::tests::any_cell(),

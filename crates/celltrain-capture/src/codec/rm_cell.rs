@@ -197,7 +197,7 @@ pub(super) mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0072_6d63))]
 
         #[test]
-        fn parsing_an_rm_cell_that_was_built_returns_the_same_cell(cell in any_cell()) {
+        fn building_an_rm_cell_and_parsing_it_returns_the_same_cell(cell in any_cell()) {
             let bytes = cell.encode();
             prop_assert!(crc10_is_right(&bytes[HEADER_BYTES..]));
             prop_assert_eq!(RmCell::parse(&bytes), Ok(cell));
@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_of_an_rm_cell_is_at_its_standard_offset() {
+    fn every_field_of_an_rm_cell_is_at_the_offset_given_in_the_standard() {
         let cell = RmCell {
             vpi: 1,
             vci: 0x0203,
@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_crc_of_an_rm_cell_with_a_single_set_bit_matches_a_hand_calculation() {
+    fn the_crc_of_an_rm_cell_with_one_bit_set_equals_a_value_calculated_by_hand() {
         // If only the lowest covered bit, x^10, is set in the payload, the remainder is the generator's lower terms:
         // 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_rm_cell_reader_refuses_other_cells_with_a_message() {
+    fn reading_any_other_cell_as_an_rm_cell_is_an_error_with_a_message() {
         let mut data = RmCell::default().encode();
         data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
         assert_eq!(refusal(RmCell::parse(&data)), "an RM cell has payload type 0b110, not 0b000");

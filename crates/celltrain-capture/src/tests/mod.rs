@@ -107,7 +107,7 @@ fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts_ipv4() {
+fn a_capture_of_one_host_has_link_type_raw_ip_and_a_capture_of_several_hosts_has_link_type_ipv4() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
@@ -168,7 +168,7 @@ fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
 }
 
 #[test]
-fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
+fn a_captured_handshake_has_mss_window_scale_and_sack_options_and_a_comment_that_it_is_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves at one end and arrives at the other.
@@ -186,7 +186,7 @@ fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthe
 }
 
 #[test]
-fn a_handshake_in_a_capture_offers_only_options_that_the_connection_uses() {
+fn a_captured_handshake_offers_only_the_tcp_options_that_the_connection_uses() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: false });
     let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
@@ -194,7 +194,7 @@ fn a_handshake_in_a_capture_offers_only_options_that_the_connection_uses() {
 }
 
 #[test]
-fn captured_headers_carry_the_bits_of_explicit_congestion_notification() {
+fn captured_ip_and_tcp_headers_contain_the_ecn_bits() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: true });
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let capable = EcnBits { capable: true, ..EcnBits::default() };
@@ -221,7 +221,7 @@ fn captures_of_cells_and_of_unacknowledged_packets_have_no_handshake() {
 }
 
 #[test]
-fn captured_data_has_the_times_at_which_it_left_the_sender_and_reached_the_receiver() {
+fn captured_data_segments_have_the_times_at_which_they_left_the_sender_and_reached_the_receiver() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");
@@ -286,7 +286,7 @@ fn two_no_operation_bytes_precede_the_sack_blocks_in_a_tcp_header() {
 }
 
 #[test]
-fn a_captured_payload_contains_its_byte_position_in_the_tcp_stream() {
+fn each_captured_payload_contains_its_byte_offset_in_the_tcp_stream() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -320,7 +320,7 @@ fn a_captured_frame_has_as_many_cells_as_the_simulated_frame() {
 }
 
 #[test]
-fn packets_without_acknowledgements_are_captured_as_udp() {
+fn packets_of_unacknowledged_traffic_are_captured_as_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -331,7 +331,7 @@ fn packets_without_acknowledgements_are_captured_as_udp() {
 }
 
 #[test]
-fn captured_frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
+fn frames_with_an_llc_header_are_captured_as_erf_records_with_vpi_and_vci() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::LlcSnap, connection());
     capture.frame(&seen(2_500_000_000, Place::Sender, data(300, 0, 512))).expect("writing to memory cannot fail");
     capture.frame(&seen(2_500_000_009, Place::Receiver, data(300, 0, 512))).expect("writing to memory cannot fail");
@@ -349,7 +349,7 @@ fn captured_frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
 }
 
 #[test]
-fn captured_frames_without_an_llc_header_have_the_sunatm_header() {
+fn frames_without_an_llc_header_are_captured_with_a_sunatm_header() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::VcMux, connection());
     capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
     capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
@@ -363,7 +363,7 @@ fn captured_frames_without_an_llc_header_have_the_sunatm_header() {
 }
 
 #[test]
-fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_marks() {
+fn captured_cells_form_complete_frames_and_their_headers_contain_clp_tags_and_congestion_marks() {
     let mut random = Stream::new(2, "capture/frames");
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut frames = Vec::new();
@@ -425,7 +425,7 @@ fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
 }
 
 #[test]
-fn a_captured_cell_has_all_header_fields_except_the_checksum() {
+fn a_captured_cell_has_every_header_field_except_the_checksum() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
@@ -438,7 +438,7 @@ fn a_captured_cell_has_all_header_fields_except_the_checksum() {
 }
 
 #[test]
-fn labels_of_vcs_become_vpi_and_vci_values_outside_reserved_ranges() {
+fn vc_labels_become_vpi_and_vci_values_outside_the_reserved_ranges() {
     let circuit = |vpi, vci| Some(Circuit { vpi, vci });
     assert_eq!(Circuit::of_label(0), circuit(0, 32));
     assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
@@ -448,7 +448,7 @@ fn labels_of_vcs_become_vpi_and_vci_values_outside_reserved_ranges() {
 }
 
 #[test]
-fn connections_between_two_hosts_differ_in_their_ports() {
+fn connections_between_the_same_two_hosts_have_different_tcp_ports() {
     let interfaces = vec![Interface::default(); 2];
     let connections = vec![connection(); 16_386];
     let framing = Aal5Options::default();
@@ -465,7 +465,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_message() {
+fn packets_and_hosts_that_a_capture_file_cannot_represent_are_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -510,7 +510,7 @@ fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_messa
 }
 
 #[test]
-fn a_long_capture_comment_is_cut_between_two_characters() {
+fn a_capture_comment_that_is_too_long_is_truncated_at_a_character_boundary() {
     let mut capture = ip();
     let comment = format!("x{}", "ä".repeat(40_000));
     let long = SeenFrame { comment: Some(&comment), ..seen(5, Place::Sender, data(0, 0, 1)) };
@@ -551,7 +551,7 @@ proptest! {
     #![proptest_config(proptest_seeded(7))]
 
     #[test]
-    fn an_acknowledgement_and_its_sack_blocks_are_read_back_from_a_captured_header(
+    fn reading_a_captured_header_returns_its_acknowledgement_number_and_sack_blocks(
         near in 0u64..8 << 32,
         gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
     ) {

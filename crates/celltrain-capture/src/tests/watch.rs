@@ -94,7 +94,7 @@ fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
 }
 
 #[test]
-fn captured_cells_are_exactly_the_cells_that_arrived_or_left_even_if_their_frame_was_damaged() {
+fn a_cell_capture_contains_every_cell_that_arrived_or_left_including_cells_of_damaged_frames() {
     for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
         let network = network(&text);
         let names = ports(&network);
@@ -178,7 +178,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
 }
 
 #[test]
-fn captured_packets_are_in_time_order_and_a_comment_on_a_lost_packet_names_the_place_of_the_loss() {
+fn captured_packets_are_in_time_order_and_lost_packets_have_a_comment_that_says_where_they_were_lost() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -242,7 +242,7 @@ fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comm
 }
 
 #[test]
-fn an_arriving_cell_that_the_port_drops_is_labelled_as_dropped_in_the_capture() {
+fn a_captured_cell_that_the_port_drops_on_arrival_is_labelled_as_dropped() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -281,7 +281,7 @@ fn a_cell_lost_on_a_link_is_captured_before_the_link_and_not_after_it() {
 }
 
 #[test]
-fn an_impossible_choice_of_capture_is_refused_with_a_message() {
+fn impossible_capture_options_are_refused_with_a_message() {
     let duration = network(&lossy("ppd")).duration;
     let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {
         let ports = ports.map(|port| vec![port.to_owned()]);
@@ -312,7 +312,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
 }
 
 #[test]
-fn with_packet_framing_only_a_capture_of_ip_packets_is_accepted() {
+fn with_packet_framing_only_ip_packets_can_be_captured() {
     let network = network(&format!("framing = \"packets\"\n{}", lossy("tail_drop")));
     let names = ports(&network);
     for kind in ["aal5", "cells", "wireshark_cells"] {
@@ -387,7 +387,7 @@ const SYN: u8 = 0b10;
 const ACK: u8 = 0b1_0000;
 
 #[test]
-fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_handshake() {
+fn the_captured_packets_of_each_request_form_one_connection_with_the_simulated_handshake() {
     use celltrain_core::events::HandshakeStep::{SynAckArrived, SynAckSent, SynArrived, SynSent};
 
     let network = incast("");
@@ -429,7 +429,7 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
 }
 
 #[test]
-fn a_request_without_a_simulated_handshake_gets_a_captured_handshake_labelled_synthetic() {
+fn the_capture_of_a_request_without_a_simulated_handshake_has_a_handshake_labelled_synthetic() {
     for (more, window) in [("handshake = false", None), ("", Some("4200us:30ms"))] {
         let network = incast(more);
         let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window)
@@ -451,7 +451,7 @@ fn a_request_without_a_simulated_handshake_gets_a_captured_handshake_labelled_sy
 }
 
 #[test]
-fn captured_cells_of_requests_form_whole_frames_with_and_without_llc_headers() {
+fn captured_cells_of_requests_form_complete_frames_with_and_without_llc_headers() {
     for framing in ["", "[aal5]\nencapsulation = \"vc_mux\""] {
         let network = incast(framing);
         let names = ports(&network);
@@ -464,7 +464,7 @@ fn captured_cells_of_requests_form_whole_frames_with_and_without_llc_headers() {
 }
 
 #[test]
-fn captured_acknowledgements_with_sack_blocks_have_as_many_cells_as_the_simulated_ones() {
+fn captured_acknowledgements_with_sack_blocks_have_the_same_number_of_cells_as_simulated_ones() {
     let text = lossy("tail_drop").replace("tcp.reno", "tcp.sack").replace("30ms", "8ms")
         + "[aal5]\nencapsulation = \"vc_mux\"\n";
     let network = network(&text);
@@ -476,7 +476,7 @@ fn captured_acknowledgements_with_sack_blocks_have_as_many_cells_as_the_simulate
 }
 
 #[test]
-fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
+fn a_capture_that_would_be_empty_is_refused_with_a_list_of_possible_capture_points() {
     let refused = |network: &Network, kind: &str, [ports, vcs, flows]: [Option<&str>; 3]| {
         let list = |name: Option<&str>| name.map(|name| vec![name.to_owned()]);
         let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)
@@ -500,7 +500,7 @@ fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
 }
 
 #[test]
-fn capturing_a_time_window_without_packets_is_an_error_that_states_when_packets_were_sent() {
+fn capturing_a_time_window_without_packets_is_an_error_that_reports_when_packets_were_sent() {
     let network = network(&lossy("ppd").replace("30ms\"\n", "6ms\"\n[flow.tcp1]\nstart = \"2ms\"\n"));
     let ended = |(kind, at): (&str, &str), window: &str, engine: Engine| {
         let flows = Some(vec!["tcp1".to_owned()]);

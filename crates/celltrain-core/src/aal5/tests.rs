@@ -78,7 +78,7 @@ fn the_size_of_a_frame_includes_udp_headers_for_packets_and_tcp_headers_for_segm
 }
 
 #[test]
-fn data_in_segments_of_512_bytes_reaches_at_most_125_2_megabits_a_second_on_a_link_of_155_megabits_a_second() {
+fn tcp_segments_of_512_bytes_reach_at_most_125_2_mbit_s_of_goodput_on_a_155_mbit_s_link() {
     let share = Aal5Options::default().payload_share(512, 12);
     assert!((share * 155.52 - 125.2).abs() < 0.01);
 }
@@ -97,7 +97,7 @@ fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
 }
 
 #[test]
-fn a_lost_cell_destroys_one_frame_and_a_lost_last_cell_destroys_two() {
+fn losing_a_cell_destroys_one_frame_and_losing_the_last_cell_of_a_frame_destroys_two_frames() {
     assert_eq!(delivered(4, &[4]), [0, 2, 3]);
     assert_eq!(delivered(4, &[5]), [0, 3]);
     // Frame 1 arrives without its last two cells, frame 2 without its first cell. Together they have three cells,
@@ -106,7 +106,7 @@ fn a_lost_cell_destroys_one_frame_and_a_lost_last_cell_destroys_two() {
 }
 
 #[test]
-fn an_overlong_frame_is_abandoned_before_its_last_cell() {
+fn reassembly_of_an_overlong_frame_is_abandoned_before_its_last_cell_arrives() {
     let mut receiver = Reassembler::default();
     let of_frame = |last| cell(0, 0, last);
     assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Incomplete);
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(crate::rng::proptest_seeded(2))]
 
     #[test]
-    fn reassembling_a_run_of_cells_equals_reassembling_its_cells_one_at_a_time(
+    fn reassembling_a_run_of_cells_in_one_call_equals_reassembling_them_one_at_a_time(
         runs in prop::collection::vec((0u32..3, 1u32..5, any::<bool>()), 1..30),
         max_cells in 4u32..12,
     ) {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_is_delivered_if_all_its_cells_and_the_last_cell_of_the_previous_frame_arrive(
+    fn a_frame_is_delivered_only_if_all_its_cells_and_the_last_cell_of_the_previous_frame_arrive(
         lengths in prop::collection::vec(1u32..6, 1..40),
         losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_invalid_abr_parameter_is_refused_with_its_key_and_extreme_valid_parameters_are_accepted() {
+    fn invalid_abr_parameters_are_refused_by_key_and_extreme_valid_parameters_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_of_an_abr_parameter_that_is_out_of_range_is_reported_as_a_default() {
+    fn if_the_default_of_an_abr_parameter_is_out_of_range_the_message_says_that_the_value_is_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));

@@ -70,13 +70,13 @@ mod tests {
         }
 
         #[test]
-        fn a_higher_rate_never_becomes_a_lower_rate_in_the_rm_cell_format(low in 0.0..1e10, more in 0.0..1e10) {
+        fn encoding_rates_in_the_rm_cell_format_preserves_their_order(low in 0.0..1e10, more in 0.0..1e10) {
             prop_assert!(Rate::at_most(low) <= Rate::at_most(low + more));
         }
     }
 
     #[test]
-    fn a_rate_that_the_rm_cell_format_can_express_is_not_changed_by_rounding() {
+    fn a_rate_that_the_rm_cell_format_can_represent_exactly_is_not_rounded() {
         for bits in 1 << 14..1 << 15 {
             let rate = Rate::from_bits(bits);
             assert_eq!(Rate::at_most(rate.cells_per_second()), rate);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_in_the_rm_cell_format_match_hand_calculations() {
+    fn rates_in_the_rm_cell_format_equal_values_calculated_by_hand() {
         // nz is in bit 14, e in bits 13 to 9 and m in bits 8 to 0. The rate 1 is 2^0, and 10 is 2^3 (1 + 128/512).
         // 365566 lies between 2^18 (1 + 201/512) = 365056 and 2^18 (1 + 202/512) = 365568. 149.76e6 / 424 = 353207.5 is
         // 2^18 (1 + 177.86/512).

@@ -357,7 +357,7 @@ fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
 }
 
 #[test]
-fn every_abr_test_script_gives_its_expected_events() {
+fn every_abr_test_script_produces_the_events_that_it_expects() {
     for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
         play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }

@@ -32,7 +32,7 @@ fn policy_of(network: &Network) -> PolicyConfig {
 }
 
 #[test]
-fn a_port_that_never_fills_may_have_any_size_from_its_largest_queue() {
+fn a_result_without_losses_is_reused_for_every_buffer_of_at_least_the_largest_queue() {
     let (certificate, network, result) = certified(lan(3, None, "20ms"));
     let largest = result.ports[network.bottleneck].max_queue_cells;
     assert_eq!(certificate.least_buffer(network.bottleneck), Some(largest));
@@ -41,14 +41,14 @@ fn a_port_that_never_fills_may_have_any_size_from_its_largest_queue() {
 }
 
 #[test]
-fn a_port_that_lost_cells_for_lack_of_room_must_have_the_same_size() {
+fn a_result_with_a_buffer_overflow_is_reused_only_for_the_same_buffer_size() {
     let (certificate, network, _) = certified(lan(5, Some(100), "50ms"));
     let covers = |cells| certificate.covers(&with_port(&network, Some(cells), policy_of(&network)));
     assert_eq!([99, 100, 101].map(covers), [false, true, false]);
 }
 
 #[test]
-fn a_threshold_may_move_as_long_as_no_decision_changes() {
+fn a_result_is_reused_for_thresholds_that_give_the_same_admission_decisions() {
     let (_, network, _) = certified(lan(5, Some(1000), "50ms"));
     let (certificate, network, result) =
         certified(with_port(&network, Some(1000), epd::Config { threshold: 800.into() }));
@@ -63,7 +63,7 @@ fn a_threshold_may_move_as_long_as_no_decision_changes() {
 }
 
 #[test]
-fn any_other_difference_is_not_covered() {
+fn a_result_is_never_reused_for_another_seed_or_link_rate() {
     let (certificate, network, _) = certified(lan(3, None, "20ms"));
     assert!(certificate.covers(&network));
     let mut faster = network.clone();
@@ -73,7 +73,7 @@ fn any_other_difference_is_not_covered() {
 }
 
 #[test]
-fn a_result_shows_the_settings_of_the_network_for_which_it_is_known() {
+fn a_reused_result_shows_the_settings_of_the_network_for_which_it_is_reused() {
     let (_, network, result) = certified(lan(3, None, "20ms"));
     let other = with_port(&network, Some(9000), fba::Config::default());
     let own = Engine::Fast.run_to_end(&Network { recording: None, ..other.clone() });

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_of_adaptive_discard_cover_every_transition_and_both_outcomes_of_every_condition() {
+    fn tests_of_adaptive_discard_cover_every_state_transition_and_both_outcomes_of_every_condition() {
         #[rustfmt::skip]
         let table: [(&str, Before, After); 18] = [
             ("phase 0, ACR below f LD_ACR, QL equals LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_packets_dropped_after_a_rate_change_depends_on_the_sampling_instant() {
+    fn after_a_rate_change_the_number_of_dropped_packets_depends_on_when_the_queue_is_sampled() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_queue_of_an_edge_device_is_its_buffer_in_whole_packets() {
+    fn the_maximum_queue_of_an_edge_device_is_the_number_of_whole_packets_that_fit_into_its_buffer() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
             bench.offer_many(mqs, cells);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_rate_decrease_one_packet_is_dropped_and_no_further_packet_until_the_queue_has_become_short() {
+    fn after_a_rate_decrease_one_packet_is_dropped_and_no_other_until_the_queue_has_drained() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);

@@ -424,7 +424,7 @@ fn the_default_settings_of_discard_algorithms_are_valid_for_the_buffer_sizes_of_
 }
 
 #[test]
-fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_values() {
+fn a_message_about_a_discard_setting_names_the_key_the_wrong_value_and_the_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -463,7 +463,7 @@ fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_v
 }
 
 #[test]
-fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of_an_edge_device() {
+fn only_cells_removed_since_the_last_rate_change_can_be_returned_to_an_edge_device_queue() {
     type Change = fn(&mut Bench);
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
@@ -489,7 +489,7 @@ fn only_cells_taken_since_the_last_rate_change_can_be_put_back_into_the_queue_of
 }
 
 #[test]
-fn a_discard_algorithm_that_does_not_support_the_kind_of_memory_is_refused() {
+fn a_discard_algorithm_that_does_not_support_the_configured_kind_of_memory_is_refused() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(

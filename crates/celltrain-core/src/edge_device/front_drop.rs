@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn if_a_packet_cannot_fit_even_in_an_empty_queue_front_drop_drops_no_other_packet_for_it() {
+    fn front_drop_drops_no_waiting_packet_for_a_packet_larger_than_the_whole_buffer() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer(0, 15);
         bench.offer(0, 5);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn if_queues_are_equally_long_front_drop_removes_a_packet_of_the_first_queue() {
+    fn if_queues_are_equally_long_front_drop_removes_a_packet_from_the_first_queue() {
         let mut bench = bench(20, Memory::Shared);
         bench.offer(2, 10);
         bench.offer(1, 10);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vc_furthest_above_its_share_of_the_memory_loses_its_oldest_packet_and_enters_phase_1() {
+    fn the_vc_that_exceeds_its_memory_share_the_most_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
         // At the end, the VCs hold 60, 30 and 10 cells, as their shares say.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn with_shared_adaptive_discard_a_single_vc_is_treated_as_in_a_private_buffer(
+        fn with_a_single_vc_shared_adaptive_discard_acts_like_adaptive_discard_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),

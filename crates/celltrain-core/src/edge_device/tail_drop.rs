@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_device_frees_buffer_space_cell_by_cell_and_shares_it_among_all_vcs() {
+    fn an_edge_device_frees_the_buffer_space_shared_by_all_vcs_cell_by_cell() {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::Shared, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(1, 32);

@@ -54,7 +54,7 @@ fn connections_share_a_clock_if_its_kind_granularity_and_phase_are_the_same() {
 }
 
 #[test]
-fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
+fn a_connection_with_a_random_clock_phase_has_a_separate_clock() {
     let random = || TcpOptions {
         timer: TimerOptions { tick_phase: Some(TickPhase::Random), ..TimerOptions::default() },
         ..ticking(100)
@@ -98,7 +98,7 @@ fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small
 }
 
 #[test]
-fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
+fn a_zero_window_probe_is_a_frame_with_one_byte_of_data() {
     let network = network(&[ticking(100)]);
     let clock = network.clock();
     let mut ends = EndSystems::new(&network, &network.routing(), clock);
@@ -124,7 +124,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
 }
 
 #[test]
-fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_order() {
+fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_index_order() {
     // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let clock = network.clock();
@@ -147,7 +147,7 @@ fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_order() {
 }
 
 #[test]
-fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
+fn clocks_that_tick_every_microsecond_add_no_events_beyond_those_of_the_traffic() {
     let mut options = ticking(100);
     options.timer_granularity = Duration { picoseconds: 1_000_000 };
     options.minimum_rto = 1000;

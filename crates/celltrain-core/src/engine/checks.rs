@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_between_checks_grows_with_the_time_passed_and_the_last_check_is_at_the_end_of_the_step() {
+    fn cancellation_checks_become_rarer_as_simulated_time_passes_and_the_last_is_at_the_end_of_the_step() {
         let (start, step) = (Time(5_000), Span(1_000_000));
         let mut checks = Checks { to: start, start, step, next: start };
         let mut found = vec![start];

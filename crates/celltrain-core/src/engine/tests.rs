@@ -38,12 +38,12 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn an_engine_is_found_by_its_name() {
+fn an_engine_can_be_selected_by_name() {
     assert_eq!(["fast", "reference", "slow"].map(Engine::named), [Some(Engine::Fast), Some(Engine::Reference), None]);
 }
 
 #[test]
-fn the_longest_queues_of_the_lan_without_loss_equal_the_values_printed_in_paper_96_1269() {
+fn with_an_infinite_buffer_the_longest_lan_queues_equal_the_values_printed_in_paper_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -73,7 +73,7 @@ fn a_single_segment_arrives_after_the_sum_of_all_delays_on_its_path() {
 }
 
 #[test]
-fn a_host_sends_no_faster_than_its_processing_time_allows() {
+fn the_processing_time_of_a_host_limits_its_sending_rate() {
     // 12 cells take 32.7 us on the link, and the host needs 100 us. With an open window, a segment leaves every 100 us.
     for (times, least, most) in [(ProcessingTimes::Fixed, 9990, 10_000), (ProcessingTimes::Uniform, 19_000, 20_500)] {
         let mut network = lan(1, None, "1s");
@@ -85,7 +85,7 @@ fn a_host_sends_no_faster_than_its_processing_time_allows() {
 }
 
 #[test]
-fn a_flow_that_starts_late_still_ends_at_the_end_of_the_run() {
+fn the_completion_time_of_a_flow_that_starts_late_is_measured_from_its_start() {
     // The completion time of a file is measured from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
@@ -125,7 +125,7 @@ fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
 }
 
 #[test]
-fn if_simultaneous_cells_arrive_in_a_fixed_order_one_source_takes_the_whole_link() {
+fn if_ties_between_simultaneous_cells_have_a_fixed_order_one_source_takes_the_whole_link() {
     let mut network = lan(5, Some(1000), "2s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
@@ -167,7 +167,7 @@ fn observing_a_run_does_not_change_its_result() {
 }
 
 #[test]
-fn both_engines_agree_if_a_cell_time_is_a_single_time_unit() {
+fn both_engines_agree_if_a_cell_time_is_the_smallest_time_unit() {
     // At 42.4 Mb/s the link carries 100,000 cells a second, and all other times are whole numbers of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
@@ -250,7 +250,7 @@ fn both_engines_agree_for_every_policy_and_scheduler_and_for_vcs_that_merge() {
 }
 
 #[test]
-fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
+fn a_departing_cell_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
     // With zero delay, arrivals and departures both occur at multiples of the cell time, so the service order decides
     // which comes first.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
@@ -262,7 +262,7 @@ fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
 }
 
 #[test]
-fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
+fn the_simulation_clock_represents_the_200_ms_tick_of_delayed_acknowledgements_exactly() {
     // A cell takes a second, and no other time in this scenario needs a finer clock. Regression: the 200 ms timer was
     // rounded to zero.
     let mut network = lan(1, None, "10s");
@@ -316,7 +316,7 @@ fn a_run_ends_as_soon_as_its_progress_callback_requests_a_stop() {
 }
 
 #[test]
-fn checks_for_cancellation_within_a_large_batch_do_not_change_the_run() {
+fn checking_for_cancellation_within_a_large_batch_does_not_change_the_result() {
     // All cells sent during the link delay of 100 ms reach the port in one batch of 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
@@ -359,7 +359,7 @@ fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
 }
 
 #[test]
-fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
+fn a_burst_starts_when_one_pause_has_passed_since_the_previous_burst_was_acknowledged() {
     // As in the first test, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three
     // round trips, and a pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -417,7 +417,7 @@ fn files_arrive_complete_after_losses_under_every_tcp_variant() {
 }
 
 #[test]
-fn sources_of_unacknowledged_packets_send_at_their_rate_regardless_of_losses() {
+fn constant_rate_sources_without_acknowledgements_keep_their_rate_despite_losses() {
     let mut network = lan(3, Some(100), "1s");
     let packet = Bytes { bytes: 512 };
     let rate = "38.88Mbps".parse().unwrap();
@@ -466,7 +466,7 @@ fn if_there_are_ubr_flows_fairness_is_computed_over_the_ubr_flows_only() {
 }
 
 #[test]
-fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
+fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first_arrival() {
     // Six links of 1 s: an acknowledgement arrives after six seconds plus cell times, and the first retransmission
     // timeout is three seconds. A file of one segment is sent at 0 and at about 3 s. The copies arrive at about 3 s and
     // 6 s, and the first is acknowledged before the next timeout, doubled, at about 9 s.
@@ -500,7 +500,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
 }
 
 #[test]
-fn results_of_a_gfr_contract_count_the_frames_that_reach_its_first_switch() {
+fn gfr_contract_results_count_the_frames_that_reach_the_first_switch_of_the_vc() {
     let mut network = lan(3, None, "1s");
     let packet = Bytes { bytes: 512 };
     for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
@@ -536,7 +536,7 @@ fn shares(result: &RunResult) -> Vec<f64> {
 }
 
 #[test]
-fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
+fn wfq_divides_the_link_among_greedy_sources_by_weight_within_1_per_cent() {
     for weights in [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0], [0.7, 10.0, 3.3, 2.9, 3.1]] {
         let mut network = lan(5, None, "250ms");
         let table = (0..5).map(|i| (format!("vc{i}"), weights[i])).collect();
@@ -572,7 +572,7 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
 }
 
 #[test]
-fn ubr_gets_its_guaranteed_rate_next_to_a_higher_class_that_always_sends() {
+fn ubr_gets_its_guaranteed_rate_even_if_a_higher_class_always_has_cells_to_send() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "300ms");
         network.vcs[VcIndex::new(0)].class = Class::Vbr;
@@ -642,7 +642,7 @@ fn the_transfer_time_of_a_file_is_its_transmission_time_plus_a_round_trip() {
 }
 
 #[test]
-fn a_flow_with_a_single_file_lasts_as_long_as_the_transfer_of_the_file() {
+fn the_completion_time_of_a_flow_with_a_single_file_is_the_transfer_time_of_the_file() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {
@@ -666,7 +666,7 @@ fn a_flow_with_a_single_file_lasts_as_long_as_the_transfer_of_the_file() {
 }
 
 #[test]
-fn only_data_of_tcp_flows_is_divided_into_files() {
+fn only_the_data_of_tcp_flows_is_divided_into_files() {
     let mut network = lan(2, Some(100), "200ms");
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     let result = with_files(&network, 10_000);

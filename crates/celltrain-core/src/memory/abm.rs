@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn abm_ignores_queues_of_other_priorities_and_gives_slow_queues_lower_thresholds() {
+    fn abm_ignores_queues_of_other_priorities_and_gives_slowly_draining_queues_lower_thresholds() {
         let queues: TiVec<PoolQueue, QueueInfo> =
             [0, 1].map(|priority| QueueInfo { priority, ..QueueInfo::at_port(0) }).into_iter().collect();
         let config = Config { alpha: 1.0, congested: Length::Cells(1), interval: Duration::from_microseconds(100) };
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn abm_computes_the_same_thresholds_if_its_clock_pauses_without_traffic() {
+    fn abm_computes_the_same_thresholds_whether_or_not_its_clock_pauses_while_there_is_no_traffic() {
         let mut rng = Stream::new(1, "abm");
         for case in 0..200 {
             let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn credence_follows_a_predicted_drop_only_if_queues_are_longer_than_the_safe_length() {
+    fn credence_follows_a_prediction_to_drop_only_if_queues_exceed_the_safe_length() {
         // Queues of up to B / N = 4 cells are safe; a longest queue of five cells is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_queues_of_credence_share_the_memory_as_under_longest_queue_drop() {
+    fn the_thresholds_of_credence_are_the_queue_lengths_under_longest_queue_drop() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
         // Longest Queue Drop would now push a cell out of queue 0. Credence cannot do so, but lowers the threshold of
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn credence_inverts_the_configured_fraction_of_its_predictions() {
+    fn credence_inverts_the_configured_fraction_of_its_drop_predictions() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_are_always_full_reach_the_fixed_point_of_dynamic_threshold() {
+    fn queues_that_always_have_arrivals_reach_the_fixed_point_of_dynamic_threshold() {
         for alpha in [0.25, 0.5, 1.0, 2.0, 8.0] {
             for saturated in 1..=8 {
                 for cells in [100, 997, 12_000] {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dynamic_threshold_policy_stops_a_single_queue_at_the_fixed_point_rounded_down() {
+    fn dynamic_threshold_limits_a_single_queue_to_the_fixed_point_rounded_down() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dynamic_threshold_policy_gives_two_queues_of_equal_alpha_one_third_of_the_memory_each() {
+    fn dynamic_threshold_with_alpha_1_gives_two_queues_a_third_of_the_memory_each() {
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 300, 2), [100, 100]);
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 301, 2), [101, 100]);
     }

@@ -61,7 +61,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn the_harmonic_policy_gives_queues_that_fill_one_after_the_other_the_shares_of_the_harmonic_series() {
+    fn under_the_harmonic_policy_queues_filled_one_after_another_get_shares_of_the_harmonic_series() {
         // H_3 = 11/6, so the longest queue may hold 66 / H_3 = 36 cells, the second 36 / 2 and the third 36 / 3.
         let mut pool = Pool::new(&Config {}.into(), 66, 3);
         assert_eq!(fill(&mut pool, &[1]), [0, 36, 0]);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_harmonic_policy_lets_queues_that_grow_together_limit_each_other_only_when_they_are_long() {
+    fn under_the_harmonic_policy_queues_that_grow_together_each_get_at_least_the_smallest_share() {
         // Queues of equal length all have rank 1, so the first queue that exceeds the limit of a lower rank remains the
         // longest.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_counts_the_arriving_cell_and_its_configured_variant_decides_ties() {
+    fn longest_queue_drop_counts_the_arriving_cell_and_breaks_ties_by_the_configured_variant() {
         use QueueEnd::{Head, Tail};
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_keeps_queues_that_are_always_full_equally_long() {
+    fn longest_queue_drop_keeps_queues_that_always_have_arrivals_equally_long() {
         for variant in [Variant::TailLowest, Variant::HeadHighest] {
             let mut pool = Pool::new(&Config { variant }.into(), 12, 3);
             (0..30).for_each(|_| assert!(pool.offer(2) || variant == Variant::TailLowest));

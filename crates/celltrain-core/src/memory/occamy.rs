@@ -149,7 +149,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn the_occamy_policy_removes_the_oldest_cells_of_queues_above_their_threshold_in_turn() {
+    fn occamy_removes_the_oldest_cells_of_the_queues_above_their_thresholds_in_round_robin_order() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
         // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell at once.

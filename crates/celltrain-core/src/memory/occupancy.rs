@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_and_the_mean_of_memory_occupancy_match_a_hand_calculation() {
+    fn percentiles_and_the_mean_of_memory_occupancy_equal_values_calculated_by_hand() {
         // The memory has no cells until 10, one until 50, two until 90, three until 91, two until 92 and one until 100.
         // So it is empty during 10 % of the time, and has one cell during 48 %, two during 41 % and three during 1 %.
         let changes = [(10, true), (50, true), (90, true), (91, false), (92, false)];
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn an_occupancy_of_zero_duration_does_not_affect_percentiles() {
+    fn an_occupancy_that_lasts_no_time_does_not_affect_percentiles() {
         let found = times(&[(5, true), (5, true), (5, false)], 10);
         assert_eq!(found.at_least(), [10, 5, 0].map(Span));
         assert_eq!((found.percentile(500), found.percentile(1000)), (Some(0), Some(1)));
     }
 
     #[test]
-    fn the_measured_time_of_an_occupancy_is_the_difference_between_two_instants() {
+    fn the_time_spent_at_each_occupancy_in_a_window_is_the_difference_of_two_snapshots() {
         let changes = [(10, true), (20, true), (30, false), (40, true), (45, true)];
         let mut window = times(&changes, 50);
         window.subtract(&times(&changes[..2], 25));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_the_results_of_a_partition_without_shared_memory_changes_no_occupancy() {
+    fn merging_results_from_a_partition_without_shared_memory_leaves_occupancies_unchanged() {
         let (busy, idle) = (times(&[(5, true)], 10), times(&[], 10));
         for (mut own, other) in [(busy.clone(), &idle), (idle.clone(), &busy)] {
             own.add_partition(other);
@@ -179,7 +179,7 @@ mod tests {
         /// Random arrivals and departures, some at the same instant, give the same percentiles as a list of the number
         /// of cells in each unit of time.
         #[test]
-        fn percentiles_of_occupancy_are_order_statistics_over_units_of_time(
+        fn occupancy_percentiles_equal_order_statistics_of_the_occupancy_sampled_in_every_time_unit(
             steps in prop::collection::vec((0_u64..4, any::<bool>()), 0..60),
             (from, rest) in (0_usize..40, 1_u64..20),
             share in 1_u16..=1000,

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_the_response_time_follows_from_the_rate_of_the_port() {
+    fn the_maximum_pause_response_time_depends_on_the_port_rate_as_in_the_standard() {
         let limit = |rate: &str| PauseResponse::limit(rate.parse().unwrap()).to_string();
         let rates = ["10Mbps", "155.52Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps", "800Gbps"];
         let limits =
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_time_is_written_in_time_or_in_quanta() {
+    fn a_pause_response_time_is_given_as_a_time_or_in_pause_quanta() {
         for text in ["2us", "0s", "394 quanta", "1 quantum"] {
             assert_eq!(text.parse::<PauseResponse>().unwrap().to_string(), text);
         }

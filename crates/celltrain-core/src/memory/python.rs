@@ -225,7 +225,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn a_memory_policy_that_is_a_python_class_pushes_out_cells_only_from_queues_that_are_not_empty() {
+    fn a_python_memory_policy_can_push_out_cells_only_from_nonempty_queues() {
         let config: MemoryPolicyConfig = Config::default().into();
         assert!(config.pushes_out());
         let mut pool = Pool::new(&config, 20, 3);

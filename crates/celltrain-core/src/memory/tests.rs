@@ -284,7 +284,7 @@ proptest! {
 }
 
 #[test]
-fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() {
+fn a_cell_uses_reserved_space_first_then_shared_space_then_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Headroom, &policy.into());
@@ -314,7 +314,7 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
 }
 
 #[test]
-fn with_the_pause_at_threshold_option_a_pause_begins_one_cell_earlier() {
+fn with_pause_at_threshold_a_pause_begins_one_cell_earlier_than_with_pause_at_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());

@@ -73,7 +73,7 @@ fn contract(network: &Network) -> crate::gfr::Gfr {
 }
 
 #[test]
-fn jains_index_is_one_for_equal_flows_and_k_divided_by_n_if_only_k_of_n_flows_share_the_link() {
+fn jains_index_is_1_for_equal_flows_and_k_over_n_if_only_k_of_n_flows_share_the_link() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
@@ -82,7 +82,7 @@ fn jains_index_is_one_for_equal_flows_and_k_divided_by_n_if_only_k_of_n_flows_sh
 }
 
 #[test]
-fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
+fn a_gfr_contract_counts_exactly_the_lost_frames_of_its_vc() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data uses VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the
     // first source's VC.
@@ -102,7 +102,7 @@ fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
 }
 
 #[test]
-fn utilisation_is_the_time_spent_transmitting_divided_by_the_duration_of_the_run() {
+fn utilisation_is_the_fraction_of_the_run_during_which_the_link_transmits() {
     let mut stage = Stage::new(|_| ());
     // A cell takes 265 units, and the run lasts 1000 cell times. 150 + 100 cells take a quarter of it. With 1001 cells,
     // the last one is still in service when the run ends.
@@ -140,7 +140,7 @@ fn with_abr(network: &mut Network) {
 }
 
 #[test]
-fn abr_results_cover_the_abr_vcs_and_rates_count_whole_cells() {
+fn abr_results_cover_only_abr_vcs_and_their_rates_count_whole_cells() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the network has a single ABR VC");
@@ -152,7 +152,7 @@ fn abr_results_cover_the_abr_vcs_and_rates_count_whole_cells() {
 }
 
 #[test]
-fn the_fingerprint_adds_counts_of_end_systems_and_then_of_ports_and_then_of_controlled_rates() {
+fn the_fingerprint_includes_the_counts_of_end_systems_then_those_of_ports_then_controlled_rates() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: ti_vec![

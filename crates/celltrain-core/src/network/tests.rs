@@ -94,7 +94,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
-fn vcs_on_each_link_have_consecutive_labels() {
+fn the_vcs_on_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(
@@ -118,7 +118,7 @@ fn vcs_on_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn atm_rules_apply_between_the_edge_devices_of_a_path_or_to_the_whole_path_if_it_has_no_edge_devices() {
+fn the_atm_part_of_a_path_lies_between_its_edge_devices_or_is_the_whole_path_if_there_are_none() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

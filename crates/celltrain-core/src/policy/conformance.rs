@@ -55,7 +55,7 @@ fn thresholds_given_as_shares_of_the_buffer_require_a_finite_buffer() {
 }
 
 #[test]
-fn a_policy_threshold_above_the_buffer_is_refused() {
+fn a_policy_threshold_larger_than_the_buffer_is_refused() {
     let mut with_threshold = 0;
     for config in PolicyConfig::samples(1000) {
         for (threshold, refused) in [(1000, &[][..]), (1001, &["threshold"])] {
@@ -85,7 +85,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_state() {
+fn a_policy_admits_every_frame_below_its_admit_all_limit_and_its_state_does_not_change() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();
@@ -162,7 +162,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 ];
 
 #[test]
-fn every_policy_makes_the_decisions_that_its_page_describes() {
+fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row names a listed policy");

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_always_lets_a_vc_below_its_threshold_start_a_frame() {
+    fn dfba_always_admits_new_frames_of_a_vc_below_its_threshold() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_congested_buffer_dfba_refuses_a_new_frame_of_a_vc_at_its_threshold() {
+    fn if_the_buffer_is_congested_dfba_refuses_a_new_frame_of_a_vc_at_its_threshold() {
         assert_eq!(share_refused(&config(), &view(&[400, 599]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[400, 600]), 0), 1.0);
         let earlier = Config { congestion_threshold: Some(700.into()), ..config() };
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_lets_a_tagged_frame_start_only_below_the_threshold() {
+    fn dfba_admits_tagged_frames_only_below_the_threshold() {
         let refused = |tagged, x_i| share_refused(&config(), &View { tagged, ..view(&[x_i, 0]) }, 0);
         assert_eq!([399, 400].map(|x_i| refused(true, x_i)), [0.0, 1.0]);
         assert_eq!(refused(false, 400), 0.0, "an untagged frame may start: at the threshold the probability is 0");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_refuses_vc_thresholds_that_add_up_to_the_congestion_threshold() {
+    fn dfba_refuses_vc_thresholds_whose_sum_reaches_the_congestion_threshold_or_the_buffer() {
         assert!(config().check(Some(601), &["vc0", "vc1"]).is_empty());
         let faults = config().check(Some(600), &["vc0", "vc1"]);
         let problem = "add up to 600 cells (vc0 400, vc1 200); the thresholds of all VCs of a port must add up to less \
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_of_dfba_are_refused() {
+    fn invalid_dfba_settings_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

@@ -185,20 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn below_the_low_threshold_dfba_of_1998_lets_every_frame_start() {
+    fn below_the_low_threshold_dfba_1998_admits_every_frame() {
         assert_eq!(share_refused(&config(), &view(&[500, 0]), 0), 0.0);
         assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[500, 0]) }, 0), 0.0);
         assert!(share_refused(&config(), &view(&[501, 0]), 0) > 0.0);
     }
 
     #[test]
-    fn above_the_high_threshold_dfba_of_1998_lets_no_frame_start() {
+    fn above_the_high_threshold_dfba_1998_admits_no_new_frame() {
         assert_eq!(share_refused(&config(), &view(&[0, 901]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 900]), 0), 0.0);
     }
 
     #[test]
-    fn under_dfba_of_1998_a_vc_that_holds_at_most_its_weighted_share_loses_no_frames() {
+    fn under_dfba_1998_a_vc_that_holds_at_most_its_weighted_share_loses_no_frames() {
         // At X = 800, the shares are 200 and 600 cells.
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_of_dfba_of_1998_depends_on_the_share_of_the_vc_and_on_the_queue_length() {
+    fn the_drop_probability_of_dfba_1998_depends_on_the_buffer_share_of_the_vc_and_on_the_queue_length() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
@@ -220,13 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn under_dfba_of_1998_a_single_active_vc_never_exceeds_its_share() {
+    fn under_dfba_1998_a_single_active_vc_never_exceeds_its_share() {
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view(&[900]), 0), 0.0);
     }
 
     #[test]
-    fn dfba_of_1998_lets_a_tagged_frame_start_only_up_to_the_low_threshold() {
+    fn dfba_1998_admits_tagged_frames_only_up_to_the_low_threshold() {
         // VC 1 does not exceed its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn dfba_of_1998_draws_a_random_number_only_if_the_decision_depends_on_it() {
+    fn dfba_1998_draws_a_random_number_only_if_the_decision_depends_on_it() {
         for (per_vc, tagged, drawn) in [
             ([500, 0], false, false),
             ([501, 0], false, true),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_of_dfba_of_1998_are_refused() {
+    fn invalid_dfba_1998_settings_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn double_epd_refuses_a_low_threshold_above_the_high_one() {
+    fn a_double_epd_configuration_with_the_low_threshold_above_the_high_threshold_is_refused() {
         let keys = |threshold: u32, tagged_threshold: u32| -> Vec<String> {
             let faults = Config { threshold: threshold.into(), tagged_threshold: tagged_threshold.into() }
                 .check(Some(1000), &[]);

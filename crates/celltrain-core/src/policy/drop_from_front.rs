@@ -40,7 +40,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn drop_from_front_removes_the_front_frame_except_its_last_cell() {
+    fn drop_from_front_removes_the_frame_at_the_head_of_the_queue_except_its_last_cell() {
         let mut bench = Bench::new(&Config {}, 5, 2);
         bench.offer_frame(0, 3);
         bench.offer_frame(1, 2);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn if_drop_from_front_removed_a_cell_of_a_frame_later_cells_of_the_frame_are_refused() {
+    fn after_drop_from_front_has_removed_a_cell_of_a_frame_later_cells_of_the_frame_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arriving_frame_may_push_out_its_own_waiting_cells() {
+    fn under_drop_from_front_an_arriving_frame_may_push_out_waiting_cells_of_the_same_frame() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 4);
         let waiting: Vec<_> = bench.port.waiting().map(Cell::last_cell).collect();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn if_only_last_cells_of_frames_wait_drop_from_front_removes_the_oldest_of_them() {
+    fn if_only_last_cells_are_queued_drop_from_front_removes_the_oldest_one() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

@@ -102,7 +102,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn above_the_marking_threshold_only_packets_that_are_ecn_capable_enter_the_queue() {
+    fn above_the_marking_threshold_only_ecn_capable_packets_are_admitted() {
         let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
         let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, Counted::Port);
         assert_eq!(policy.admits_up_to(), Some(20));
@@ -116,7 +116,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn a_port_uses_the_same_count_of_cells_to_decide_about_dropping_and_about_marking() {
+    fn a_port_uses_the_same_cell_count_to_drop_packets_without_ecn_as_to_mark_packets_with_ecn() {
         for of in [Counted::Queue, Counted::Memory] {
             let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
             let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);

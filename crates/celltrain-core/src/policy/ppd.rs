@@ -45,7 +45,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn ppd_refuses_the_rest_of_a_damaged_frame_except_its_last_cell() {
+    fn ppd_drops_the_remaining_cells_of_a_damaged_frame_except_its_last_cell() {
         let mut bench = Bench::new(&Config::default(), 2, 1);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn if_last_cells_are_not_kept_ppd_refuses_the_whole_rest_of_a_damaged_frame() {
+    fn if_last_cells_are_not_kept_ppd_drops_all_remaining_cells_of_a_damaged_frame() {
         let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();

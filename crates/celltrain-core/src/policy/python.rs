@@ -186,7 +186,7 @@ mod tests {
     use crate::policy::bench::view;
 
     #[test]
-    fn a_policy_that_is_a_python_class_is_refused_without_a_python_interpreter() {
+    fn a_python_policy_is_refused_if_there_is_no_python_interpreter() {
         let faults = sample(100).check_with(None);
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].key, "class");
@@ -195,7 +195,7 @@ mod tests {
 
     /// Regression: a scenario that named the class lost the class's own setting for full buffers.
     #[test]
-    fn the_action_at_a_full_buffer_comes_from_the_scenario_or_else_from_the_python_class() {
+    fn a_scenario_overrides_the_action_on_buffer_overflow_that_a_python_policy_class_sets() {
         let overflow = |class: &str, when_full| {
             let config = Config { class: class.into(), when_full, ..sample(100) };
             config.build(100, &["tcp1"]).overflow()
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_of_a_python_policy_is_created_once_the_port_is_known() {
+    fn a_python_policy_object_is_created_when_the_properties_of_its_port_are_known() {
         let mut policy = sample(100).build(100, &["tcp1"]);
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");

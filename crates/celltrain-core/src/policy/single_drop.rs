@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_of_single_drop_below_one_cell_or_above_the_buffer_is_refused() {
+    fn a_single_drop_threshold_below_one_cell_or_above_the_buffer_is_refused() {
         let problems = |r, capacity| -> Vec<String> {
             let faults = Config { thresholds: PerVc::Same(r) }.check(capacity, &[]);
             faults.into_iter().map(|fault| fault.problem).collect()

@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_are_as_long_as_real_queues_that_are_served_round_robin() {
+    fn virtual_queues_have_the_lengths_of_real_queues_under_round_robin_service() {
         let policy = PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: u32::MAX.into(), k: 1.0 });
         let scheduler = SchedulerConfig::RoundRobin(round_robin::Config {});
         have_the_same_queues(&policy, &scheduler, [None; VCS], 3_000_000);
     }
 
     #[test]
-    fn virtual_queues_are_as_long_as_real_queues_that_are_served_at_minimum_shares() {
+    fn virtual_queues_have_the_lengths_of_real_queues_under_minimum_share_service() {
         let shares = [("vc0", 0.5), ("vc1", 0.1), ("vc3", 0.2), ("default", 0.0)];
         let minimum_share = PerVc::from(shares);
         let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_becomes_empty_within_the_batch() {
+    fn cells_enter_virtual_queues_in_batches_unless_a_virtual_queue_becomes_empty_within_the_batch() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

@@ -111,7 +111,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn virtual_queuing_refuses_a_vc_that_has_sent_far_more_than_its_share_even_if_the_real_queue_is_empty() {
+    fn virtual_queuing_refuses_a_vc_far_above_its_share_even_if_the_real_queue_is_empty() {
         // VC 0 sends 6 cells, and then VC 1 sends 3. The FIFO has forwarded all cells of VC 0. If the VCs were served
         // in turns, 4 cells of VC 0 and 2 cells of VC 1 would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);

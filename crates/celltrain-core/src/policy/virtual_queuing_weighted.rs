@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn under_weighted_virtual_queuing_a_vc_with_a_minimum_share_may_hold_a_larger_part_of_the_queue() {
+    fn under_weighted_virtual_queuing_a_minimum_share_entitles_a_vc_to_more_of_the_queue() {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(0, 9);
         bench.offer_frame(1, 3);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn weighted_virtual_queuing_serves_virtual_queues_at_minimum_shares() {
+    fn weighted_virtual_queuing_serves_virtual_queues_in_proportion_to_minimum_shares() {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(1, 8);
         bench.offer_frame(0, 8);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn weighted_virtual_queuing_refuses_minimum_shares_that_together_exceed_the_link() {
+    fn weighted_virtual_queuing_refuses_minimum_shares_whose_sum_exceeds_the_link_rate() {
         assert_eq!(config(&[("default", -0.1)]).check(Some(10), &[])[0].key, "minimum_share.default");
         assert_eq!(config(&[("default", 0.6)]).check(Some(10), &["vc0", "vc1"])[0].key, "minimum_share");
         assert!(config(&[("default", 0.5)]).check(Some(10), &["vc0", "vc1"]).is_empty());

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_whole_and_vcs_with_long_and_short_packets_get_equal_shares_of_cells() {
+    fn round_robin_sends_whole_packets_and_gives_vcs_with_long_and_short_packets_equal_shares_of_cells() {
         let vcs = ["long", "short"].map(|name| VcKind { name, class: crate::scheduler::Class::Ubr });
         let service = SchedulerConfig::from(round_robin::Config {}).build(&vcs).expect("there are two queues");
         let mut queues = CellQueues::new(service).of_packets();

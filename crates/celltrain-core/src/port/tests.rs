@@ -45,7 +45,7 @@ fn a_merge_point_holds_a_frame_until_its_last_cell_arrives() {
 }
 
 #[test]
-fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_finds_no_room() {
+fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_does_not_fit_into_the_buffer() {
     let mut port = merging_port(3);
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
@@ -85,7 +85,7 @@ fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
 }
 
 #[test]
-fn a_full_buffer_also_drops_packets_that_could_be_marked() {
+fn a_full_buffer_drops_ecn_capable_packets_too() {
     for capable in [true, false] {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a"]);
         let policy = MarkingConfig::step(2.into()).dropping(policy, Some(2));
@@ -96,7 +96,7 @@ fn a_full_buffer_also_drops_packets_that_could_be_marked() {
 }
 
 #[test]
-fn drop_from_front_counts_the_removed_cells_and_frames_and_keeps_last_cells() {
+fn drop_from_front_counts_removed_cells_and_frames_and_keeps_the_last_cell_of_each_frame() {
     let mut port = port(drop_from_front::Config {}, 4);
     let waits = |port: &Port| {
         port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn storing_the_state_of_a_frame_changes_the_state_of_no_other_frame() {
+    fn storing_the_state_of_a_frame_leaves_the_state_of_all_other_frames_unchanged() {
         assert_eq!(all().count(), 20);
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);

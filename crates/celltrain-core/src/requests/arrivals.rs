@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_interval_between_requests_of_all_host_pairs_together_is_the_configured_mean() {
+    fn the_mean_interval_between_requests_over_all_host_pairs_is_the_configured_mean() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_host_pairs_of_requests_come_from_separate_random_streams() {
+    fn request_sizes_and_host_pairs_are_drawn_from_separate_random_streams() {
         let of = |sizes: Sizes, order| openings(&events(&requests(4, poisson(MEAN, sizes, order)), 1, CLOCK, 100));
         let spread = Sizes::new(vec![(1.0, 0.0), (1e6, 1.0)]);
         let all =
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn host_pairs_that_take_turns_are_used_equally_often() {
+    fn in_round_robin_order_all_host_pairs_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarser_clock_only_rounds_the_times_of_requests() {
+    fn a_coarser_clock_only_rounds_request_times() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let fine = openings(&events(&requests, 1, CLOCK, 1000));
         let coarse = openings(&events(&requests, 1, Clock::exact(1_000_000), 1000));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_query_comes_in_equal_shares_from_different_senders() {
+    fn each_sender_of_a_query_sends_an_equal_share_of_the_answer() {
         let events = events(&queries(8, QueryTimes::Fixed, 3, Duration::default()), 1, CLOCK, 3000);
         let mut receivers = BTreeMap::new();
         for (number, query) in events.chunks(4).enumerate() {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_different_queries_overlap_if_their_start_times_are_spread() {
+    fn answers_to_different_queries_can_overlap_if_their_start_times_are_spread() {
         let late = Duration::from_microseconds(100);
         let events = events(&queries(8, QueryTimes::Exponential, 3, late), 1, CLOCK, 3000);
         assert!(events.is_sorted_by_key(|&(time, _)| time));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn hashing_spreads_flows_over_all_paths_in_each_direction_independently() {
+    fn hashing_spreads_flows_over_all_paths_independently_in_each_direction() {
         let mut counts = BTreeMap::new();
         for number in 0..12_000 {
             *counts.entry(paths(7, number, [4, 3])).or_insert(0_u32) += 1;

@@ -36,7 +36,7 @@ impl CellQueues {
 }
 
 #[test]
-fn every_scheduler_keeps_cells_in_order_and_never_idles_while_cells_wait_and_counts_correctly() {
+fn every_scheduler_is_work_conserving_and_keeps_cell_order_and_counts_cells_correctly() {
     let mut rng = Stream::new(5, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {
@@ -76,7 +76,7 @@ fn every_scheduler_keeps_cells_in_order_and_never_idles_while_cells_wait_and_cou
 }
 
 #[test]
-fn a_cell_that_passes_an_empty_scheduler_has_the_same_effect_as_a_cell_that_is_queued_and_sent() {
+fn passing_a_cell_through_an_empty_scheduler_equals_queuing_and_sending_it() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn next_to_a_backlogged_class_ubr_gets_exactly_its_guaranteed_share_of_cells() {
+    fn if_another_class_is_backlogged_ubr_gets_exactly_its_guaranteed_share_of_cells() {
         for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
             let mut queues = backlogged(share, 200_000);
             let ubr = (0..100_000).filter(|_| queues.pop().label().number() == 1).count();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ubr_guarantee_of_one_fifth_of_the_link_is_every_fifth_cell() {
+    fn if_ubr_is_guaranteed_a_fifth_of_the_link_every_fifth_cell_is_a_ubr_cell() {
         assert_eq!(sent(&mut backlogged(0.2, 20), &[], 10), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn if_vbr_was_idle_while_ubr_used_the_link_vbr_gets_no_later_compensation() {
+    fn vbr_is_not_compensated_for_time_in_which_it_was_idle_and_ubr_used_the_link() {
         let mut queues = queues(0.5);
         assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);

@@ -60,13 +60,13 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn minimum_shares_are_served_first_and_vcs_take_turns_for_the_rest_of_the_link() {
+    fn minimum_shares_are_served_first_and_the_rest_of_the_link_is_shared_round_robin() {
         let mut queues = conformance::queues(&sample(), &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 8), [1, 0, 1, 1, 1, 0, 1, 0]);
     }
 
     #[test]
-    fn minimum_shares_that_together_exceed_the_link_are_refused() {
+    fn minimum_shares_whose_sum_exceeds_the_link_rate_are_refused() {
         assert_eq!(Config { minimum_share: PerVc::Same(2.0) }.check()[0].key, "minimum_share");
         assert_eq!(Config { minimum_share: PerVc::Same(0.5) }.check_vcs(&["a", "b", "c"])[0].value, "1.5");
         assert!(Config { minimum_share: PerVc::Same(0.1) }.check_vcs(&["a"; 10]).is_empty(), "tenths add up");

@@ -65,7 +65,7 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn round_robin_serves_vcs_in_turns_and_serves_a_newly_filled_queue_last() {
+    fn round_robin_serves_vcs_in_turn_and_a_queue_that_becomes_nonempty_goes_last() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 3]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
         assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn round_robin_sends_all_cells_of_the_only_waiting_vc() {
+    fn round_robin_keeps_serving_a_vc_that_is_the_only_one_with_cells() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_waits_only_for_cells_of_its_own_and_higher_classes() {
+    fn under_strict_priority_a_cell_waits_only_for_cells_of_the_same_and_higher_classes() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "the class is served regardless of earlier cells of other classes");

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_time_of_wfq_advances_by_integers_inversely_proportional_to_weights() {
+    fn wfq_virtual_time_increments_are_the_smallest_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
         assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn lowering_all_virtual_times_of_wfq_keeps_the_order_of_service() {
+    fn subtracting_a_constant_from_all_wfq_virtual_times_keeps_the_service_order() {
         let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
         let all = || (0..steps.len()).collect();
         let mut narrow = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u64>::new(&steps)));

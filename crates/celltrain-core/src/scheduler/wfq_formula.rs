@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn wfq_gives_each_vc_the_weight_that_the_formula_computes() {
+    fn wfq_uses_the_weight_that_the_formula_computes_for_each_vc() {
         let rest = config("G + (1 - sum(G)) / V", &[("G", by_name(&[("a", 0.5), ("b", 0.2), ("default", 0.0)]))]);
         assert_eq!(rest.check(), []);
         let weights = rest.weights(Some(&["a", "b", "c"])).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_formula_with_constant_results_gives_the_same_service_as_the_same_constant_weights() {
+    fn a_weight_formula_with_constant_results_schedules_cells_exactly_as_constant_weights_do() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };

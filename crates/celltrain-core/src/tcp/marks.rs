@@ -138,7 +138,7 @@ mod tests {
     //= test rfc3168#6.1.2 "the first new segment after any reduction of the window carries CWR"
     //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     #[test]
-    fn the_first_new_segment_after_a_window_reduction_has_cwr_and_only_new_segments_are_ecn_capable() {
+    fn the_first_new_segment_after_a_window_reduction_carries_cwr_and_only_new_segments_are_ecn_capable() {
         let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         marks.on_reduction();
         let sent = [true, false, false, true].map(|again| {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_congestion_mark_the_window_of_data_ends_at_the_highest_sequence_number_sent() {
+    fn after_a_congestion_mark_the_current_window_of_data_ends_at_the_highest_sequence_number_sent() {
         let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_scaling_is_on_only_if_the_window_exceeds_64_kilobytes() {
+    fn window_scaling_is_used_only_if_the_receive_window_exceeds_64_kilobytes() {
         assert_eq!(window_scale(65535), 0);
         assert_eq!(window_scale(65536), 1);
         assert_eq!(window_scale(600_000), 4);

@@ -336,7 +336,7 @@ mod tests {
     use crate::tcp::WindowGrowth;
 
     #[test]
-    fn the_default_windows_are_the_127_and_1171_segments_of_the_paper() {
+    fn default_receive_windows_are_127_segments_on_the_lan_and_1171_on_the_wan_as_in_the_paper() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_with_their_key() {
+    fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_by_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
         let refused: [(&[&str], Change); 11] = [
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_gives_values_to_absent_keys_and_a_key_that_is_set_wins() {
+    fn a_tcp_profile_sets_absent_keys_and_never_overrides_a_key_that_is_present() {
         for (_, rules) in Rules::ALL {
             let options = TcpOptions { rules, ..TcpOptions::default() };
             assert_eq!(options.recovery_rules(), RecoveryRules::of(rules));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_variant_has_eleven_keys_and_five_groups_and_every_moved_key_is_in_its_new_group() {
+    fn a_tcp_variant_has_11_keys_and_5_groups_of_keys_and_every_moved_key_is_in_its_new_group() {
         let schema = serde_json::to_value(schemars::schema_for!(TcpOptions)).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), 16);

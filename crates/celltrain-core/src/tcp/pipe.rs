@@ -225,7 +225,7 @@ fn tcp_delivers_all_data_despite_loss_delay_and_reordering_and_equal_seeds_give_
 
 #[test]
 #[ignore = "slow, and a test with fewer cases covers the same code"]
-fn in_many_random_cases_tcp_delivers_all_data_despite_losses() {
+fn tcp_delivers_all_data_despite_losses_in_many_random_cases() {
     whatever_is_lost_everything_arrives(150);
 }
 
@@ -253,7 +253,7 @@ fn a_window_limited_connection_delivers_one_window_per_round_trip() {
 }
 
 #[test]
-fn a_window_that_oscillates_between_w_and_half_of_w_delivers_three_quarters_of_w_per_round_trip() {
+fn a_window_that_oscillates_between_w_half_and_w_delivers_three_quarters_of_w_per_round_trip() {
     // The pipe has room for W segments, and the next segment is lost. The window then grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;
@@ -301,12 +301,12 @@ fn random_losses(losses: &[u32], seconds: u64) {
 }
 
 #[test]
-fn one_loss_in_n_segments_gives_the_tcp_throughput_of_the_square_root_law() {
+fn with_one_loss_every_n_segments_tcp_throughput_follows_the_square_root_law() {
     one_loss_in_n(&[500, 2_000], 500);
 }
 
 #[test]
-fn random_losses_give_the_tcp_throughput_of_the_square_root_law() {
+fn under_random_losses_tcp_throughput_follows_the_square_root_law() {
     random_losses(&[500], 500);
 }
 
@@ -318,7 +318,7 @@ fn the_square_root_law_of_tcp_throughput_holds_down_to_one_loss_in_thousands_of_
 }
 
 #[test]
-fn delayed_acknowledgements_halve_the_growth_of_the_window() {
+fn delayed_acknowledgements_halve_the_growth_rate_of_the_window() {
     // With an acknowledgement for every second segment the window grows half as fast, so the rate is 1 / sqrt(2) times
     // as high.
     follows_the_square_root_law(0.75f64.sqrt(), &[2_000], 500, DelayedAcks::On, one_in);
@@ -335,7 +335,7 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
     clippy::cast_sign_loss,
     reason = "the numbers of the table are positive and small"
 )]
-fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
+fn the_average_windows_of_standard_tcp_match_table_1_of_rfc_3649() {
     // The table omits the round trip of recovery and counts fractions of segments, which matters in small windows.
     for (window, round_trips, cycles, tolerance) in
         [(8.3, 5.5, 200, 0.3), (83.3, 55.5, 10, 0.04), (833.3, 555.5, 1, 0.01)]
@@ -380,7 +380,7 @@ fn pftk(p: f64, timeout: f64) -> f64 {
 }
 
 #[test]
-fn reno_with_random_losses_follows_the_formula_of_padhye() {
+fn under_random_losses_the_throughput_of_reno_follows_padhyes_formula() {
     // A timeout takes three ticks of one round trip each: a sample of one tick plus the minimum of two. Losses are
     // independent here, whereas the formula assumes that a loss also affects the rest of its round.
     for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {
@@ -397,7 +397,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_regains_its_window_after_the_computed_time_and_its_mean_window_follows_the_response_function() {
+fn cubic_recovers_its_window_after_the_computed_time_and_its_mean_window_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;

@@ -374,13 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn an_advertised_window_with_scaling_is_rounded_to_the_precision_of_its_header_field() {
+    fn a_scaled_advertised_window_is_rounded_to_the_precision_of_the_header_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
     }
 
     #[test]
-    fn out_of_order_data_optionally_reduces_the_advertised_window() {
+    fn by_option_out_of_order_data_in_the_receive_buffer_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions {
                 receiver: ReceiverOptions { offered_window: Some(offered_window), ..ReceiverOptions::default() },
@@ -397,7 +397,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(4))]
 
         #[test]
-        fn the_receiver_delivers_the_same_data_as_a_simple_model_with_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
+        fn the_receiver_delivers_the_same_data_as_a_simple_model(order in prop::collection::vec(0u64..30, 0..120)) {
             let mut r = receiver(&TcpOptions::default());
             let mut seen = std::collections::BTreeSet::new();
             for i in order {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_trip_estimate_moves_by_an_eighth_of_a_new_error_and_its_deviation_by_a_quarter() {
+    fn srtt_moves_by_an_eighth_of_the_new_error_and_rttvar_by_a_quarter() {
         // The sample is 8 above the mean. The mean rises by 8 / 8 = 1, and the deviation by (8 - 4) / 4 = 1.
         assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
         assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
@@ -237,7 +237,7 @@ mod tests {
 
     //= test rfc6298#4 "where four deviations vanish, a tick takes their place"
     #[test]
-    fn under_the_rfc_rules_a_constant_round_trip_time_leaves_a_deviation_of_one_tick() {
+    fn by_rfc_rules_the_variance_term_of_the_rto_is_at_least_one_tick_even_if_the_rtt_is_constant() {
         for (least_variance, rto) in [(1.0, 6), (0.0, 5)] {
             let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance };
             let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_retransmission_timeout_of_tahoe_is_the_mean_plus_twice_the_deviation() {
+    fn the_retransmission_timeout_of_tahoe_is_srtt_plus_twice_rttvar() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
         assert_eq!(rtt.rto(), 30);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_timeouts_double_the_retransmission_timeout_up_to_64_times_until_the_next_sample() {
+    fn consecutive_timeouts_double_the_rto_up_to_a_factor_of_64_until_the_next_rtt_sample() {
         let mut rtt = estimator();
         rtt.sample(1);
         let mut seen = Vec::new();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn after_four_timeouts_bsd_keeps_the_timeout_value_and_restarts_the_round_trip_estimate() {
+    fn after_four_timeouts_bsd_keeps_the_rto_and_restarts_the_round_trip_time_estimate() {
         let after = |forgotten, timeouts| {
             let mut rtt = estimator().forgetting(forgotten);
             (0..100).for_each(|_| rtt.sample(1));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_estimate_in_fractions_starts_with_half_the_first_sample_as_deviation() {
+    fn with_fractional_arithmetic_rttvar_starts_at_half_of_the_first_rtt_sample() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

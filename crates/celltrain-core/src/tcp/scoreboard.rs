@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_counts_as_lost_after_three_later_segments_or_ranges_arrive_and_not_after_two() {
+    fn a_missing_segment_counts_as_lost_once_three_later_segments_or_ranges_are_sacked() {
         for (ranges, mss, lost) in
             [(&[(10, 30)][..], 10, 0), (&[(10, 40)], 10, 10), (&[(20, 21), (40, 41), (60, 61)], 100, 20)]
         {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_missing_byte_is_the_one_before_the_highest_received_range() {
+    fn the_last_hole_in_the_sack_scoreboard_ends_before_the_highest_received_range() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_with_three_sack_blocks_take_28_bytes_of_options() {
+    fn acknowledgements_with_three_sack_blocks_have_28_bytes_of_tcp_options() {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
         assert_eq!(blocks(&[]).option_bytes(), 0);
@@ -202,7 +202,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(6))]
 
         #[test]
-        fn the_sack_scoreboard_matches_a_simple_model_with_a_set_of_segments(
+        fn the_sack_scoreboard_matches_a_simple_model(
             operations in prop::collection::vec((0u64..60, 0u64..8, 0u64..8, prop::bool::weighted(0.1)), 1..60),
         ) {
             const MSS: u64 = 10;

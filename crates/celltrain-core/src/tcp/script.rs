@@ -286,7 +286,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_tcp_test_script_gives_its_expected_events() {
+fn every_tcp_test_script_produces_the_events_that_it_expects() {
     play_all("tcp", 160, play);
 }
 
@@ -339,7 +339,7 @@ fn every_tcp_variant_and_cubic_have_a_test_script_for_every_situation() {
 }
 
 #[test]
-fn a_tcp_test_script_with_a_wrong_expectation_fails() {
+fn a_tcp_sender_test_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
     assert!(play("start").is_err(), "an unexpected segment");
     assert!(play("start\n> 0\n> 1").is_err(), "the script expects one segment too many");
@@ -367,7 +367,7 @@ fn a_tcp_test_script_fails_if_a_repeated_line_has_a_wrong_expectation() {
 }
 
 #[test]
-fn a_tcp_receiver_script_with_a_wrong_expectation_fails() {
+fn a_tcp_receiver_test_script_with_a_wrong_expectation_fails() {
     assert!(play("receive 0\n< ack 1").is_ok());
     assert!(play("receive 0").is_err(), "an unexpected acknowledgement");
     assert!(play("receive 1\n< ack 2").is_err(), "the wrong acknowledgement");

@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_compare_correctly_when_they_wrap_around_to_zero() {
+    fn sequence_number_comparison_is_correct_across_the_wraparound() {
         assert_eq!(offset(5, WRAP - 10, 0), WRAP + 5);
         assert_eq!(offset(u32::MAX, WRAP + 10, 0), WRAP - 1);
         assert_eq!(offset(0, 0, 0), 0);

@@ -369,7 +369,7 @@ proptest! {
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     //= test rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
     #[test]
-    fn with_every_variant_and_control_cwnd_grows_only_on_acknowledgements_of_data_that_filled_the_window(
+    fn with_every_variant_and_congestion_control_cwnd_grows_only_if_the_acknowledged_data_filled_the_window(
         situation in situations(),
         bursts in prop::collection::vec(1u64..40, 1..12),
     ) {
@@ -382,7 +382,7 @@ proptest! {
 
 /// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
-fn the_check_of_window_growth_detects_a_cwnd_that_grows_while_the_application_limits_the_sender() {
+fn the_test_of_window_growth_detects_a_cwnd_that_grows_while_the_sender_is_application_limited() {
     for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {
         for &name in TcpConfig::NAMES {
             let found = [UnusedWindow::Hold, UnusedWindow::Grow].map(|unused_window| {
@@ -406,7 +406,7 @@ proptest! {
 
     /// The clocks of hosts, used by both engines. They sleep until an event occurs.
     #[test]
-    fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
+    fn a_clock_that_stops_while_idle_produces_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),
         is_paper in any::<bool>(),
         is_per_segment in any::<bool>(),
@@ -462,7 +462,7 @@ fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn by_rfc_rules_a_timer_of_one_tick_lasts_at_least_one_tick_and_by_the_rules_of_the_papers_it_may_be_shorter() {
+fn a_timer_of_one_tick_lasts_at_least_one_tick_by_rfc_rules_but_may_be_shorter_by_the_papers_rules() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),

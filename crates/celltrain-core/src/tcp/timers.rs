@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timers_of_segments_match_a_simple_list_of_timers() {
+    fn per_segment_timers_match_a_simple_list_of_timers() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
             let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());

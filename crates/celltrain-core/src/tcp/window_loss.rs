@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_model_loses_a_segment_each_time_the_window_reaches_the_configured_value() {
+    fn the_window_loss_model_drops_one_segment_each_time_cwnd_reaches_the_configured_value() {
         assert_eq!(
             lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]),
             [false, true, false, false],

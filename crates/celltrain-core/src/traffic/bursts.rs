@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_pauses_between_bursts_have_the_given_mean() {
+    fn exponential_pauses_between_bursts_have_the_configured_mean() {
         let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
         let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
         let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_source_sends_every_packet_within_a_time_unit_of_its_exact_time() {
+    fn a_constant_rate_source_sends_every_packet_within_one_time_unit_of_its_exact_time() {
         // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent after k times that interval,
         // rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_and_pauses_with_exponential_durations_have_the_given_means() {
+    fn exponentially_distributed_bursts_and_pauses_have_the_configured_means() {
         let mut emissions = emissions(&on_off(on_off::Times::Exponential));
         let (mut packets, mut now) = (0u32, Time(0));
         while now < Time(97_200_000 * 200) {

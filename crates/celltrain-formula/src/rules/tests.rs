@@ -188,7 +188,7 @@ fn every_kind_of_mistake_in_a_formula_is_reported_with_its_key_and_position() {
 }
 
 #[test]
-fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
+fn a_number_without_a_unit_in_a_formula_takes_the_unit_of_the_other_operand() {
     let mut table = Table::new("X <= sum_of", &[("w", number(0.25)), ("R", text("2 * w"))]);
     table.state = start(&[("sum_of", 0.0)]);
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
@@ -199,7 +199,7 @@ fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
 
 /// Regression: `mean / K` was in 1/cells while the unit of `mean` was unknown, and `high` got this unit.
 #[test]
-fn a_plain_number_takes_its_unit_from_an_operand_with_a_known_unit_rather_than_from_another_plain_number() {
+fn among_several_operands_a_number_without_a_unit_takes_its_unit_from_one_with_a_known_unit() {
     let mut table =
         Table::new("X <= (high - (high - low) * mean / K) * K", &[("high", number(2.0)), ("low", number(0.5))]);
     table.state = start(&[("mean", 0.0)]);
@@ -228,7 +228,7 @@ fn formulas_with_unknown_units_are_checked_once_the_units_are_known() {
 
 /// Regression: a sum beyond the largest number became infinite, although the arithmetic has no infinities.
 #[test]
-fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
+fn a_sum_of_formula_constants_that_exceeds_the_largest_number_is_refused() {
     let most = || Constant::Value(PerVc::from([("default", 1e308)]));
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
@@ -241,7 +241,7 @@ fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
 }
 
 #[test]
-fn formula_bytecode_reads_values_and_state_of_a_vc_from_the_right_registers() {
+fn formula_bytecode_reads_the_values_and_the_state_of_a_vc_from_the_correct_registers() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -267,7 +267,7 @@ fn formula_bytecode_reads_values_and_state_of_a_vc_from_the_right_registers() {
 
 #[test]
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the type of the method has exactly one lifetime")]
-fn names_that_no_formula_uses_are_listed_in_a_warning() {
+fn a_warning_lists_the_defined_names_that_no_formula_uses() {
     let mut table = Table::new("X <= R", &[("R", text("0.5 * K")), ("S", number(1.0)), ("T", text("T"))]);
     table.state = start(&[("seen", 0.0)]);
     table.on_frame = updates(&[("seen", "seen + 1")]);
@@ -276,7 +276,7 @@ fn names_that_no_formula_uses_are_listed_in_a_warning() {
 }
 
 #[test]
-fn a_formula_for_initial_values_is_evaluated_once_at_the_start_of_the_run() {
+fn an_initial_value_given_as_a_formula_is_evaluated_once_at_the_start_of_the_run() {
     let by_vc = [("W", Constant::Value(PerVc::from([("vc0", 1.0), ("vc1", 3.0)])))];
     let at_start =
         |text: &str, vcs| Table::new("true", &by_vc).with_texts(vcs, |texts| texts.at_start(&Queue, ("weight", text)));

@@ -94,7 +94,7 @@ fn trial() -> Trial {
 }
 
 #[test]
-fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation() {
+fn a_stack_packet_and_the_reply_to_it_arrive_after_transmission_and_propagation_times() {
     // In units of 1/97.2 MHz, a cell takes 265 and a link 486. A packet of 1500 bytes has 32 cells and arrives 34 cell
     // times and three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two cells, and arrives at
     // 22706 or 233.6 us.
@@ -116,7 +116,7 @@ fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation(
 }
 
 #[test]
-fn a_timeout_that_a_stack_sets_in_the_past_expires_one_clock_unit_later() {
+fn a_timeout_that_a_stack_sets_in_the_past_expires_one_time_unit_after_the_present() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -137,7 +137,7 @@ fn a_protocol_stack_is_first_called_when_its_flow_starts() {
 }
 
 #[test]
-fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
+fn a_stack_packet_is_reported_as_lost_when_a_later_packet_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
     let trial = Trial::new(2).mss(1460).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();
@@ -175,7 +175,7 @@ fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
 }
 
 #[test]
-fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
+fn a_stack_that_sends_too_many_packets_in_one_poll_aborts_the_run() {
     let (_, result) = run(&trial().network(), |_, _| {
         [Script { sends: vec![(7 * US, 20); 50_001].into(), ..Script::default() }, Script::default()]
     });
@@ -186,7 +186,7 @@ fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
 }
 
 #[test]
-fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
+fn a_stack_that_sends_a_packet_larger_than_the_mtu_aborts_the_run() {
     let (_, result) = run(&trial().network(), |_, _| {
         [Script { sends: [(7 * US, 1501)].into(), ..Script::default() }, Script::default()]
     });
@@ -198,7 +198,7 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
 }
 
 #[test]
-fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
+fn polling_a_stack_100000_times_with_an_expired_timer_aborts_the_run_even_if_it_sends_packets() {
     // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide them.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
@@ -252,7 +252,7 @@ impl Stack for Timer {
 }
 
 #[test]
-fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does_not() {
+fn a_stack_that_never_clears_an_expired_timer_aborts_the_run_and_a_slow_stack_does_not() {
     let ended = |rate: u64, unit: Duration, every: Option<Duration>| {
         let trial = Trial::new(1).link_rate(rate).round_trip(Duration::from_millis(6));
         let network = trial.duration(Duration::from_secs(2)).network();
@@ -280,7 +280,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
 }
 
 #[test]
-fn a_stack_that_sends_faster_than_its_host_for_too_long_ends_the_run() {
+fn a_stack_that_sends_faster_than_its_host_link_for_too_long_aborts_the_run() {
     // With segments of 60 kB, 16,655 packets have a gigabyte.
     let network = trial().mss(60_000).buffer(2000).network();
     let sends = |packets: usize| {

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quic_reads_the_data_of_a_handshake_step_once_all_its_packets_have_arrived() {
+    fn quic_reads_the_data_of_a_handshake_flight_only_when_the_flight_has_arrived_completely() {
         let mut flight = Vec::new();
         write_flight(CLIENT_HELLO, b"parameters", &mut flight);
         write_flight(FINISHED, &[], &mut flight);

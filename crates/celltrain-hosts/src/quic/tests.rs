@@ -83,7 +83,7 @@ fn times(log: &[Seen], side: Side, step: Step) -> Vec<Duration> {
 }
 
 #[test]
-fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_real_tls() {
+fn a_quic_handshake_takes_one_round_trip_and_its_packets_have_the_lengths_of_a_real_tls_handshake() {
     let (log, result) = file(&new_reno(), 1000, &[]);
     let first: Vec<(Side, usize)> =
         log.iter().filter(|seen| seen.2 == Step::Sent).map(|seen| (seen.1, seen.3)).collect();
@@ -120,7 +120,7 @@ fn quic_retransmits_a_lost_packet_once_three_later_ones_are_acknowledged() {
 }
 
 #[test]
-fn quic_retransmits_a_lost_last_packet_after_a_probe_timeout() {
+fn quic_retransmits_a_lost_packet_at_the_end_of_the_data_after_a_probe_timeout() {
     // The sender's second datagram completes the handshake and contains all data.
     let (log, result) = file(&new_reno(), 1000, &[1]);
     let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
@@ -133,7 +133,7 @@ fn quic_retransmits_a_lost_last_packet_after_a_probe_timeout() {
 }
 
 #[test]
-fn quic_sends_each_burst_as_a_stream_after_a_pause() {
+fn quic_sends_each_burst_as_a_separate_stream_after_a_pause() {
     let trial = Trial::new(1).mss(1460).duration(Duration::from_millis(500));
     let bursts = || Application::Bursts { bytes: 20_000, pause: Box::new(|| Duration::from_millis(40)) };
     let result = trial.run(|ends| Quic::pair(&Config::default(), ends, bursts()));
@@ -156,7 +156,7 @@ fn five_quic_senders_that_share_a_lan_give_the_recorded_results() {
 }
 
 #[test]
-fn settings_of_quic_change_the_packets_that_quic_sends() {
+fn every_quic_setting_changes_the_packets_that_quic_sends() {
     let small = Config { mtu: Config::MIN_MTU, initial_window: Some(2456), ..new_reno() };
     let longest = |config: &Config| file(config, 50_000, &[]).0.iter().map(|seen| seen.3).max();
     assert_eq!([&small, &Config { mtu: 9180, ..new_reno() }].map(longest), [Some(1228), Some(9180)]);
@@ -191,7 +191,7 @@ fn two_connections(engine: Engine, marking: Option<MarkingConfig>) -> ([u64; 2],
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn quic_reacts_to_marks_of_its_ecn_capable_packets_before_any_is_lost() {
+fn quic_sends_ecn_capable_packets_and_reacts_to_marks_before_any_packet_is_lost() {
     let marking = Some(MarkingConfig::step(200.into()));
     let marked = two_connections(Engine::Fast, marking.clone());
     assert_eq!(marked, two_connections(Engine::Reference, marking));

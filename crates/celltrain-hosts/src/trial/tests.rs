@@ -60,7 +60,7 @@ fn count(capture: &[u8], part: &[u8]) -> usize {
 }
 
 #[test]
-fn a_trial_of_a_stack_writes_no_capture_if_it_passes() {
+fn a_stack_trial_that_passes_writes_no_capture() {
     let check = |path: &Path| {
         trial().check(path, flood(1), |result| assert!(result.efficiency > 0.8, "{}", result.efficiency));
     };
@@ -68,7 +68,7 @@ fn a_trial_of_a_stack_writes_no_capture_if_it_passes() {
 }
 
 #[test]
-fn a_trial_of_a_stack_that_fails_writes_captures_of_both_ends_with_the_reasons_of_losses() {
+fn a_failed_stack_trial_writes_captures_of_both_ends_with_the_reasons_for_losses() {
     let check = |path: &Path| {
         trial().check(path, flood(1), |result| assert!(result.cells.discarded == 0, "frames were discarded"));
     };
@@ -84,7 +84,7 @@ fn a_trial_of_a_stack_that_fails_writes_captures_of_both_ends_with_the_reasons_o
 }
 
 #[test]
-fn captures_of_long_trials_are_small_and_begin_shortly_before_the_first_loss() {
+fn the_capture_of_a_long_stack_trial_is_small_and_begins_shortly_before_the_first_loss() {
     let long = trial().duration(Duration::from_millis(60)).link_rate(2_488_320_000).lose(1, [700]);
     let long = long.buffer(100_000).policy(tail_drop::Config {});
     let (message, captures) = failure("long", |path| long.check(path, flood(1), |_| panic!("not met")));
@@ -97,7 +97,7 @@ fn captures_of_long_trials_are_small_and_begin_shortly_before_the_first_loss() {
 }
 
 #[test]
-fn a_trial_of_a_stack_can_be_limited_to_a_part_of_the_run() {
+fn a_stack_trial_can_capture_only_a_part_of_the_run() {
     let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
     let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
     let packets = count(&captures.unwrap()[0], &[1; 1480]);
@@ -106,7 +106,7 @@ fn a_trial_of_a_stack_can_be_limited_to_a_part_of_the_run() {
 }
 
 #[test]
-fn a_trial_of_a_stack_loses_exactly_the_packets_chosen_for_loss() {
+fn a_stack_trial_drops_exactly_the_packets_selected_for_loss() {
     let run = |trial: Trial| trial.run(flood(1));
     let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
     assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -114,7 +114,7 @@ fn a_trial_of_a_stack_loses_exactly_the_packets_chosen_for_loss() {
 }
 
 #[test]
-fn a_trial_fails_if_a_packet_chosen_for_loss_is_never_sent() {
+fn a_stack_trial_fails_if_a_packet_selected_for_loss_is_never_sent() {
     let one = trial().duration(Duration::from_millis(4));
     let (message, captures) = failure("unmet", |path| one.lose(1, [3, 500]).check(path, flood(1), |_| ()));
     let words =
@@ -124,7 +124,7 @@ fn a_trial_fails_if_a_packet_chosen_for_loss_is_never_sent() {
 }
 
 #[test]
-fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_instead_of_zero() {
+fn a_count_that_cannot_be_derived_from_the_packets_of_a_stack_is_reported_as_unknown_and_not_as_zero() {
     let own = trial().run(flood(1)).flows.raw.remove(0);
     assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
     let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
@@ -132,14 +132,14 @@ fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_instead_of_zero() 
 }
 
 #[test]
-fn a_trial_of_a_stack_that_panics_leaves_a_capture_that_ends_at_the_panic() {
+fn the_trial_of_a_stack_that_panics_leaves_a_capture_that_ends_at_the_panic() {
     let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
     assert_eq!(message, "a stack that panics");
     assert!(count(&captures.unwrap()[0], &[9; 1480]) > 0);
 }
 
 #[test]
-fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_met() {
+fn a_nondeterministic_stack_fails_its_trial_even_if_the_requirement_is_met() {
     let runs = AtomicU8::new(0);
     // The packets differ from run to run.
     let make = |ends| flood(1 + runs.fetch_add(1, Ordering::Relaxed) / 2)(ends);
@@ -147,7 +147,7 @@ fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_
 }
 
 #[test]
-fn a_stack_that_panics_in_one_of_two_equal_runs_is_reported_as_not_deterministic() {
+fn a_stack_that_panics_in_only_one_of_two_identical_runs_is_reported_as_nondeterministic() {
     for first_panics in [false, true] {
         let runs = AtomicU8::new(0);
         let make = |ends| {
@@ -160,7 +160,7 @@ fn a_stack_that_panics_in_one_of_two_equal_runs_is_reported_as_not_deterministic
 }
 
 #[test]
-fn a_trial_without_a_requirement_is_refused_with_a_message() {
+fn a_stack_trial_without_a_requirement_is_refused_with_a_message() {
     let cases = [
         (Trial::new(0), "a trial has no senders; it needs at least one"),
         (trial().link_rate(0), "the links of a trial have a rate of 0 bit/s; choose a positive rate"),
@@ -186,7 +186,7 @@ fn a_trial_without_a_requirement_is_refused_with_a_message() {
 }
 
 #[test]
-fn a_trial_runs_the_network_that_its_scenario_describes() {
+fn a_stack_trial_runs_the_network_described_by_its_scenario() {
     let network = trial().link_rate(8_000_000).round_trip(Duration::from_millis(30)).buffer(200).network();
     let round_trip: u64 = network.links.iter().take(6).map(|link| link.delay.picoseconds).sum();
     assert_eq!(round_trip, 30_000_000_000);

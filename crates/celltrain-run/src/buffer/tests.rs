@@ -76,7 +76,7 @@ fn every_kind_of_event_at_a_buffer_has_a_different_name() {
 }
 
 #[test]
-fn the_number_of_waiting_cells_changes_by_the_arrivals_and_departures_in_a_time_window() {
+fn over_a_time_window_the_queue_length_changes_by_arrivals_less_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
@@ -108,7 +108,7 @@ fn the_number_of_waiting_cells_changes_by_the_arrivals_and_departures_in_a_time_
 }
 
 #[test]
-fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
+fn the_buffer_history_shows_a_refused_frame_with_the_values_compared_in_the_decision() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "5ms"], usize::MAX);
     let refused = of_kind(&history, Step::Refused);
     assert!(!refused.is_empty());
@@ -131,7 +131,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
 }
 
 #[test]
-fn in_the_buffer_history_a_frame_that_lost_a_cell_stays_damaged_and_belongs_to_a_data_segment() {
+fn in_the_buffer_history_a_frame_that_lost_a_cell_remains_damaged_and_carries_a_data_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -171,7 +171,7 @@ impl Observer for Ends {
 }
 
 #[test]
-fn buffer_events_call_a_frame_damaged_if_and_only_if_its_host_does_not_deliver_it() {
+fn buffer_events_report_a_frame_as_damaged_if_and_only_if_the_receiving_host_does_not_deliver_it() {
     for policy in ["tail_drop", "drop_from_front", "ppd"] {
         let text = format!(
             "duration = \"200ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
@@ -206,7 +206,7 @@ fn whole_index(index: i32) -> usize {
 }
 
 #[test]
-fn cell_indices_number_the_cells_of_a_frame_from_the_first_to_the_last() {
+fn in_buffer_events_the_cells_of_a_frame_are_numbered_consecutively_from_the_first_cell() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;
@@ -219,7 +219,7 @@ fn cell_indices_number_the_cells_of_a_frame_from_the_first_to_the_last() {
 }
 
 #[test]
-fn the_number_of_buffer_events_is_limited_and_buffer_events_of_an_unknown_port_are_refused() {
+fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
     let network = network("tail_drop");
     let short = history(&network, ["0s", "5ms"], 100);
     assert!(short.cut_short);
@@ -230,7 +230,7 @@ fn the_number_of_buffer_events_is_limited_and_buffer_events_of_an_unknown_port_a
 }
 
 #[test]
-fn if_the_window_begins_after_the_last_event_the_history_contains_the_cells_that_still_wait() {
+fn the_buffer_history_of_a_window_after_the_last_event_contains_the_cells_still_in_the_queue() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);

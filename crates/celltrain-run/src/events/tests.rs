@@ -54,7 +54,7 @@ fn of_kind(blocks: &[Block], kind: Kind) -> &Block {
 }
 
 #[test]
-fn every_kind_of_event_has_a_table_whose_first_column_is_the_time() {
+fn each_kind_of_event_has_a_table_whose_first_column_is_the_time() {
     let tables = described();
     for (table, (kind, name, _)) in tables.as_array().expect("the value is a list").iter().zip(KINDS) {
         assert_eq!(table["name"], name);
@@ -100,7 +100,7 @@ fn event_rows_are_selected_by_flow_port_and_time_window() {
 }
 
 #[test]
-fn events_are_delivered_in_blocks_and_no_block_is_delivered_after_the_receiver_stops() {
+fn events_are_delivered_in_blocks_until_the_receiver_asks_to_stop() {
     let choice = choice(&["cells"], [None; 3], None).expect("the choice is valid");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
@@ -118,7 +118,7 @@ fn events_are_delivered_in_blocks_and_no_block_is_delivered_after_the_receiver_s
 }
 
 #[test]
-fn an_invalid_choice_of_events_is_refused_with_a_message() {
+fn an_invalid_event_selection_is_refused_with_a_message() {
     let said = |kinds: &[&str], window: Option<&str>| {
         choice(kinds, [None; 3], window).expect_err("the choice is refused").to_string()
     };
@@ -179,7 +179,7 @@ fn with_requests() -> Network {
 }
 
 #[test]
-fn event_tables_name_requests_by_their_group_and_number() {
+fn event_tables_identify_requests_by_group_and_number() {
     let network = with_requests();
     let opened = Engine::Reference.run_to_end(&network).requests.raw[0].opened;
     assert!(opened > 5, "{opened}");

@@ -285,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pattern_matches_the_same_names_as_a_search_by_trial(name in "[ab]{0,7}", pattern in "[ab*]{0,7}") {
+        fn a_wildcard_pattern_matches_the_same_names_as_a_search_that_tries_every_possibility(name in "[ab]{0,7}", pattern in "[ab*]{0,7}") {
             let found = named(&pattern, &[&name]).is_ok();
             let is_pattern = pattern.contains('*') || pattern == name;
             prop_assert_eq!(found, is_pattern && fits_by_trial(&name, &pattern));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_with_many_asterisks_is_matched_quickly() {
+    fn in_a_measure_a_pattern_with_many_asterisks_is_matched_quickly() {
         // Regression: as a regular expression, the pattern backtracked forever.
         let begun = Instant::now();
         let (name, names) = ("b".repeat(200), vec!["b".repeat(1000); 100]);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_names_is_not_expanded_beyond_the_known_names() {
+    fn a_name_range_is_expanded_only_to_names_that_exist() {
         let known = ["tcp1", "tcp2", "tcp3"];
         assert_eq!(named("tcp2-3", &known).expect("both are known"), ["tcp2", "tcp3"]);
         let problem = |text: &str| named(text, &known).expect_err("the range is wrong");

@@ -84,7 +84,7 @@ fn measure_expressions_give_the_recorded_values_and_messages() {
 }
 
 #[test]
-fn only_the_columns_that_measures_read_are_requested() {
+fn only_the_columns_that_measure_expressions_read_are_requested() {
     let wanted = |texts: &[&str]| json!(Measures::new(texts.iter().copied()).wanted());
     let bottleneck = "ports.bottleneck.max_queue_cells";
     assert_eq!(
@@ -98,7 +98,7 @@ fn only_the_columns_that_measures_read_are_requested() {
 }
 
 #[test]
-fn a_measure_of_lower_bounds_is_a_lower_bound_only_if_it_is_a_single_value_or_a_mean() {
+fn an_expression_over_lower_bounds_is_a_lower_bound_only_if_it_is_a_single_value_or_a_mean() {
     let is_monotone = |text: &str| Expression::new(text).is_monotone();
     assert!(is_monotone("a.b_p99") && is_monotone("a.mean(*).b_p99"));
     for text in ["a.fairness(*).b_p99", "a.variation(x1-2).b_p99", "a.b_p99 - 1", "- a.b_p99", "a.b_p99 %"] {
@@ -107,14 +107,14 @@ fn a_measure_of_lower_bounds_is_a_lower_bound_only_if_it_is_a_single_value_or_a_
 }
 
 #[test]
-fn only_measures_of_series_need_a_trace() {
+fn only_measures_that_read_series_require_series_to_be_recorded() {
     assert!(Measures::new(["efficiency", "2 * series.climb.mean(*)"]).need_series());
     assert!(!Measures::new(["flows.mean(*).goodput_mbps", "series", "scenario.seed"]).need_series());
     assert!(Measures::new(["scenario.seed"]).need_scenario());
 }
 
 #[test]
-fn a_row_without_a_name_is_never_suggested() {
+fn error_messages_never_suggest_a_table_row_that_has_no_name() {
     // Regression: suggestions for a list without names, such as the loss rules of a link, raised an error.
     let answer = json!({"lose": [{"flow": "tcp1", "at": 1}, {"flow": "tcp2", "at": 2}]});
     let problem = |text: &str| Expression::new(text).problem(&answer);

@@ -65,7 +65,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn flows_of_protocol_stacks_have_all_measures_that_follow_from_their_packets() {
+    fn flows_with_protocol_stacks_have_every_measure_that_can_be_derived_from_their_packets() {
         let answer = run(by(Engine::Fast), Watched::default());
         let flow = |number: usize, key: &str| answer["flows"][number][key].clone();
         let version = format!("smoltcp {}", celltrain_hosts::smoltcp::VERSION);
@@ -88,7 +88,7 @@ mod smoltcp {
 
     #[cfg(feature = "quic")]
     #[test]
-    fn a_quic_flow_reports_its_congestion_window_and_its_losses() {
+    fn the_results_of_a_quic_flow_include_its_congestion_window_and_its_losses() {
         let mixed = handle(&MIXED.replace("[stack.smoltcp]\n        receive_window = \"20kB\"", "[stack.quic]"));
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let trace = Trace::new(duration, &["cwnd".into()], Some("10ms"), None).unwrap();
@@ -126,7 +126,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn the_last_value_of_a_series_of_a_stack_flow_equals_its_byte_count_in_the_answer() {
+    fn the_byte_series_of_a_flow_with_a_stack_ends_at_the_byte_count_in_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);
@@ -147,7 +147,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn a_run_with_protocol_stacks_can_be_stopped_and_ends_at_its_time_limit() {
+    fn a_run_with_protocol_stacks_ends_if_it_is_cancelled_or_reaches_its_time_limit() {
         let limit = std::time::Duration::from_millis(20);
         let endless = handle(&MIXED.replace("1.5s", "100000s"));
         let how = How { limit: Some(limit), ..How::default() };
@@ -158,7 +158,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn events_of_flows_with_protocol_stacks_come_from_their_packet_headers() {
+    fn events_of_flows_with_protocol_stacks_are_derived_from_packet_headers() {
         let mut blocks: Vec<Block> = Vec::new();
         let mut sink = |block| {
             blocks.push(block);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_estimate_of_a_run_includes_every_allocation_exactly_once() {
+    fn the_memory_estimate_of_a_run_counts_every_allocation_exactly_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_twice_as_large_gets_twice_the_memory_estimate() {
+    fn the_memory_estimate_doubles_if_the_size_of_the_network_doubles() {
         let [one, two] = [1000, 2000].map(|number| MemoryEstimate::of(&sources(number, "1ms")));
         for (one, two) in [(one.least, two.least), (one.likely, two.likely)] {
             assert!((1.9..2.1).contains(&(two as f64 / one as f64)), "{one} {two}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn both_memory_estimates_and_the_refusal_message_include_requests() {
+    fn the_minimum_and_likely_memory_estimates_and_the_error_message_include_requests() {
         let of = |duration: &str| {
             let text = format!(
                 "duration = '{duration}'\ntopology.n_source = {{sources = 8, link_delay = '5us', link_rate = '10Gbps'}}\n\
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_estimate_of_data_in_flight_is_limited_by_the_window_the_file_or_the_run() {
+    fn the_estimated_data_in_flight_exceeds_neither_the_window_nor_the_file_nor_what_the_run_can_send() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);

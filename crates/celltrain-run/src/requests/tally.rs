@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_whose_size_is_the_border_of_two_size_classes_belongs_to_the_smaller_class() {
+    fn a_request_whose_size_is_the_boundary_of_two_size_classes_belongs_to_the_smaller_class() {
         let limits = Limits { short: 100, long: 1000 };
         assert_eq!(
             [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),

@@ -39,7 +39,7 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
 }
 
 #[test]
-fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
+fn a_request_without_competing_traffic_has_a_slowdown_of_exactly_1() {
     let memory = "port.default.buffer = \"shared\"\nport.default.policy.ppd = {}\n\
                   switch.\"*\".memory = { cells = 4000, pool.main.policy.dynamic_threshold = { alpha = 1.0 } }\n";
     let with_memory = NETWORK.split("port.default").next().unwrap().to_string() + memory;
@@ -57,7 +57,7 @@ fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
 }
 
 #[test]
-fn requests_that_share_a_link_take_longer_than_requests_alone() {
+fn requests_that_share_a_link_take_longer_than_requests_without_competing_traffic() {
     let text = format!("{NETWORK}[incast.query]\nsenders = 5\nbytes = \"75kB\"\ninterval = \"3ms\"\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else {
@@ -77,7 +77,7 @@ fn requests_that_share_a_link_take_longer_than_requests_alone() {
 }
 
 #[test]
-fn a_query_that_starts_at_the_last_instant_of_a_run_is_not_counted() {
+fn a_query_that_starts_at_the_end_of_the_run_is_not_counted() {
     for (interval, asked) in [("10ms", 1), ("5ms", 3), ("3ms", 6)] {
         let text = format!("{NETWORK}[incast.query]\nsenders = 2\nbytes = \"3kB\"\ninterval = \"{interval}\"\n");
         let (groups, records) = measured(&text, Engine::Fast);
@@ -88,7 +88,7 @@ fn a_query_that_starts_at_the_last_instant_of_a_run_is_not_counted() {
 }
 
 #[test]
-fn the_size_classes_together_contain_every_request_once() {
+fn every_request_belongs_to_exactly_one_size_class() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
@@ -105,7 +105,7 @@ fn the_size_classes_together_contain_every_request_once() {
 }
 
 #[test]
-fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_kept() {
+fn request_measures_are_the_same_whether_or_not_a_record_of_each_request_is_kept() {
     let web = "[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     // Queries open at the first and at the last instant of the measured time.
     let query = "[incast.query]\nsenders = 3\nbytes = \"90kB\"\ninterval = \"2ms\"\n";
@@ -141,7 +141,7 @@ fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_
 }
 
 #[test]
-fn a_percentile_of_requests_is_an_order_statistic_and_needs_at_least_one_larger_sample() {
+fn a_request_percentile_is_an_order_statistic_and_requires_at_least_one_larger_sample() {
     let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect(), Vec::new());
     let exact = |value| Some(Percentile::Exact(value));
     assert_eq!(of(0), Statistics::default());
@@ -154,7 +154,7 @@ fn a_percentile_of_requests_is_an_order_statistic_and_needs_at_least_one_larger_
 }
 
 #[test]
-fn the_sample_size_that_a_percentile_needs_includes_open_requests_but_the_mean_excludes_them() {
+fn open_requests_count_towards_the_sample_size_of_a_percentile_but_not_in_the_mean() {
     let one = |value: f64| (value, 1);
     let few = Statistics::of(vec![one(3.0)], vec![one(1.0)]);
     assert_eq!((few.mean, few.median, few.p95), (Some(3.0), Some(Percentile::Exact(3.0)), None));
@@ -184,7 +184,7 @@ fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 
 
 proptest! {
     #[test]
-    fn percentiles_with_open_requests_are_lower_bounds_of_those_with_all_requests_finished(
+    fn a_percentile_computed_while_requests_are_open_is_at_most_the_percentile_once_all_have_finished(
         (completed, each) in repeated(40, 600),
         (open, ages) in repeated(40, 40),
         more in vec(0..100_u32, 120),
@@ -210,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn the_lower_bound_of_a_percentile_holds_when_the_same_requests_have_time_to_finish() {
+fn if_a_run_is_prolonged_until_all_requests_finish_no_percentile_is_below_its_reported_lower_bound() {
     // A second group is so large that no run of this length completes one of its requests, even alone.
     let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");

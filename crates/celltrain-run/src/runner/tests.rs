@@ -34,7 +34,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn results_can_cover_only_a_part_of_a_run() {
+fn results_can_be_restricted_to_a_measuring_window_of_the_run() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();
@@ -84,7 +84,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
 }
 
 #[test]
-fn a_run_uses_the_given_seed_or_the_seed_of_the_scenario_and_a_second_run_equals_the_first() {
+fn a_run_uses_the_given_seed_or_else_that_of_the_scenario_and_repeating_it_gives_the_same_result() {
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
@@ -118,7 +118,7 @@ fn a_run_that_reaches_its_time_limit_ends_with_an_error() {
 }
 
 #[test]
-fn the_time_limit_of_a_run_includes_reading_the_scenario() {
+fn the_time_spent_reading_the_scenario_counts_towards_the_time_limit_of_a_run() {
     // If the limit did not include reading, the scenario would be read before the limit is checked.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
@@ -141,7 +141,7 @@ fn a_cancelled_run_has_no_result_and_reports_its_progress() {
 }
 
 #[test]
-fn a_batch_of_runs_gives_the_results_of_single_runs_and_a_refused_scenario_affects_no_other_run() {
+fn a_batch_gives_the_results_of_single_runs_and_an_invalid_scenario_affects_no_other_run() {
     let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
     let scenarios = [&first, &bad, &second];
     let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
@@ -162,7 +162,7 @@ fn a_batch_of_runs_gives_the_results_of_single_runs_and_a_refused_scenario_affec
 }
 
 #[test]
-fn each_run_of_a_batch_has_the_time_limit_and_its_own_measures() {
+fn in_a_batch_the_time_limit_applies_to_each_run_and_each_run_may_have_different_measures() {
     let (quick, slow) = (small(), long());
     let limit = Some(Duration::from_millis(500));
     let mut texts = [vec!["efficiency", "flows.sum(*).segments_sent"], vec!["scenario.topology.n_source.sources"]];
@@ -191,7 +191,7 @@ fn each_run_of_a_batch_has_the_time_limit_and_its_own_measures() {
 }
 
 #[test]
-fn a_measure_of_series_reads_the_trace_of_the_run() {
+fn a_measure_of_a_series_is_computed_from_the_recorded_series_of_the_run() {
     let scenario = Handle::of_text(text(2, "2s", 100));
     let texts = ["series.mean_window.largest(*)", "series.climb.tcp1", "series.climb.tcp9"];
     let measures = Measures::new(texts);
@@ -208,7 +208,7 @@ fn a_measure_of_series_reads_the_trace_of_the_run() {
 }
 
 #[test]
-fn an_error_in_the_callback_of_the_caller_ends_all_runs_of_a_batch() {
+fn an_error_in_the_callers_callback_stops_all_runs_of_a_batch() {
     let (quick, slow) = (small(), long());
     let ended = RefCell::new(0);
     let on = |event| match event {
@@ -224,7 +224,7 @@ fn an_error_in_the_callback_of_the_caller_ends_all_runs_of_a_batch() {
 }
 
 #[test]
-fn a_panic_in_one_run_of_a_batch_is_an_error_of_this_run_only() {
+fn a_panic_in_a_run_of_a_batch_is_an_error_of_that_run_only() {
     let good = small();
     // No scenario panics, so use an index out of range.
     let runs = [(0, 1), (5, 1), (0, 1)];
@@ -235,7 +235,7 @@ fn a_panic_in_one_run_of_a_batch_is_an_error_of_this_run_only() {
 }
 
 #[test]
-fn the_first_refused_scenario_of_a_batch_is_reported_and_no_network_stays_in_memory() {
+fn checking_a_batch_reports_its_first_invalid_scenario_and_keeps_no_network_in_memory() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
     let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test cancels a run");
@@ -247,7 +247,7 @@ fn the_first_refused_scenario_of_a_batch_is_reported_and_no_network_stays_in_mem
 }
 
 #[test]
-fn the_first_valid_scenario_of_a_batch_gives_the_duration_of_the_progress_report() {
+fn the_progress_of_a_batch_refers_to_the_duration_of_its_first_valid_scenario() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
         |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test cancels a run");
@@ -256,7 +256,7 @@ fn the_first_valid_scenario_of_a_batch_gives_the_duration_of_the_progress_report
 }
 
 #[test]
-fn progress_is_reported_on_the_thread_of_the_caller_and_ends_at_one() {
+fn progress_is_reported_on_the_calling_thread_and_ends_at_1() {
     thread_local! {
         static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
     }

@@ -51,7 +51,7 @@ fn every_series_stores_its_samples_in_columns() {
 }
 
 #[test]
-fn the_series_of_a_shared_memory_has_the_cells_and_the_threshold_of_each_queue() {
+fn the_series_of_a_shared_memory_contains_the_occupancy_and_the_threshold_of_each_queue() {
     let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
          [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";

@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_memory_policy_passes_the_checks_of_vetting() {
+    fn every_shipped_memory_policy_passes_the_checks_of_the_vet_command() {
         for policy in MemoryPolicyConfig::samples() {
             assert_eq!(broken(&policy), [], "{}", policy.name());
         }
     }
 
     #[test]
-    fn a_memory_policy_that_admits_nothing_into_an_empty_pool_fails_and_the_reason_is_named() {
+    fn vetting_reports_a_memory_policy_that_admits_no_cell_into_an_empty_pool_with_the_reason() {
         let all = broken(&formula("q_i < 0.1 * Q"));
         let [(Check::AdmitsWhenEmpty, reason)] = &all[..] else { panic!("only this check fails: {all:?}") };
         assert!(reason.contains("while the pool is empty: q_i < 0.1 * Q is 0 < 0"), "{reason}");

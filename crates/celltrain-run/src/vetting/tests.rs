@@ -23,7 +23,7 @@ proptest! {
     })]
 
     #[test]
-    fn vetting_rejects_a_policy_that_exceeds_the_buffer_or_breaks_any_counter(
+    fn vetting_rejects_a_policy_that_exceeds_the_buffer_or_makes_any_counter_wrong(
         capacity in 0u32..40,
         operations in drawn_operations(),
     ) {
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn vetting_checks_that_admitted_frames_stay_whole_unless_the_buffer_overflowed(
+    fn vetting_checks_that_admitted_frames_lose_no_cells_unless_the_buffer_overflows(
         capacity in 1u32..40,
         operations in drawn_operations(),
     ) {
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn vetting_with_the_same_seed_gives_the_same_answers(capacity in 1u32..40, operations in drawn_operations()) {
+    fn vetting_twice_with_the_same_seed_gives_the_same_answer(capacity in 1u32..40, operations in drawn_operations()) {
         for config in PolicyConfig::samples(capacity) {
             let run = || trial(config.build(Some(capacity), &VCS), capacity, 1, &operations);
             prop_assert_eq!(run(), run(), "{}", config.name());
@@ -67,7 +67,7 @@ fn overflow(config: &PolicyConfig) -> Overflow {
 /// Vetting also detects a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
 /// test uses a policy that decides differently each time.
 #[test]
-fn vetting_reports_a_violated_property_with_the_place_of_the_violation() {
+fn vetting_reports_a_violated_property_with_the_seed_and_operation_that_violate_it() {
     struct Moody(u32);
     impl BufferPolicy for Moody {
         fn admit_frame(&mut self, _: &View<'_>, _: Label, _: &mut Stream) -> bool {
@@ -90,7 +90,7 @@ fn vetting_reports_a_violated_property_with_the_place_of_the_violation() {
 }
 
 #[test]
-fn the_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
+fn the_random_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
     for config in PolicyConfig::samples(CAPACITY) {
         let make = |capacity| {
             let fits = config.check(Some(capacity)).is_empty();
@@ -105,7 +105,7 @@ fn the_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
 }
 
 #[test]
-fn counts_in_messages_have_a_comma_between_groups_of_three_digits() {
+fn counts_in_messages_have_commas_as_thousands_separators() {
     let counts = [0, 999, 1000, 101_842, 1_000_000].map(grouped);
     assert_eq!(counts, ["0", "999", "1,000", "101,842", "1,000,000"]);
 }

@@ -17,7 +17,7 @@ fn lan(more: &str) -> String {
 }
 
 #[test]
-fn a_burst_of_two_frames_of_maximum_size_does_not_overflow_32_bits() {
+fn a_gfr_burst_of_two_frames_of_the_largest_maximum_size_does_not_overflow_32_bits() {
     // 2 MFS used to wrap to 2 in 32 bits, so every other frame was ineligible. A contract this large admits all frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
@@ -37,7 +37,7 @@ fn a_burst_of_two_frames_of_maximum_size_does_not_overflow_32_bits() {
 }
 
 #[test]
-fn a_packet_that_needs_more_cells_than_can_be_counted_is_refused() {
+fn a_packet_that_needs_more_cells_than_the_cell_counter_can_represent_is_refused() {
     let text = lan("flow.tcp1.traffic.constant_rate = { rate = \"1Mbps\", packet = \"300000MB\" }");
     assert_eq!(keys(&text), ["flow.tcp1.traffic.constant_rate.packet"]);
 }
@@ -67,7 +67,7 @@ fn minimum_rates_whose_sum_exceeds_64_bits_are_refused() {
 }
 
 #[test]
-fn a_round_trip_of_a_thousand_years_is_limited_to_the_longest_simulated_time() {
+fn a_round_trip_time_of_a_thousand_years_is_limited_to_the_maximum_simulated_time() {
     // The delay of ten thousand links of half an hour each way, in picoseconds, exceeds 64 bits.
     let text = "duration = \"1ms\"\n\
                 topology.chain = { hops = 10000, long = 1, cross = 0, link_delay = \"1800s\" }\n\
@@ -83,7 +83,7 @@ fn a_round_trip_of_a_thousand_years_is_limited_to_the_longest_simulated_time() {
 }
 
 #[test]
-fn a_number_in_a_scenario_means_the_same_in_toml_and_in_json() {
+fn a_number_in_a_scenario_has_exactly_the_same_value_in_toml_and_in_json() {
     // The fast JSON reader used to return a neighbouring number.
     for number in ["0.30000000000000004", "0.12345678901234568", "0.9007199254740993", "0.1234567890123456789"] {
         let toml = scenario(&lan(&format!(
@@ -140,7 +140,7 @@ fn texts(letters: &str, longest: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_name_pattern_matches_names_that_contain_its_pieces_in_order() {
+fn a_name_pattern_matches_names_that_contain_the_parts_between_its_wildcards_in_order() {
     let names = texts("aé", 6);
     for pattern in texts("aé*", 6) {
         for name in &names {
@@ -151,7 +151,7 @@ fn a_name_pattern_matches_names_that_contain_its_pieces_in_order() {
 }
 
 #[test]
-fn averaging_a_rate_over_intervals_of_a_picosecond_takes_one_step_per_cell() {
+fn averaging_a_rate_over_intervals_of_1_ps_takes_one_computation_step_per_cell() {
     // Regression: the fast engine recorded every averaging interval between two cells of a run, which took 10 GB, and
     // checked the time limit only after that.
     for allocator in ["erica", "erica_plus"] {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_given_as_a_small_plain_number_gets_a_warning_and_a_percentage_does_not() {
+    fn a_threshold_given_as_a_small_number_without_a_unit_gives_a_warning_but_not_as_a_percentage() {
         let doubt = |value: Value, k| doubt(serde_json::from_value(value).unwrap(), k);
         assert_eq!(
             doubt(json!(80), 1000).unwrap(),

@@ -33,7 +33,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Each of these policies passed all other checks but delivered next to nothing, with a fairness of 1.
 #[test]
-fn a_policy_formula_that_admits_nothing_is_reported_with_the_clause_responsible() {
+fn a_policy_formula_that_admits_no_frame_is_reported_with_the_clause_that_causes_it() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
     for (admit, expected) in [
         (
@@ -120,7 +120,7 @@ fn a_vc_whose_frames_a_policy_never_admits_is_reported() {
 }
 
 #[test]
-fn a_policy_that_admits_frames_into_an_empty_buffer_gets_no_warning() {
+fn a_policy_that_admits_frames_into_an_empty_buffer_gives_no_warning() {
     for admit in [
         "true",
         "X < 0.8 * K and (X <= 0.5 * K or Y * N < 1.2 * X)",
@@ -148,7 +148,7 @@ fn a_policy_threshold_of_zero_cells_is_reported() {
 
 /// In a buffer of one cell, a second cell cannot be tested.
 #[test]
-fn the_check_of_a_policy_uses_frames_that_fit_into_a_small_buffer() {
+fn for_a_small_buffer_the_check_of_a_policy_uses_frames_that_fit_into_it() {
     let found = |admit: &str, capacity| {
         let port_info = PortInfo { capacity: Some(capacity), ..FACTS };
         let policy = Box::new(table(admit)).build(capacity, &VCS);

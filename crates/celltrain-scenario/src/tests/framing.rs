@@ -29,7 +29,7 @@ fn by_default_atm_cells_carry_aal5_frames_and_cells_of_other_sizes_carry_packets
 }
 
 #[test]
-fn aal5_rules_are_refused_with_packet_framing() {
+fn settings_that_apply_only_to_aal5_are_refused_with_packet_framing() {
     let ppd = PORT.replace("tail_drop", "ppd");
     let from_front = PORT.replace("tail_drop", "drop_from_front");
     let contract = format!("{PORT}[vc.tcp1.gfr]\nmcr = \"1Mbps\"\nmfs = 12\n");
@@ -60,7 +60,7 @@ fn aal5_rules_are_refused_with_packet_framing() {
 }
 
 #[test]
-fn settings_of_packet_switches_are_refused_if_they_have_no_effect() {
+fn packet_switch_settings_that_would_have_no_effect_are_refused() {
     let switch = |settings: &str| format!("[switch]\n{settings}\n");
     let virtual_queues = PORT.replace("tail_drop = {}", "virtual_queuing.threshold = 40");
     for (first, rest, expected) in [
@@ -97,7 +97,7 @@ fn merging_vcs_are_refused_with_packet_framing() {
 }
 
 #[test]
-fn a_memory_that_admits_whole_packets_cuts_no_packet_before_it_is_completely_full() {
+fn a_shared_memory_that_admits_whole_packets_truncates_no_packet_until_it_is_completely_full() {
     let incast = r#"duration = "5ms"
 cell.size = "250B"
 [topology.star]
@@ -185,7 +185,7 @@ cells = {cells}
 }
 
 #[test]
-fn answers_to_an_incast_in_a_memory_that_is_five_percent_too_small_wait_for_one_timer() {
+fn if_a_memory_is_5_percent_too_small_for_an_incast_the_query_takes_one_retransmission_timeout_longer() {
     // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a packet
     // waits until it is whole. If cells leave as they come, each of the 32 packets that arrive together may exceed the
     // threshold by all cells but one.
@@ -226,7 +226,7 @@ from = "1ms"
 }
 
 #[test]
-fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_the_frame_times_allow() {
+fn a_saturated_ethernet_link_carries_exactly_the_packets_that_the_frame_transmission_times_allow() {
     // The payload follows 28 bytes of UDP and IP; 18 more are Ethernet's, and 20 are between the frames.
     for (payload, cell) in [(1, "250B"), (18, "250B"), (19, "250B"), (474, "250B"), (1472, "208B"), (8972, "1024B")] {
         let reading = read(&saturated(payload, cell, "[link.\"*\"]\nwire = \"ethernet\"\n"));
@@ -246,7 +246,7 @@ fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_the_
 }
 
 #[test]
-fn ethernet_frames_are_refused_on_links_that_carry_cells_at_equal_distances() {
+fn ethernet_framing_is_refused_on_links_that_send_cells_at_regular_intervals() {
     let ethernet = |text: &str, problem: &str| {
         let faults = messages(text);
         assert!(faults.len() == 1 && faults[0].contains(problem), "{faults:?}");

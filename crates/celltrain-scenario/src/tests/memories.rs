@@ -67,7 +67,7 @@ fn by_default_all_ports_of_a_switch_share_a_memory_without_reserved_space() {
 }
 
 #[test]
-fn entries_in_the_memory_table_set_queues_pools_reserves_and_headrooms() {
+fn the_memory_table_configures_queues_pools_reserves_and_headrooms() {
     let network = network(
         r#"
 [vc.tcp1]
@@ -115,7 +115,7 @@ policy.static_thresholds = {}
 }
 
 #[test]
-fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid_values() {
+fn an_error_in_a_memory_table_is_reported_with_its_line_the_wrong_value_and_the_valid_values() {
     let with = |more: &str| format!("{MEMORY}{more}");
     let replaced = |from: &str, to: &str| {
         assert!(MEMORY.contains(from));
@@ -182,7 +182,7 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
 }
 
 #[test]
-fn only_ports_of_a_switch_with_a_memory_table_share_a_buffer() {
+fn ports_share_a_buffer_only_in_switches_with_a_memory_table() {
     let port = "[port.default]\nbuffer = 100\npolicy.tail_drop = {}\n";
     refused(&format!("{port}{MEMORY}"), &["port.default.buffer = 100 is the buffer of sw->host1", "write \"shared\""]);
     let shared = port.replace("100", "\"shared\"");
@@ -193,7 +193,7 @@ fn only_ports_of_a_switch_with_a_memory_table_share_a_buffer() {
 }
 
 #[test]
-fn a_memory_policy_that_removes_waiting_cells_requires_ports_that_support_removal() {
+fn a_memory_policy_that_pushes_out_cells_requires_ports_that_support_removal() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(
@@ -224,7 +224,7 @@ fn cells_of_any_size_carry_frames_and_their_size_determines_their_transmission_t
 }
 
 #[test]
-fn a_message_about_an_invalid_cell_size_names_valid_values() {
+fn the_error_for_an_invalid_cell_size_states_the_valid_values() {
     let with = |more: &str| format!("{more}{MEMORY}");
     refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" must be from 8B to 65536B"]);
     refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" must be from 8B to"]);

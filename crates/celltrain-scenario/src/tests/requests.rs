@@ -23,7 +23,7 @@ fn pair(network: &Network, from: &str, to: &str) -> PairIndex {
 }
 
 #[test]
-fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_vc_back() {
+fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_in_both_directions() {
     let network = network(REQUESTS);
     assert_eq!(network.requests.pairs.len(), 8 * 7);
     for (number, pair) in network.requests.pairs.iter_enumerated() {
@@ -48,7 +48,7 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_vc_back() {
 }
 
 #[test]
-fn the_load_of_a_request_group_determines_the_mean_interval_between_its_requests() {
+fn the_mean_interval_between_the_requests_of_a_group_is_computed_from_its_load() {
     // 40 requests per second with 10 segments of 32 cells take 5,427,200 bit/s of the 8 links' 80 Gb/s.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
@@ -85,7 +85,7 @@ fn each_group_of_requests_has_the_settings_of_its_table() {
 }
 
 #[test]
-fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
+fn requests_and_flows_can_be_combined_on_every_topology_without_edge_devices() {
     let tables = "[requests.web]\nload = 0.1\nsizes = \"10kB\"\n[port.default]\nbuffer = 1000\npolicy.ppd = {}\n";
     for (topology, pairs) in [
         ("n_source = { sources = 2, link_delay = \"5us\" }", 12),
@@ -108,7 +108,7 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
 }
 
 #[test]
-fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_a_vc_of_a_request() {
+fn a_network_without_flows_needs_requests_and_no_flow_may_have_the_name_of_a_request_vc() {
     let hosts = "duration = \"1ms\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [\"s\"]\nlinks = [\
                  { between = [\"a\", \"s\"], delay = \"1us\" }, { between = [\"b\", \"s\"], delay = \"1us\" }]\n";
     let tables = "[port.default]\nbuffer = 1000\npolicy.ppd = {}\n[requests.web]\nload = 0.1\nsizes = \"10kB\"\n";
@@ -127,7 +127,7 @@ fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_a_
 }
 
 #[test]
-fn a_run_that_ends_when_all_requests_have_finished_needs_requests_and_an_end_of_the_measured_time() {
+fn a_run_that_ends_when_requests_finish_needs_requests_and_an_end_of_the_measuring_window() {
     let star = "topology.star = { hosts = 3, link_delay = '5us' }";
     let web = "requests.web = { load = 0.3, sizes = '10kB' }";
     for (tables, says) in [

@@ -15,7 +15,7 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_flows_use_the_common_protocol_stack_except_those_with_a_transport_of_their_own() {
+fn flows_use_the_common_protocol_stack_unless_they_specify_a_transport() {
     let reading = with(
         "[stack.smoltcp]\nmss = '1460B'\nsend_buffer = '100kB'\n[flow.tcp2]\ntcp.reno = {}\n[flow.tcp3]\nstack.smoltcp = \
          { mss = '9140B' }",
@@ -40,7 +40,7 @@ fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
 }
 
 #[test]
-fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_its_settings() {
+fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_the_settings_it_has() {
     for (text, says) in [
         ("receive_window = '1500MB'", "must be from one segment (512B) to 1073741824B, the maximum of smoltcp"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" must be from one segment (512B)"),
@@ -61,7 +61,7 @@ fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_its_settings(
 }
 
 #[test]
-fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
+fn a_setting_that_quic_lacks_is_refused_with_a_list_of_quic_settings() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
@@ -95,7 +95,7 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
 }
 
 #[test]
-fn tcp_settings_that_no_flow_uses_give_a_warning_and_may_have_segments_longer_than_the_longest_frame() {
+fn unused_tcp_settings_give_a_warning_and_their_segment_size_is_not_checked_against_the_frame_size() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
     let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
@@ -108,7 +108,7 @@ fn tcp_settings_that_no_flow_uses_give_a_warning_and_may_have_segments_longer_th
 }
 
 #[test]
-fn an_unknown_protocol_stack_is_refused_and_so_is_a_second_transport_for_one_flow() {
+fn an_unknown_protocol_stack_and_a_second_transport_for_the_same_flow_are_refused() {
     let found = faults("[stack.smolttcp]");
     assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
     let found = faults("[flow.tcp1]\nstack.smoltcp = {}\ntcp.reno = {}");
@@ -121,7 +121,7 @@ fn an_unknown_protocol_stack_is_refused_and_so_is_a_second_transport_for_one_flo
 }
 
 #[test]
-fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
+fn only_the_data_of_the_simulated_tcp_is_divided_into_files() {
     let measure = "[measure]\nfile_size = '100kB'";
     assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
     let found = faults(&format!("[stack.smoltcp]\n{measure}"));
@@ -138,7 +138,7 @@ fn requests(own: &str, tables: &str) -> Reading {
 }
 
 #[test]
-fn requests_use_the_common_protocol_stack_unless_they_have_a_transport_of_their_own() {
+fn requests_use_the_common_protocol_stack_unless_they_specify_a_transport() {
     let outside = |own: &str, tables: &str| {
         let reading = requests(own, tables);
         assert_eq!(reading.faults, []);
@@ -160,7 +160,7 @@ fn requests_use_the_common_protocol_stack_unless_they_have_a_transport_of_their_
 }
 
 #[test]
-fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
+fn a_protocol_stack_or_stack_setting_that_no_flow_or_request_uses_is_refused_with_a_remedy() {
     for (own, tables, says) in [
         (
             "tcp.reno = {}",
@@ -191,7 +191,7 @@ fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn a_marking_port_gives_a_warning_if_it_drops_packets_of_a_stack_without_ecn_and_none_for_quic() {
+fn a_marking_port_gives_a_warning_for_a_stack_without_ecn_and_none_for_quic() {
     let marks = "[port.default.marking]\nk_min = 100\n";
     let warnings = |text: &str| -> Vec<String> {
         let text = format!(

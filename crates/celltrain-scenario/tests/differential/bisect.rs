@@ -467,7 +467,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn if_only_the_fast_engine_refuses_a_frame_bisection_reports_this_frame_as_the_first_difference() {
+    fn if_only_the_fast_engine_refuses_a_frame_bisection_reports_that_frame_as_the_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the two engines give different results");

@@ -224,7 +224,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
 }
 
 #[test]
-fn certificates_cover_many_candidates_of_each_kind() {
+fn results_are_reused_for_many_of_the_changed_networks_of_each_kind() {
     let mut sum = Counts::default();
     for name in [
         "a_run_that_a_certificate_covers_equals_its_own_run",

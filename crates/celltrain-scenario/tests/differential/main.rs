@@ -40,7 +40,7 @@ use trials::{FOLDER, Trial};
 pub(crate) use trials::{cases, runner};
 
 #[test]
-fn random_test_networks_contain_every_feature_often_enough() {
+fn random_test_networks_contain_every_feature_at_least_at_its_required_frequency() {
     let mut drawn: BTreeMap<String, u32> = count::every_one().into_iter().map(|what| (what, 0)).collect();
     let trial = Trial::named("both_engines_agree_on_random_networks");
     for seed in 0..cases().into() {
@@ -56,7 +56,7 @@ fn random_test_networks_contain_every_feature_often_enough() {
 const RAREST: u32 = 100;
 
 #[test]
-fn random_test_networks_are_often_divided_among_threads() {
+fn many_random_test_networks_are_partitioned_among_threads() {
     // In per cent.
     for (trial, least) in [
         ("both_engines_agree_where_many_vcs_cross_a_mesh", [40, 40, 4]),
@@ -176,7 +176,7 @@ fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&
 }
 
 #[test]
-fn a_named_topology_gives_the_same_run_as_the_equivalent_general_network() {
+fn a_named_topology_gives_the_same_run_as_the_equivalent_list_of_nodes_and_links() {
     let same = runner(10, 60).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
         let text = |topology: Value| {
             let scenario = json!({
@@ -209,7 +209,7 @@ fn both_engines_agree_on_every_archived_network_on_which_they_once_differed() {
 }
 
 #[test]
-fn a_random_scenario_is_valid_and_unchanged_after_writing_and_reading() {
+fn a_random_scenario_is_valid_and_remains_the_same_when_serialized_and_parsed() {
     let strategy = prop_oneof![
         draw::any_network(),
         draw::in_step(),

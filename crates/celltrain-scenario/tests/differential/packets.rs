@@ -154,7 +154,7 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
 
 /// Cells inside packets only change counts here, except with `"fits"`.
 #[test]
-fn both_engines_agree_on_packets_that_overflow_a_shared_memory_in_every_order_of_cells() {
+fn both_engines_agree_when_packets_overflow_a_shared_memory_in_every_tie_and_service_order() {
     const SCENARIO: &str = include_str!("../../../../scenarios/memory-dynamic-threshold.toml");
     let orders = ["random", "rotating", "fixed", "event_list"].map(|ties| (ties, "after_arrivals"));
     for (i, (ties, service)) in orders.into_iter().chain([("random", "before_arrivals")]).enumerate() {

@@ -360,7 +360,7 @@ fn check(seed: u64, drawn: &impl Strategy<Value = Drawn>, test: impl Fn(Drawn) -
 }
 
 #[test]
-fn every_tcp_variant_and_congestion_control_obeys_the_tested_tcp_rules_in_flows_and_requests_on_both_engines() {
+fn every_tcp_variant_and_congestion_control_follows_the_tested_rfc_rules_on_both_engines() {
     let applied: Vec<Cell<u32>> = vec![Cell::default(); LAWS.len()];
     check(54, &drawn(), |drawn| {
         let text = drawn.text();
@@ -382,7 +382,7 @@ fn every_tcp_variant_and_congestion_control_obeys_the_tested_tcp_rules_in_flows_
 
 /// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
-fn the_check_of_window_growth_detects_windows_that_grow_unused_with_every_tcp_variant_and_congestion_control() {
+fn with_every_variant_and_control_the_test_of_window_growth_detects_an_unused_window_that_grows() {
     for &variant in TcpConfig::NAMES {
         for (control, &(name, ..)) in CONTROLS.iter().enumerate() {
             let drawn = Drawn {
@@ -433,7 +433,7 @@ fn the_loss_of_the_first_segment_of_a_flow_or_a_request_is_repaired_by_fast_retr
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn a_marking_port_drops_packets_of_senders_without_ecn_in_the_same_way_as_a_buffer_of_k_packets() {
+fn for_senders_without_ecn_a_marking_port_drops_packets_exactly_as_a_buffer_of_k_packets_does() {
     let without = drawn().prop_map(|drawn| Drawn {
         control: if CONTROLS[drawn.control].0 == "dctcp" { 0 } else { drawn.control },
         ecn: false,

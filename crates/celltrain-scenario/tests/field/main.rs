@@ -156,7 +156,7 @@ fn a_repeated_timeout_does_not_change_ssthresh() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn packets_without_ecn_are_dropped_above_the_threshold_that_marks_packets_with_ecn() {
+fn packets_without_ecn_are_dropped_above_the_threshold_at_which_ecn_capable_packets_are_marked() {
     let (_, result, _) = run(include_str!("dctcp-coexistence.toml"));
     let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
@@ -164,7 +164,7 @@ fn packets_without_ecn_are_dropped_above_the_threshold_that_marks_packets_with_e
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn packets_without_tcp_are_dropped_above_the_marking_threshold() {
+fn packets_of_unacknowledged_traffic_are_dropped_above_the_marking_threshold() {
     let (others, after) = include_str!("dctcp-coexistence.toml").split_once("[flow.tcp2.tcp.sack]").unwrap();
     let (_, after) = after.split_once("[cell]").unwrap();
     let traffic = "[flow.tcp2.traffic.constant_rate]\nrate = \"800Mbps\"\npacket = \"1460B\"\n[cell]";
@@ -176,7 +176,7 @@ fn packets_without_tcp_are_dropped_above_the_marking_threshold() {
 
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 #[test]
-fn acknowledgements_of_dctcp_are_dropped_in_a_queue_above_k_unless_the_papers_rules_make_them_ecn_capable() {
+fn above_k_dctcp_acknowledgements_are_dropped_unless_the_papers_rules_make_them_ecn_capable() {
     let refused = ["paper", "rfc"].map(|rules| {
         let text = include_str!("dctcp-both-ways.toml").replace("paper", rules);
         run(&text).1.cells.discarded
@@ -192,7 +192,7 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 
 //= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
 #[test]
-fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_its_window_allows() {
+fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_cwnd_allows() {
     let half_of_deflated_window = "rules = \"paper\"\nwindows.ssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
     // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.

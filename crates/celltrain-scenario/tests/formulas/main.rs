@@ -100,7 +100,7 @@ fn shipped() -> Vec<(String, Scenario)> {
 }
 
 #[test]
-fn native_policies_and_the_same_policies_as_formulas_agree_at_the_start_of_shipped_scenarios() {
+fn native_policies_and_equivalent_formulas_agree_at_the_start_of_shipped_scenarios() {
     policies_are_the_same_up_to(Duration::from_microseconds(100_000));
 }
 
@@ -123,7 +123,7 @@ fn policies_are_the_same_up_to(end: Duration) {
 }
 
 #[test]
-fn native_congestion_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
+fn native_congestion_controls_and_weights_and_equivalent_formulas_agree_at_the_start_of_shipped_scenarios() {
     is_the_same_up_to(Duration::from_microseconds(50_000), 6);
 }
 
@@ -157,7 +157,7 @@ fn is_the_same_up_to(end: Duration, each: usize) {
 }
 
 #[test]
-fn shipped_formulas_of_reno_and_tahoe_match_the_native_variants() {
+fn the_shipped_reno_and_tahoe_formulas_match_the_native_variants() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
     for variant in ["reno", "tahoe"] {
         let [ours, native] = [format!("lan-formula-{variant}"), format!("lan-{variant}")].map(|name| {
@@ -191,7 +191,7 @@ fn cubic_as_a_formula_differs_from_native_cubic_only_in_the_last_digit_of_its_wi
 }
 
 #[test]
-fn native_congestion_controls_and_weights_agree_with_formulas_in_random_scenarios() {
+fn native_congestion_controls_and_weights_and_equivalent_formulas_agree_in_random_scenarios() {
     let (mut losses, mut timeouts) = (0, 0);
     let runs = runs();
     for number in 0..runs {
@@ -215,7 +215,7 @@ fn native_congestion_controls_and_weights_agree_with_formulas_in_random_scenario
 }
 
 #[test]
-fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios() {
+fn native_policies_and_equivalent_formulas_agree_in_random_scenarios() {
     let mut refused_frames = 0;
     let runs = runs();
     for number in 0..runs {
@@ -233,7 +233,7 @@ fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios(
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn the_variable_v_in_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
+fn the_formula_variable_v_is_the_number_of_vcs_even_if_the_constants_of_all_vcs_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",

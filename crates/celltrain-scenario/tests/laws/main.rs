@@ -84,7 +84,7 @@ fn check(seed: u64, law: Law) {
 }
 
 #[test]
-fn the_order_of_nodes_links_and_flows_in_a_scenario_changes_a_run_only_if_it_decides_ties() {
+fn reordering_nodes_links_and_flows_in_a_scenario_changes_a_run_only_if_their_order_decides_ties() {
     check(1, numbering::keep_ties);
 }
 
@@ -94,17 +94,17 @@ fn if_no_cells_arrive_simultaneously_the_order_of_flows_does_not_change_a_run() 
 }
 
 #[test]
-fn a_source_that_never_sends_changes_nothing_in_a_run() {
+fn adding_a_source_that_never_sends_does_not_change_a_run() {
     check(3, added::idle_source);
 }
 
 #[test]
-fn two_separate_copies_of_a_network_in_one_scenario_give_the_same_results() {
+fn two_disconnected_copies_of_a_network_in_one_scenario_give_the_same_results() {
     check(4, added::copies);
 }
 
 #[test]
-fn splitting_a_link_with_a_fast_switch_changes_nothing_if_the_total_delay_stays_equal() {
+fn inserting_a_fast_switch_into_a_link_does_not_change_a_run_if_the_total_delay_stays_the_same() {
     check(5, added::split_link);
 }
 
@@ -119,7 +119,7 @@ fn renaming_nodes_and_flows_does_not_change_a_run() {
 }
 
 #[test]
-fn a_network_and_its_mirror_image_give_the_same_results_with_ends_exchanged() {
+fn mirroring_a_network_gives_the_same_results_with_sources_and_destinations_exchanged() {
     check(8, written::mirror_image);
 }
 
@@ -139,27 +139,27 @@ fn starting_all_sources_later_shifts_the_run_in_time() {
 }
 
 #[test]
-fn moving_delay_between_the_two_directions_of_the_link_to_a_receiver_changes_nothing() {
+fn shifting_delay_from_one_direction_of_a_receivers_link_to_the_other_does_not_change_a_run() {
     check(12, times::farther_receiver);
 }
 
 #[test]
-fn a_buffer_as_large_as_the_longest_queue_loses_nothing_and_a_smaller_buffer_loses_cells() {
+fn a_buffer_as_large_as_the_longest_queue_loses_no_cells_and_a_smaller_buffer_does() {
     check(13, ports::large_buffers);
 }
 
 #[test]
-fn a_policy_whose_threshold_is_never_reached_gives_the_run_of_tail_drop() {
+fn a_policy_whose_threshold_is_never_reached_gives_the_same_run_as_tail_drop() {
     check(14, ports::unused_policies);
 }
 
 #[test]
-fn a_shared_memory_that_never_fills_equals_private_buffers_and_a_smaller_one_refuses_cells() {
+fn a_shared_memory_that_never_fills_acts_like_private_buffers_and_a_smaller_one_refuses_cells() {
     check(15, ports::large_memories);
 }
 
 #[test]
-fn tcp_variants_behave_differently_only_after_a_loss() {
+fn tcp_variants_differ_only_after_a_loss() {
     check(16, tcp::variants);
 }
 
@@ -169,11 +169,11 @@ fn loss_rules_that_select_the_same_packets_give_the_same_run() {
 }
 
 #[test]
-fn with_packets_of_one_cell_both_framings_give_the_same_run() {
+fn if_every_packet_is_one_cell_aal5_and_packet_framing_give_the_same_run() {
     check(18, packets::of_one_cell);
 }
 
 #[test]
-fn no_queue_exceeds_its_threshold_by_more_than_the_packets_that_arrive() {
+fn no_queue_exceeds_its_threshold_by_more_than_the_packets_that_arrive_simultaneously() {
     check(19, packets::thresholds);
 }

@@ -142,7 +142,7 @@ impl Observer for Packets {
 impl Probe for Packets {}
 
 #[test]
-fn a_comparison_with_a_trace_reports_packets_that_are_missing_or_differ_in_number_fate_or_time() {
+fn a_trace_comparison_reports_missing_packets_and_differences_in_sequence_number_loss_and_time() {
     let packet = |time, number, lost| Packet { time, number, lost };
     let trace = |packets: &[Packet]| Trace::from([("data1".to_string(), packets.to_vec())]);
     let theirs = trace(&[packet(0.0, 0, false), packet(1.0, 1, false), packet(2.0, 2, true)]);

@@ -36,7 +36,7 @@ fn traced() -> Vec<(Test, Trace)> {
 }
 
 #[test]
-fn with_the_settings_listed_on_the_page_every_run_equals_its_ns2_trace() {
+fn with_the_settings_on_the_documentation_page_every_run_equals_its_ns2_trace() {
     let tests = traced();
     let written = std::fs::read_to_string(PAGE).unwrap();
     let verdicts: Vec<_> = tests.iter().map(|(test, _)| page::verdict(&written, test)).collect();

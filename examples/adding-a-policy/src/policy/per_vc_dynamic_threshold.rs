@@ -79,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn no_vc_may_start_a_frame_at_a_full_buffer_even_if_the_vc_has_no_waiting_cells() {
+    fn no_vc_may_start_a_frame_if_the_buffer_is_full_even_if_the_vc_has_no_queued_cells() {
         assert!(admits(&Config::default(), 1000, 999, 9, 0));
         assert!(!admits(&Config::default(), 1000, 1000, 9, 0));
     }
 
     #[test]
-    fn vcs_that_always_send_share_the_buffer_equally_and_leave_one_equal_part_free() {
+    fn vcs_that_always_send_fill_equal_shares_of_the_buffer_and_leave_one_such_share_free() {
         // n VCs stop at Y = alpha (K - n Y), that is at alpha K / (1 + n alpha): each holds 4 of 12 places, and 4
         // remain free.
         let mut bench = Bench::new(&Config::default(), 12, 2);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alpha_with_which_the_policy_would_admit_nothing_is_refused() {
+    fn an_alpha_with_which_the_policy_would_admit_no_frame_is_refused() {
         assert_eq!(Config { alpha: 0.0 }.check(Some(1000), &[])[0].key, "alpha");
         assert!(Config { alpha: 0.1 }.check(None, &[]).is_empty());
     }

@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn rate_allocators_change_only_rm_cells_and_only_lower_their_rates(calls in calls(), er in 0.0..C) {
+    fn rate_allocators_modify_only_rm_cells_and_never_raise_the_rates_in_them(calls in calls(), er in 0.0..C) {
         for config in AllocatorConfig::samples() {
             for rate in rates(&config, &calls, false) {
                 prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_scenario_chooses_every_listed_rate_allocator_by_its_name() {
+fn every_listed_rate_allocator_can_be_selected_by_name_in_a_scenario() {
     let samples = AllocatorConfig::samples();
     assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
     for config in samples {

@@ -64,7 +64,7 @@ mod tests {
     use crate::units::Time;
 
     #[test]
-    fn efci_marks_a_cell_if_the_queue_is_above_the_threshold_and_not_if_it_equals_the_threshold() {
+    fn efci_marks_a_cell_if_the_queue_exceeds_the_threshold_and_not_if_it_equals_the_threshold() {
         let efci = sample().build(&port(1));
         assert_eq!(efci.marks_above(), Some(250));
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_efci_threshold_above_the_buffer_is_refused() {
+    fn an_efci_threshold_larger_than_the_buffer_is_refused() {
         assert_eq!(Config { threshold: 1001.into() }.check(Some(1000))[0].key, "threshold");
         assert!(Config { threshold: 1000.into() }.check(Some(1000)).is_empty());
         assert!(Config { threshold: 1001.into() }.check(None).is_empty());

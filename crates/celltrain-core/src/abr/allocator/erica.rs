@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_overload_erica_gives_a_vc_the_largest_rate_granted_in_the_previous_interval() {
+    fn without_overload_erica_gives_a_vc_the_largest_rate_granted_to_any_vc_in_the_previous_interval() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_detects_an_overload_if_the_load_is_above_one_plus_delta() {
+    fn erica_detects_an_overload_if_the_load_exceeds_1_plus_delta() {
         // With delta = 1/9, an overload is more than 100 cells in an interval. In the first interval, one VC sends 50
         // cells and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. In the second
         // interval, two VCs send, so FairShare is 45,000.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_gives_a_vc_one_rate_per_interval_and_never_more_than_the_target_rate() {
+    fn erica_computes_one_rate_per_vc_and_interval_and_never_exceeds_the_target_rate() {
         let mut allocator = allocator(3);
         assert_rates(&mut allocator, 10, &[TARGET]);
         send(&mut allocator, 0, 0, 90, 300_000.0);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_subtracts_the_rate_of_higher_service_classes_from_the_rate_for_abr() {
+    fn erica_subtracts_the_rate_of_higher_service_classes_from_the_capacity_for_abr() {
         let mut vcs = port(3).vcs.to_vec();
         vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_counts_the_cells_of_a_run_in_the_measuring_interval_of_their_arrival() {
+    fn erica_counts_each_cell_of_a_run_in_the_measuring_interval_in_which_it_arrives() {
         let mut allocator = allocator(2);
         // 60 cells arrive from 0.9 ms on, one every 10 us: 10 in the first interval and 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn the_default_settings_of_erica_are_the_published_ones() {
+    fn the_default_settings_of_erica_are_the_published_values() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.target_utilisation, config.interval, config.delta), (0.9, "1ms".parse().unwrap(), 0.1));
     }
 
     #[test]
-    fn settings_of_erica_out_of_range_are_refused_by_name() {
+    fn erica_settings_out_of_range_are_refused_and_the_message_names_the_setting() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());
         assert_eq!(keys(Config { target_utilisation: 1.1, ..sample() }), ["target_utilisation"]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measuring_interval_of_erica_is_above_zero_and_at_most_a_thousand_seconds() {
+    fn the_measuring_interval_of_erica_must_be_positive_and_at_most_1000_seconds() {
         let faults = |picoseconds| some_time("interval", Duration { picoseconds }).len();
         let most = 1_000_000_000_000_000;
         assert_eq!([0, 1, most, most + 1].map(faults), [1, 0, 0, 1]);

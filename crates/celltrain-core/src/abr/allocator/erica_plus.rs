@@ -126,7 +126,7 @@ mod tests {
     use crate::abr::allocator::conformance::{C, assert_near, er, port, send};
 
     #[test]
-    fn the_target_rate_of_erica_plus_falls_with_the_queue_length_and_never_below_its_minimum() {
+    fn the_target_rate_of_erica_plus_falls_as_the_queue_grows_but_never_below_its_minimum() {
         let control = sample().control();
         // Q0 = 500 us * 100,000 cells per second = 50 cells.
         assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_rate_that_erica_plus_divides_among_the_vcs_depends_on_the_queue_length() {
+    fn erica_plus_divides_a_target_rate_among_the_vcs_that_depends_on_the_queue_length() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn the_default_settings_of_erica_plus_are_the_published_ones() {
+    fn the_default_settings_of_erica_plus_are_the_published_values() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.t0, config.interval), ("500us".parse().unwrap(), "1ms".parse().unwrap()));
         assert_eq!((config.a, config.b, config.qdlf, config.delta), (1.15, 1.05, 0.5, 0.1));
     }
 
     #[test]
-    fn settings_of_erica_plus_out_of_range_are_refused_by_name() {
+    fn erica_plus_settings_out_of_range_are_refused_and_the_message_names_the_setting() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());
         assert_eq!(keys(Config { a: 0.9, b: 0.9, qdlf: 0.0, ..sample() }), ["a", "b", "qdlf"]);

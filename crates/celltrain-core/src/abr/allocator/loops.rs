@@ -144,7 +144,7 @@ fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
 }
 
 #[test]
-fn in_a_parking_lot_topology_erica_reaches_max_min_shares_and_equal_share_does_not() {
+fn in_a_parking_lot_topology_erica_reaches_max_min_fair_rates_and_equal_share_does_not() {
     let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
     for delay in [1, 10, 60] {
         let off = distance(&settled(&config, delay), 0.9);
@@ -156,7 +156,7 @@ fn in_a_parking_lot_topology_erica_reaches_max_min_shares_and_equal_share_does_n
 }
 
 #[test]
-fn the_load_under_erica_may_exceed_its_target_by_the_fraction_delta() {
+fn erica_lets_the_load_exceed_its_target_by_the_fraction_delta() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
     // The rates may lie anywhere between two max-min allocations: for 0.9 and for 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
@@ -168,7 +168,7 @@ fn the_reference_allocator_gives_exactly_the_max_min_rates() {
 }
 
 #[test]
-fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
+fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target_length() {
     // Q0 is 500 us times 100,000 cells per second, which is 50 cells.
     let config = AllocatorConfig::EricaPlus(erica_plus::sample());
     for (n, delay) in [(2, 1), (5, 5), (10, 20)] {

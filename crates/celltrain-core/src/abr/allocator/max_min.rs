@@ -54,7 +54,7 @@ mod tests {
     use crate::abr::allocator::conformance::{brm, port};
 
     #[test]
-    fn the_max_min_allocator_never_raises_the_rate_that_another_switch_granted_to_a_vc() {
+    fn the_max_min_allocator_never_raises_a_rate_that_another_switch_has_granted() {
         let vcs = [70.0, 30.0].map(|share| VcKind { is_abr: true, above_abr: false, mcr: 0.0, share });
         let mut allocator = Config {}.build(&PortKind { vcs: &vcs, ..port(2) });
         for (label, er, expected) in [(0, 100.0, 70.0), (1, 100.0, 30.0), (0, 40.0, 40.0)] {

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_keeps_the_counts_of_an_interval_only_while_a_later_rate_may_depend_on_them() {
+    fn erica_discards_the_counts_of_an_interval_once_no_later_rate_can_depend_on_them() {
         let mut book = book();
         let interval = book.interval;
         for number in 0..1000 {
@@ -308,7 +308,7 @@ mod tests {
     /// its last, which took 10 GB for twenty cells. The reference engine reports each cell separately and was not
     /// affected.
     #[test]
-    fn empty_measuring_intervals_within_a_run_of_cells_take_no_memory_and_no_time() {
+    fn empty_measuring_intervals_within_a_run_of_cells_need_neither_memory_nor_computation() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);
         assert_eq!(book.interval, Span(1));
         let (hour, cells) = (3_600_000_000, u32::MAX);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_reported_late_counts_in_the_interval_of_its_arrival_if_that_interval_is_still_kept() {
+    fn a_cell_reported_late_counts_in_the_interval_in_which_it_arrived_if_that_interval_is_still_stored() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

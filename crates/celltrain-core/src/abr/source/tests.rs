@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn if_an_abr_rate_divides_the_link_rate_evenly_its_cells_are_whole_cell_times_apart() {
+fn if_an_abr_rate_is_the_link_rate_divided_by_an_integer_its_cells_are_whole_cell_times_apart() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);
@@ -48,7 +48,7 @@ fn the_time_between_cells_of_an_abr_source_is_rounded_up_by_less_than_a_time_uni
 }
 
 #[test]
-fn an_abr_source_never_sends_a_cell_that_is_due_after_the_longest_simulated_time() {
+fn an_abr_source_never_sends_a_cell_due_after_the_maximum_simulated_time() {
     // 2^62 + 2^14 units, reduced by the error bound 2^-48, are exactly 2^62 units, the limit of times. The next smaller
     // float (by 2^10 units) stays below the limit.
     let interval =
@@ -91,7 +91,7 @@ fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled(
 }
 
 #[test]
-fn out_of_rate_cells_do_not_change_the_state_that_schedules_in_rate_cells() {
+fn out_of_rate_cells_do_not_affect_when_in_rate_cells_are_sent() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let parameters = Parameters { icr, out_of_rate: true, ..Parameters::default() };
     let mut source = source(&parameters);
@@ -216,7 +216,7 @@ proptest! {
     /// Compares two sources: the oracle sends each cell when it starts, and the other source sends trains ahead of time
     /// and takes back the cells that have not started.
     #[test]
-    fn an_abr_source_that_sends_cells_in_batches_sends_the_same_cells_as_one_that_sends_them_singly(
+    fn an_abr_source_sends_the_same_cells_in_batches_as_one_at_a_time(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {

@@ -209,7 +209,7 @@ fn the_first_data_of_a_request_leaves_one_round_trip_after_its_syn() {
 }
 
 #[test]
-fn a_request_without_a_handshake_sends_its_data_at_once() {
+fn a_request_without_a_handshake_sends_its_data_immediately() {
     let mut wires = Wires::new(&network(1, fast_timer(), HowOpened::Open, rare(512)));
     let expected = [
         "0: 0 opens for 512", "0: 0 sent 0", "1: 0 arrived 0", "1: 0 ACK sent 512", "1: 0 is complete",
@@ -236,7 +236,7 @@ fn the_handshake_provides_a_round_trip_sample_unless_the_syn_was_retransmitted()
 
 //= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
 #[test]
-fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_seconds() {
+fn after_a_retransmitted_syn_the_first_retransmission_timeout_for_data_is_3_seconds() {
     // Ticks take 10 ms. If the timeout is 3 s or more, it keeps the value doubled by the SYN's retransmission.
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
@@ -278,7 +278,7 @@ fn times(script: &[String], what: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_the_first_timeout_and_again_after_twice_that_timeout() {
+fn a_lost_syn_is_retransmitted_after_the_initial_timeout_and_then_after_twice_that_timeout() {
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[0, 1, 2]);
     let script = wires.run(1);
     let syns = times(&script, "SynSent");
@@ -291,7 +291,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_again_after_twice_that_t
 }
 
 #[test]
-fn the_server_sends_its_syn_ack_again_when_it_receives_the_syn_again() {
+fn the_server_retransmits_its_syn_ack_when_it_receives_a_duplicate_syn() {
     // The SYN-ACK is lost.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
@@ -301,7 +301,7 @@ fn the_server_sends_its_syn_ack_again_when_it_receives_the_syn_again() {
 }
 
 #[test]
-fn a_second_syn_ack_for_the_same_request_changes_nothing() {
+fn a_duplicate_syn_ack_is_ignored() {
     // A round trip takes 2 ms, and the timer expires after 1 ms or less.
     let tick = Duration::from_microseconds(500);
     let options = TcpOptions {
@@ -318,7 +318,7 @@ fn a_second_syn_ack_for_the_same_request_changes_nothing() {
 }
 
 #[test]
-fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
+fn both_ends_of_a_request_ignore_frames_that_arrive_after_the_request_has_finished() {
     let network = network(1, fast_timer(), HowOpened::Handshake, rare(512));
     let mut wires = Wires::new(&network);
     wires.run(1);
@@ -368,7 +368,7 @@ fn several_requests_can_share_one_vc() {
 }
 
 #[test]
-fn several_hosts_answer_a_query_at_once() {
+fn several_hosts_answer_a_query_simultaneously() {
     let pairs: Vec<PairIndex> = (0..6).map(|i| PairIndex::new(2 * i)).collect();
     let mut wires = Wires::new(&network(6, fast_timer(), HowOpened::Handshake, queries(4, pairs, Duration::default())));
     wires.run(8);
@@ -425,7 +425,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn all_dctcp_packets_are_ecn_capable_under_the_rules_of_the_papers_but_only_new_data_and_syns_under_rfc_rules() {
+fn dctcp_makes_every_packet_ecn_capable_by_the_papers_rules_but_only_new_data_and_syns_by_rfc_rules() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),
@@ -449,7 +449,7 @@ fn all_dctcp_packets_are_ecn_capable_under_the_rules_of_the_papers_but_only_new_
 }
 
 #[test]
-fn events_of_arriving_packets_show_congestion_marks_on_every_kind_of_ecn_capable_packet() {
+fn arrival_events_show_congestion_marks_on_every_kind_of_ecn_capable_packet() {
     let options = TcpOptions { ecn: Ecn::On, congestion: Congestion::Dctcp, ..fast_timer() };
     for rules in [Rules::Rfc, Rules::Paper] {
         let options = TcpOptions { rules, ..options.clone() };
@@ -479,7 +479,7 @@ fn congestion_marks_on_pure_acknowledgements_are_ignored() {
 }
 
 #[test]
-fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
+fn the_delayed_acknowledgement_timer_of_a_receiver_follows_the_clock_of_its_host() {
     let options = TcpOptions { delayed_acks: DelayedAcks::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
     let script = wires.run(1);
@@ -490,7 +490,7 @@ fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
 }
 
 #[test]
-fn memory_of_requests_grows_only_with_the_number_of_open_connections() {
+fn the_memory_used_for_requests_grows_only_with_the_number_of_open_connections() {
     let mut arrivals = rare(512);
     if let Arrivals::Poisson { mean, .. } = &mut arrivals {
         *mean = Duration::from_milliseconds(1);

@@ -345,7 +345,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_of_a_train_stay_in_time_order_after_any_changes_to_the_train() {
+    fn the_arrivals_in_a_train_of_cells_stay_in_time_order_after_any_changes_to_the_train() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn splitting_or_joining_a_train_of_cells_equals_splitting_or_joining_its_list_of_arrivals() {
+    fn splitting_or_joining_trains_of_cells_gives_the_same_arrivals_as_splitting_or_joining_lists() {
         all_trains(|train, all| {
             assert_eq!(arrivals(&train), all);
             assert_eq!(train.last().0, *all.last().unwrap());
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_cells_of_a_train_can_be_taken_back() {
+    fn cells_can_be_removed_from_the_end_of_a_train() {
         all_trains(|train, all| {
             for cells in 1..8 {
                 let mut rest = train;

@@ -61,7 +61,7 @@ fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunRe
 }
 
 #[test]
-fn packets_injected_in_reply_to_deliveries_give_the_same_run_as_packets_injected_at_the_same_times_in_advance() {
+fn injecting_packets_in_reply_to_deliveries_gives_the_same_run_as_scheduling_them_in_advance() {
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
@@ -81,7 +81,7 @@ fn packets_injected_in_reply_to_deliveries_give_the_same_run_as_packets_injected
 }
 
 #[test]
-fn recording_queues_of_a_hosted_run_gives_the_same_samples_on_both_engines_and_does_not_change_the_run() {
+fn recording_queues_of_a_run_with_external_stacks_does_not_change_it_and_both_engines_agree() {
     let network = lan();
     let plain = answered(Engine::Fast, &network, &mut Nothing);
     let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };
@@ -203,7 +203,7 @@ fn by_events(engine: Engine, network: &Network) -> ByEvents {
 }
 
 #[test]
-fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early() {
+fn a_run_with_external_protocol_stacks_can_advance_event_by_event_and_end_early() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     let fast = by_events(Engine::Fast, &network);
@@ -226,7 +226,7 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn injected_packets_above_the_marking_threshold_are_marked_if_they_are_ecn_capable_and_otherwise_dropped() {
+fn packets_injected_above_the_marking_threshold_are_marked_if_ecn_capable_and_otherwise_dropped() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     network.links[network.bottleneck].buffer = Some(2000);

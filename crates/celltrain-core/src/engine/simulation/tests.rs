@@ -83,7 +83,7 @@ fn an_injected_frame_arrives_after_the_transmission_and_propagation_times_of_its
 }
 
 #[test]
-fn frames_injected_at_one_instant_leave_a_busy_port_in_order() {
+fn frames_injected_at_the_same_instant_leave_a_busy_port_in_the_order_of_injection() {
     let mut network = lan("50ms");
     network.flows.clear();
     each_engine(&network, |mut simulation| {

@@ -63,7 +63,7 @@ fn the_second_of_two_simultaneous_packets_waits_for_the_first() {
 }
 
 #[test]
-fn only_packets_in_the_measuring_window_have_their_delays_measured() {
+fn delays_are_measured_only_for_packets_in_the_measuring_window() {
     let packets = |from: Option<u64>, to: Option<u64>| {
         let mut network = measuring(lan(3, None, "60ms"));
         let [from, to] = [from, to].map(|at| at.map(Duration::from_milliseconds));
@@ -89,7 +89,7 @@ fn measuring_delays_changes_no_other_result() {
 }
 
 #[test]
-fn if_a_scheduler_serves_a_port_its_delays_are_counted_by_queue() {
+fn the_delays_at_a_port_with_a_scheduler_are_measured_for_each_queue() {
     let mut network = measuring(lan(2, None, "50ms"));
     let rate = BitRate::from_bits_per_second(20_000_000);
     for (flow, class) in [(FIRST, Class::Ubr), (SECOND, Class::Cbr)] {

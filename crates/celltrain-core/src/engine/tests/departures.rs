@@ -39,7 +39,7 @@ fn marking_networks() -> impl Iterator<Item = Network> {
 }
 
 #[test]
-fn both_engines_see_how_long_each_departing_packet_has_waited() {
+fn both_engines_report_how_long_each_departing_packet_has_waited() {
     for mut network in marking_networks() {
         let cell_time = network.clock().cell_time(network.links[N_SOURCE_BOTTLENECK].rate);
         let mut by_length = MarkingConfig::step(1000.into());

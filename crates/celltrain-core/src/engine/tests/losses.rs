@@ -162,7 +162,7 @@ fn a_lost_cell_damages_its_frame_and_a_lost_last_cell_also_the_next_frame() {
 }
 
 #[test]
-fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
+fn each_loss_rule_counts_all_packets_including_those_lost_by_other_rules() {
     let mut network = packets("1ms");
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
@@ -192,7 +192,7 @@ fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() 
 }
 
 #[test]
-fn a_random_loss_rule_loses_the_configured_share_of_packets_and_has_its_own_random_stream() {
+fn a_random_loss_rule_drops_the_configured_fraction_of_packets_and_uses_a_separate_random_stream() {
     let network = |seed, shares: &[(LinkIndex, f64)]| {
         let mut network = packets("400ms");
         network.seed = seed;
@@ -286,7 +286,7 @@ fn a_link_with_a_two_state_loss_model_has_the_loss_ratio_and_correlation_of_its_
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_as_often_as_configured() {
+fn a_loss_rule_for_a_byte_drops_the_packet_that_contains_it_as_many_times_as_configured() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

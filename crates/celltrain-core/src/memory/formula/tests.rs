@@ -33,7 +33,7 @@ fn assert_alike(formula: Config, native: MemoryPolicyConfig) {
 }
 
 #[test]
-fn published_memory_policies_give_the_same_decisions_when_written_as_formulas() {
+fn published_memory_policies_make_the_same_decisions_when_written_as_formulas() {
     let alpha = [("alpha", Start::Number(2.0))];
     let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
     assert_alike(formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.into());
@@ -46,7 +46,7 @@ fn published_memory_policies_give_the_same_decisions_when_written_as_formulas() 
 }
 
 #[test]
-fn a_memory_formula_that_compares_the_queue_with_an_expression_has_the_threshold_of_the_native_policy() {
+fn a_memory_formula_that_compares_the_queue_with_an_expression_reports_the_native_policys_threshold() {
     let alpha = [("alpha", Start::Number(2.0))];
     let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
     let h_n = [("H", Start::Formula("1 + 1 / 2 + 1 / 3 + 1 / 4".into()))];
@@ -70,7 +70,7 @@ fn a_memory_formula_that_compares_the_queue_with_an_expression_has_the_threshold
 }
 
 #[test]
-fn the_threshold_of_a_memory_formula_follows_the_queue_state_and_a_condition_without_comparison_has_no_threshold() {
+fn a_memory_formula_reports_a_threshold_only_if_it_compares_the_queue_length_with_an_expression() {
     let config = Config {
         queue_state: table(&[("seen", Start::Number(0.0))]),
         on_arrival: table(&[("seen", "seen + 1".to_string())]),
@@ -85,7 +85,7 @@ fn the_threshold_of_a_memory_formula_follows_the_queue_state_and_a_condition_wit
 }
 
 #[test]
-fn the_page_about_memory_formulas_lists_every_name_with_its_unit() {
+fn the_page_about_memory_formulas_lists_every_variable_with_its_unit() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/memory_formula.md");
     let page = std::fs::read_to_string(page).unwrap();
     let table = page.split("## Symbols").nth(1).and_then(|text| text.split("\n\n").nth(1)).unwrap();
@@ -120,7 +120,7 @@ fn memory_formulas_convert_bytes_to_cells_with_the_cell_size() {
 }
 
 #[test]
-fn a_memory_formula_keeps_state_of_the_pool_and_of_each_queue_and_knows_the_time() {
+fn a_memory_formula_has_state_per_pool_and_per_queue_and_can_read_the_time() {
     let config = Config {
         state: table(&[("sent", Start::Number(0.0))]),
         queue_state: table(&[("since", Start::Number(-1.0))]),
@@ -144,7 +144,7 @@ fn a_memory_formula_keeps_state_of_the_pool_and_of_each_queue_and_knows_the_time
 }
 
 #[test]
-fn results_of_a_memory_formula_that_are_not_numbers_are_replaced_and_counted() {
+fn non_finite_results_of_a_memory_formula_are_replaced_and_counted() {
     let counted = |admit: &str| {
         let mut pool = Pool::new(&formula(admit, &[]).into(), 97, 2);
         assert!(pool.offer(0));
@@ -156,7 +156,7 @@ fn results_of_a_memory_formula_that_are_not_numbers_are_replaced_and_counted() {
 }
 
 #[test]
-fn a_full_pool_loses_a_cell_of_the_queue_whose_push_out_formula_gives_the_largest_positive_number() {
+fn if_the_pool_is_full_a_cell_is_pushed_out_of_the_queue_with_the_largest_positive_push_out_value() {
     let pushing = |push_out: &str, end| {
         let config = Config { push_out: Some(push_out.into()), push_out_end: end, ..formula("q_i < 9", &[]) };
         let mut pool = Pool::new(&config.into(), 12, 3);
@@ -173,7 +173,7 @@ fn a_full_pool_loses_a_cell_of_the_queue_whose_push_out_formula_gives_the_larges
 }
 
 #[test]
-fn an_error_in_a_memory_policy_formula_names_its_place() {
+fn an_error_message_about_a_memory_policy_formula_gives_the_position_of_the_error() {
     let told = |config: Config, key: &str, words: &str| {
         let faults = config.check(100);
         assert_eq!(faults.len(), 1, "{faults:?}");

@@ -57,7 +57,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
 }
 
 #[test]
-fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame() {
+fn an_average_in_a_policy_formula_is_updated_before_the_admission_decision() {
     let mut config = formula("average <= 3", &[]);
     config.state = state(&[("average", 0.0)]);
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
@@ -75,7 +75,7 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
 }
 
 #[test]
-fn in_a_policy_formula_a_decision_about_a_frame_changes_only_the_state_of_its_vc() {
+fn an_admission_decision_of_a_policy_formula_changes_only_the_state_of_the_vc_concerned() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -112,7 +112,7 @@ fn departing_cells_and_every_nth_arrival_update_the_state_of_a_policy_formula() 
 }
 
 #[test]
-fn policy_formula_results_that_are_not_numbers_are_counted() {
+fn non_finite_results_of_a_policy_formula_are_counted() {
     let config = formula("Y / X < 2", &[]);
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
@@ -154,7 +154,7 @@ fn a_policy_formula_can_use_the_rate_of_the_port_and_the_time() {
 }
 
 #[test]
-fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
+fn a_policy_formula_can_set_the_action_on_buffer_overflow() {
     let overflow = |when_full| {
         let mut config = formula("true", &[]);
         config.when_full = when_full;
@@ -171,7 +171,7 @@ fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
 }
 
 #[test]
-fn a_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() {
+fn a_policy_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_by_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -215,7 +215,7 @@ fn a_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() 
 }
 
 #[test]
-fn a_policy_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
+fn a_policy_formula_that_uses_the_port_rate_is_checked_when_the_rate_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
     assert_eq!(config.check(Some(10), &[]), []);
@@ -226,7 +226,7 @@ fn a_policy_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
 }
 
 #[test]
-fn a_policy_formula_can_read_the_tag_of_a_frame() {
+fn a_policy_formula_can_read_whether_a_frame_is_tagged() {
     let config = formula("X < 3 or not tagged", &[]);
     let asks = |tagged| asked(&config, &View { tagged, ..view(10, &[5]) }, 0, &mut Stream::new(1, "bench"));
     assert!(asks(false) && !asks(true));
@@ -260,7 +260,7 @@ fn dynamic_threshold_can_be_written_as_a_formula() {
 }
 
 #[test]
-fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
+fn the_page_about_formulas_lists_every_variable_and_function_of_the_formula_language() {
     use celltrain_formula::language::{FUNCTIONS, OPERATORS};
     let rows = |head: &str, rows: Vec<[String; 2]>| {
         let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));

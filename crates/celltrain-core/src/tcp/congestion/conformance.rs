@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(11) })]
 
     #[test]
-    fn acknowledgements_never_shrink_a_congestion_window_and_congestion_signals_never_grow_one(operations in operations(), capped in any::<bool>()) {
+    fn acknowledgements_never_reduce_cwnd_and_congestion_signals_never_increase_it(operations in operations(), capped in any::<bool>()) {
         let growth = if capped { WindowGrowth::Capped } else { WindowGrowth::Uncapped };
         for &congestion in Congestion::ALL {
             let name = congestion.name();
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn every_congestion_control_keeps_part_of_the_window_after_a_congestion_signal() {
+fn every_congestion_control_reduces_the_window_to_a_positive_fraction_on_a_congestion_signal() {
     for &congestion in Congestion::ALL {
         let control = congestion.control(&TcpOptions::default(), CLOCK);
         for window in [1.0, 2.0, 10.0, 1e3, 1e6] {
@@ -157,7 +157,7 @@ fn every_rule_for_ssthresh_uses_the_decrease_factor_of_the_congestion_control() 
 }
 
 #[test]
-fn every_congestion_control_can_be_chosen_by_its_keyword_in_a_scenario() {
+fn every_congestion_control_can_be_selected_by_name_in_a_scenario() {
     for (&congestion, &name) in Congestion::ALL.iter().zip(Congestion::NAMES) {
         assert_eq!(serde_json::to_value(congestion).unwrap(), name);
         assert_eq!(congestion.name(), name);

@@ -190,7 +190,7 @@ mod tests {
 
     //= test rfc9438#4.2 "each stage of congestion avoidance begins with its own time, window and K"
     #[test]
-    fn restarting_after_a_pause_begins_a_new_growth_phase_of_cubic() {
+    fn after_an_idle_period_cubic_starts_a_new_growth_epoch() {
         let mut cubic = Cubic::new(&TcpOptions::default(), Clock::exact(1));
         cubic.on_fast_retransmit(100.0);
         let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_integer_cube_root_of_cubic_returns_the_number_that_was_cubed() {
+    fn the_integer_cube_root_of_the_cube_of_a_number_is_the_number() {
         for (x, root) in
             [(0.0, 0.0), (1.0, 1.0), (27.0, 3.0), (0.001, 0.1), (1e9, 1000.0), (75.0, 4.217_163_326_508_746)]
         {

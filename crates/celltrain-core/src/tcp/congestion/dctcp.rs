@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alpha_of_dctcp_starts_at_one_and_moves_by_a_sixteenth_of_the_difference() {
+    fn dctcps_alpha_starts_at_1_and_moves_by_a_sixteenth_of_the_difference_to_the_marked_fraction() {
         assert_eq!(alpha(&[]), 1.0);
         assert_eq!(alpha(&[10, 10]), 1.0);
         assert_eq!(alpha(&[0]), 0.9375);
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn the_alpha_of_dctcp_stays_the_same_in_a_window_without_acknowledgements() {
+    fn dctcps_alpha_does_not_change_in_a_window_without_acknowledgements() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         control.on_window_acknowledged();
         assert_eq!(control.alpha, 1.0);
     }
 
     #[test]
-    fn under_dctcp_a_mark_reduces_the_window_by_half_of_alpha_and_a_loss_halves_the_window() {
+    fn on_a_mark_dctcp_reduces_the_window_by_the_fraction_alpha_over_2_and_on_a_loss_it_halves_it() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
         control.alpha = 0.2;

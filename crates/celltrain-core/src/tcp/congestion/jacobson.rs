@@ -60,12 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn in_congestion_avoidance_acknowledging_a_whole_window_adds_one_segment_to_the_window() {
+    fn in_congestion_avoidance_the_window_grows_by_one_segment_per_acknowledged_window() {
         assert_eq!(grown(WindowArithmetic::Fractions, 10.0), 10.1);
     }
 
     #[test]
-    fn with_the_eighth_option_acknowledging_a_whole_window_adds_one_segment_and_an_eighth_of_the_window() {
+    fn with_the_extra_eighth_term_each_acknowledgement_adds_an_eighth_of_a_segment_more() {
         // At a cwnd of 10, the growth is 512 / 10 = 51 bytes plus 512 / 8 = 64 bytes. A cwnd of 600 still grows by 64
         // bytes.
         for (cwnd, bytes) in [(2.0, 256.0 + 64.0), (10.0, 51.0 + 64.0), (600.0, 64.0)] {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_counted_in_whole_bytes_grow_by_the_rounded_quotient_but_at_least_by_one_byte() {
+    fn a_window_counted_in_whole_bytes_grows_by_the_quotient_rounded_down_but_by_at_least_one_byte() {
         for (cwnd, bytes) in [(2.0, 256.0), (3.0, 170.0), (512.0, 1.0), (600.0, 1.0)] {
             assert_eq!(grown(WindowArithmetic::WholeBytes, cwnd), cwnd + bytes / 512.0);
         }

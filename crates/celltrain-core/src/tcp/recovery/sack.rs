@@ -163,7 +163,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(9))]
 
         #[test]
-        fn the_sack_estimate_of_octets_in_flight_follows_section_4_of_rfc_6675(
+        fn the_sack_estimate_of_data_in_flight_follows_section_4_of_rfc_6675(
             sacked in prop::collection::btree_set(1u64..40, 0..30),
             resent_below in 0u64..40,
         ) {

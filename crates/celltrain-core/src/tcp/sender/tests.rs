@@ -9,7 +9,7 @@ fn sender() -> Sender {
 }
 
 #[test]
-fn after_the_receiver_accepts_the_byte_of_a_window_probe_the_sender_continues_at_the_next_byte() {
+fn after_the_receiver_accepts_a_window_probe_the_sender_continues_with_the_next_byte() {
     let mut sender = sender();
     assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
     sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
@@ -26,7 +26,7 @@ fn after_the_receiver_accepts_the_byte_of_a_window_probe_the_sender_continues_at
 }
 
 #[test]
-fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_optionally_falls_to_one_segment() {
+fn by_option_cwnd_falls_to_one_segment_after_an_idle_period_longer_than_the_rto() {
     for (after_idle, ticks, cwnd) in
         [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
     {
@@ -66,7 +66,7 @@ fn a_pause_between_bursts_begins_when_all_data_is_acknowledged() {
 }
 
 #[test]
-fn a_paced_sender_sets_a_timer_only_if_a_segment_waits_for_its_turn() {
+fn a_paced_sender_sets_its_pacing_timer_only_if_a_segment_is_waiting_to_be_sent() {
     let mut sender = sender().paced(Span(10));
     assert!(sender.next_segment(NOW).is_some());
     assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

@@ -73,7 +73,7 @@ fn requests_and_queries_over_real_stacks_complete_and_give_the_same_answer_on_bo
 }
 
 #[test]
-fn a_request_over_a_real_stack_has_a_slowdown_of_one_if_no_other_traffic_delays_it() {
+fn without_other_traffic_a_request_over_a_real_stack_has_a_slowdown_of_1() {
     for stack in STACKS {
         let scenario = hosts(&format!("[incast.query]\nsenders = 1\nbytes = '50kB'\ninterval = '20ms'\n{stack}"));
         let (answer, records) = run(&scenario, Engine::Fast);
@@ -82,7 +82,7 @@ fn a_request_over_a_real_stack_has_a_slowdown_of_one_if_no_other_traffic_delays_
 }
 
 #[test]
-fn the_protocol_stacks_of_closed_requests_are_freed_and_by_default_a_run_keeps_no_record_of_them() {
+fn stacks_of_closed_requests_are_freed_and_by_default_no_record_of_each_request_is_kept() {
     let scenario = hosts(&format!("[requests.web]\nload = 0.3\nsizes = '2kB'\n{}", STACKS[0]));
     let (with, _) = run(&scenario, Engine::Fast);
     let without = one(&scenario, None, How::default(), &AtomicBool::new(false), &Progress::default()).unwrap();
@@ -91,7 +91,7 @@ fn the_protocol_stacks_of_closed_requests_are_freed_and_by_default_a_run_keeps_n
 }
 
 #[test]
-fn a_capture_has_the_packets_of_requests_over_a_real_stack() {
+fn a_capture_contains_the_packets_of_requests_over_a_real_stack() {
     let scenario = hosts(&format!("[incast.query]\nsenders = 1\nbytes = '5kB'\ninterval = '20ms'\n{}", STACKS[0]));
     let mut bytes = Vec::new();
     let mut sink = |block: &[u8]| {

@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn up_to_lwnd_scalable_tcp_grows_and_shrinks_the_window_as_standard_tcp_does() {
+    fn up_to_lwnd_scalable_tcp_increases_and_decreases_the_window_as_standard_tcp_does() {
         assert_eq!((grown(16.0), grown(16.5)), (16.0 + 1.0 / 16.0, 16.51));
         assert_eq!((Scalable.decrease(16.0), Scalable.decrease(16.5)), (0.5, 0.875));
     }
 
     #[test]
-    fn scalable_tcp_regains_a_window_of_any_size_after_fourteen_round_trips() {
+    fn scalable_tcp_recovers_a_window_of_any_size_within_14_round_trips() {
         // ln(1 / 0.875) / ln(1.01) = 13.42 round trips. Each round trip has as many acknowledgements as the window has
         // segments.
         for window in [100.0, 10_000.0] {

@@ -110,7 +110,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn an_ethernet_port_returns_the_correct_number_of_waiting_cells_and_the_correct_times_of_cells_already_started() {
+    fn the_queue_lengths_and_transmission_times_of_an_ethernet_port_match_those_of_a_list_of_cells() {
         let mut rng = Stream::new(1, "nic");
         let cell_time = Span(5);
         let mut nic = Nic::new(cell_time, 1).on_ethernet(1);

@@ -153,7 +153,7 @@ fn run_in_times(case: Case) -> Seen {
 }
 
 #[test]
-fn thresholds_expressed_as_times_admit_the_same_cells_as_thresholds_expressed_in_cells() {
+fn thresholds_converted_to_times_admit_the_same_cells_as_thresholds_in_cells() {
     all_cases(|case| {
         if case.service == ServiceOrder::AfterArrivals {
             assert_eq!(run_in_times(case), run(case, Counted::default(), 1), "{case:?}");
@@ -162,14 +162,14 @@ fn thresholds_expressed_as_times_admit_the_same_cells_as_thresholds_expressed_in
 }
 
 #[test]
-fn a_port_that_counts_cells_admits_a_run_of_cells_as_it_would_admit_each_cell() {
+fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() {
     all_cases(|case| {
         assert_eq!(run(case, Counted::default(), u32::MAX), run(case, Counted::default(), 1), "{case:?}");
     });
 }
 
 #[test]
-fn a_queue_admits_a_run_of_cells_as_it_would_admit_each_cell_and_as_a_port_that_counts_cells_does() {
+fn a_queue_admits_the_same_cells_in_batches_as_one_at_a_time_and_as_a_port_that_counts_cells() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
@@ -179,7 +179,7 @@ fn a_queue_admits_a_run_of_cells_as_it_would_admit_each_cell_and_as_a_port_that_
 }
 
 #[test]
-fn a_queue_that_computes_departures_later_sends_the_same_cells_at_the_same_times() {
+fn a_queue_that_computes_departures_lazily_sends_the_same_cells_at_the_same_times() {
     all_cases(|case| {
         let later = || InOrder::new(Departures::Later);
         let of_run = run(case, later(), u32::MAX);
@@ -189,7 +189,7 @@ fn a_queue_that_computes_departures_later_sends_the_same_cells_at_the_same_times
 }
 
 #[test]
-fn a_frame_that_must_be_complete_before_it_leaves_is_admitted_as_its_single_cells_would_be() {
+fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_cases(|case| {
         let merging = || Merging::new(&merging, Departures::AtAdmission);

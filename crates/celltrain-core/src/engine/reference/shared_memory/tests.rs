@@ -181,7 +181,7 @@ fn a_full_shared_memory_refuses_whole_frames_like_epd() {
 }
 
 #[test]
-fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
+fn the_queues_of_saturated_ports_converge_to_the_fixed_point_of_dynamic_threshold() {
     for (alpha, ports) in [(1.0, 1), (1.0, 3), (2.0, 4), (0.5, 2)] {
         let mut network = star(&(0..ports).collect::<Vec<_>>(), "1Mbps", "50ms");
         let outputs = outputs_of(&network);
@@ -270,7 +270,7 @@ impl Observer for Notes {
 impl Probe for Notes {}
 
 #[test]
-fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_that_the_formula_gives() {
+fn a_lossless_priority_group_starts_to_pause_and_to_lose_cells_at_the_levels_that_the_formula_gives() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
@@ -309,7 +309,7 @@ fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
 }
 
 #[test]
-fn after_a_memory_has_removed_a_waiting_cell_it_refuses_later_cells_of_the_same_frame() {
+fn after_pushing_out_a_waiting_cell_a_shared_memory_refuses_later_cells_of_the_same_frame() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
     let ports = [N_SOURCE_BOTTLENECK];
@@ -322,7 +322,7 @@ fn after_a_memory_has_removed_a_waiting_cell_it_refuses_later_cells_of_the_same_
 }
 
 #[test]
-fn with_static_thresholds_a_saturated_port_leaves_room_for_the_other_ports() {
+fn with_static_thresholds_a_saturated_port_leaves_memory_for_the_other_ports() {
     let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
     let outputs = outputs_of(&network);
     let policy = static_thresholds::Config { threshold: Some("60%".parse().unwrap()) };
@@ -353,7 +353,7 @@ fn with_perfect_predictions_credence_loses_no_more_cells_than_longest_queue_drop
 }
 
 #[test]
-fn memory_policies_with_a_clock_change_state_between_arrivals() {
+fn memory_policies_with_a_clock_change_their_state_between_arrivals() {
     let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
     let outputs = outputs_of(&network);
     share(&mut network, outputs.clone(), 200, occamy::Config { alpha: 4.0, ..Default::default() });

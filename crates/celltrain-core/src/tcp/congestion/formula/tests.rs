@@ -41,7 +41,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
+fn a_congestion_formula_for_an_event_sets_the_congestion_window_when_the_event_occurs() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -71,7 +71,7 @@ fn the_formula_for_an_event_sets_the_congestion_window_at_that_event() {
 
 /// Regression: the cwnd that `on_loss` had computed at the mark raised cwnd at a loss of the same window.
 #[test]
-fn a_mark_sets_cwnd_and_ssthresh_by_the_on_loss_formula_and_a_loss_in_the_same_window_changes_neither() {
+fn a_mark_applies_the_on_loss_formulas_and_a_loss_in_the_same_window_changes_neither_cwnd_nor_ssthresh() {
     let mut w = windows(table([&[], &[("ssthresh", "cwnd / 2"), ("cwnd", "cwnd / 2 + 3")], &[]], &[]));
     w.cwnd = 20.0;
     w.on_mark(20.0);
@@ -83,7 +83,7 @@ fn a_mark_sets_cwnd_and_ssthresh_by_the_on_loss_formula_and_a_loss_in_the_same_w
 }
 
 #[test]
-fn without_a_formula_for_an_event_the_window_changes_as_in_the_algorithm_of_jacobson() {
+fn on_an_event_without_a_formula_the_window_changes_as_in_jacobsons_algorithm() {
     let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
     let receive_window = Bytes { bytes: 200 * 512 };
     let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
@@ -104,7 +104,7 @@ fn without_a_formula_for_an_event_the_window_changes_as_in_the_algorithm_of_jaco
 }
 
 #[test]
-fn congestion_formulas_keep_windows_above_the_minimum_and_below_the_configured_limit() {
+fn windows_set_by_congestion_formulas_stay_between_the_minimum_and_the_configured_limit() {
     let shrinking =
         || table([&[("cwnd", "cwnd - 7")], &[("ssthresh", "0")], &[("ssthresh", "-1"), ("cwnd", "0")]], &[]);
     let mut w = windows(shrinking());
@@ -127,7 +127,7 @@ fn congestion_formulas_keep_windows_above_the_minimum_and_below_the_configured_l
 }
 
 #[test]
-fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
+fn a_congestion_formula_can_read_its_state_variables_the_time_and_round_trip_times() {
     let average = table(
         [
             &[("cwnd", "srtt / 1 ms"), ("ssthresh", "min_rtt / 1 ms + 100"), ("last", "now"), ("since", "now - last")],
@@ -152,7 +152,7 @@ fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
 }
 
 #[test]
-fn congestion_formula_results_that_are_not_numbers_are_counted() {
+fn non_finite_results_of_a_congestion_formula_are_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
     w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(
@@ -203,7 +203,7 @@ fn a_message_about_an_error_in_a_congestion_formula_shows_the_position_of_the_er
 }
 
 #[test]
-fn the_page_about_formulas_lists_every_name_that_a_congestion_formula_can_use() {
+fn the_page_about_formulas_lists_every_variable_of_congestion_formulas() {
     let rows: Vec<String> = NAMES
         .iter()
         .map(|(name, _)| {

@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(crate::rng::proptest_seeded(13))]
 
     #[test]
-    fn windows_counted_in_bytes_and_windows_counted_in_segments_equal_those_of_bsd(
+    fn congestion_windows_match_those_of_bsd_in_units_of_bytes_and_of_segments(
         mss in select(&[256u32, 512, 1024, 4096][..]),
         wnd in 8192u32..600_000,
         happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_counted_in_segments_equal_those_of_bsd_for_any_window_and_segment_size(
+    fn congestion_windows_in_segments_match_those_of_bsd_for_any_window_and_segment_size(
         mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
     ) {
         let wnd = wnd.max(mss);
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn slow_start_continues_below_ssthresh_and_optionally_if_the_window_equals_ssthresh() {
+fn slow_start_continues_while_cwnd_is_below_ssthresh_and_by_option_while_they_are_equal() {
     for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
         for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
             let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
@@ -114,7 +114,7 @@ fn slow_start_continues_below_ssthresh_and_optionally_if_the_window_equals_ssthr
 }
 
 #[test]
-fn a_congestion_window_limited_by_the_tcp_header_stops_at_65535_bytes_times_the_scale() {
+fn a_congestion_window_capped_by_the_tcp_header_field_is_at_most_65535_bytes_times_the_window_scale() {
     let clock = Clock::exact(1000);
     for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
         let receive_window = Bytes { bytes: receive_window };
@@ -148,7 +148,7 @@ fn a_congestion_window_capped_at_the_receive_window_does_not_shrink_when_the_rec
 
 /// Regression: after a timeout in fast recovery, CUBIC took the inflated window for the one before the loss.
 #[test]
-fn after_a_timeout_in_recovery_cubic_remembers_the_window_without_the_inflation_of_recovery() {
+fn after_a_timeout_in_fast_recovery_cubics_w_max_excludes_the_window_inflation() {
     let options = TcpOptions { congestion: crate::tcp::Congestion::Cubic, ..TcpOptions::default() };
     let mut after = [0.0, 50.0].map(|inflation| {
         let mut windows = Windows { cwnd: 40.0, ..Windows::new(&options, Clock::exact(1000)) };

@@ -103,7 +103,7 @@ const LINKS: [Link; 7] = [
 ];
 
 #[test]
-fn a_run_needs_exactly_the_headroom_that_the_formula_gives() {
+fn the_smallest_headroom_without_loss_equals_the_value_of_the_formula() {
     for link in LINKS {
         let needs = link.phases().map(|(threshold, offset)| link.run(threshold, 100_000, offset).0);
         let (most, formula) = (needs.max().unwrap(), link.formula());
@@ -114,7 +114,7 @@ fn a_run_needs_exactly_the_headroom_that_the_formula_gives() {
 }
 
 #[test]
-fn a_headroom_for_a_cable_of_5_metres_loses_cells_on_a_cable_of_300_metres() {
+fn a_headroom_sized_for_a_5_metre_cable_loses_cells_on_a_300_metre_cable() {
     let [short, long] = [5, 300].map(|metres| Link { metres, ..LINKS[1] });
     let configured = short.formula();
     for (link, headroom, loses) in

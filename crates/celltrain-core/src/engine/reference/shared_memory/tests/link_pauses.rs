@@ -81,7 +81,7 @@ fn all_orders() -> impl Iterator<Item = (ServiceOrder, TieOrder)> {
 }
 
 #[test]
-fn chained_switches_that_pause_each_other_lose_nothing_and_both_engines_agree() {
+fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agree() {
     let lossless = Lossless { headroom: 12, xon: 3, xon_offset: None, pause_at: PauseAt::Threshold };
     for (service, tie) in all_orders() {
         for slow in ["212Mbps", "100Mbps"] {
@@ -105,7 +105,7 @@ fn chained_switches_that_pause_each_other_lose_nothing_and_both_engines_agree() 
 }
 
 #[test]
-fn a_pause_its_end_and_a_cell_in_the_same_instant_take_effect_in_the_order_of_the_reference_engine() {
+fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the_same_order() {
     // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else it holds: often
     // in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell arrives or leaves.
     let lossless = Lossless { headroom: 12, xon: 100, xon_offset: None, pause_at: PauseAt::Headroom };
@@ -124,7 +124,7 @@ fn a_pause_its_end_and_a_cell_in_the_same_instant_take_effect_in_the_order_of_th
 }
 
 #[test]
-fn a_port_outside_memories_that_is_paused_is_simulated_like_a_memory_of_its_own() {
+fn the_fast_engine_simulates_a_paused_port_with_a_private_buffer_as_a_shared_memory_with_one_port() {
     let lossless = Lossless { headroom: 12, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Threshold };
     let mut network = chain(&[1, 2], "100Mbps", lossless);
     // The first switch has ports with buffers of their own.
