@@ -185,8 +185,8 @@ impl Aal5Options {
 
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC do not overtake each other. So when a frame is delivered, the log discards all older frames. It
-/// keeps only frames that a link delays (`delay_line.rs`).
+/// When a frame is delivered, the log discards all older frames, because cells of one VC do not overtake each other.
+/// Only older frames that a link delays are kept (`delay_line.rs`).
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.
@@ -260,7 +260,7 @@ impl<B: Copy> FrameLog<B> {
         number.since(self.first, self.mask)
     }
 
-    /// Returns the frames starting with this number.
+    /// Returns the frame with this number and all later frames.
     pub fn since(&self, number: FrameNumber) -> impl Iterator<Item = Frame<B>> {
         self.frames.iter().skip(number.since(self.first, self.mask) as usize).copied()
     }
@@ -283,17 +283,18 @@ impl<B: Copy> FrameLog<B> {
     }
 }
 
-/// Reassembles one VC's cells at the receiver (section 1.3).
+/// Reassembles one VC's cells into frames at the receiver (section 1.3).
 ///
-/// In AAL5, a frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell
-/// is lost, the remaining cells are joined to the next frame and both frames are discarded. Any other lost cell
-/// destroys only its own frame.
+/// In AAL5, a frame is delivered when its last cell arrives and all of its cells, and no others, were collected. If the
+/// last cell is lost, the remaining cells are joined to the next frame and both frames are discarded. Any other lost
+/// cell destroys only its own frame.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     frame: FrameNumber,
     cells: u32,
     mixed: bool,
-    /// True if the next cells need the slow path, because their frame is too long or packets delimit themselves.
+    /// True if the next cells need the slow path, because their frame is too long or the framing is
+    /// [`Framing::Packets`].
     slow: bool,
     delimits: bool,
 }
@@ -305,7 +306,7 @@ pub enum Reassembled {
     Incomplete,
     /// A complete frame, with its number.
     Whole(FrameNumber),
-    /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
+    /// With [`Framing::Packets`], call [`Reassembler::on_packet_run`] instead.
     Packet,
     /// Cells that do not form a complete frame. They are discarded.
     Damaged {
@@ -379,7 +380,8 @@ impl Reassembler {
         self.on_single_cells(run, max_cells, cells_of)
     }
 
-    /// Does the same cell by cell. A call of its own, so that whole frames save no registers for this loop.
+    /// Like [`Self::on_run`], but cell by cell. It is a separate function, so that the path for whole frames saves no
+    /// registers for this loop.
     #[inline(never)]
     fn on_single_cells(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         let mut damaged = 0;
@@ -396,9 +398,9 @@ impl Reassembler {
 
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
-    /// Processes the cells of a run, of a packet that delimits itself ([`Framing::Packets`]). `cells_of` returns the
-    /// number of cells in a packet. Calls `failed` with the number of each packet that will never be complete. Returns the
-    /// packet if it is complete, and the number of cells discarded.
+    /// Processes a run of cells of one packet with [`Framing::Packets`]. `cells_of` returns the number of cells in a
+    /// packet. Calls `failed` with the number of each packet that will never be complete. Returns the packet if it is
+    /// complete, and the number of cells discarded.
     #[inline]
     pub fn on_packet_run(
         &mut self,

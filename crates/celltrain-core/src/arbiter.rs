@@ -19,7 +19,7 @@ pub trait Arbiter: Send {
     /// cells.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// Returns the VC that every turn serves until another VC joins.
+    /// Returns the VC, if any, that is served in every turn until another VC joins.
     fn alone(&self) -> Option<usize>;
 
     /// True if a VC that becomes empty and gets a cell before the next turn counts as never having been empty.

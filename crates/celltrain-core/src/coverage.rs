@@ -120,7 +120,7 @@ situations! {
     RestBeyondHeadroom,
     /// A packet starts at a port after the last cell of the previous packet was lost.
     PacketStartsUnannounced,
-    /// A cell inside an admitted packet finds no room, at a port where such cells only change counts.
+    /// A cell in the middle of an admitted packet finds no room, at a port that only counts such cells.
     NoRoomInsidePacket,
     /// The stored cells of a packet whose last cell is missing are freed when the next packet starts.
     UnfinishedPacketFreed,
@@ -132,7 +132,7 @@ situations! {
     ArrivingPacketRemoved,
     /// A policy selects a queue all of whose packets have begun to leave.
     NoPacketToRemove,
-    /// A packet has taken places for cells that never arrive.
+    /// A packet has reserved places for cells that never arrive.
     PlacesNeverUsed,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
@@ -279,7 +279,7 @@ situations! {
     CellsLostInRounds,
     /// The engine admits overlapping trains one after the other.
     StretchAdmitted,
-    /// Trains with simultaneous cells are merged with other trains, cell by cell.
+    /// Trains whose cells coincide are merged with other trains, cell by cell.
     TieInterleaved,
     /// A queue becomes empty while a train that was admitted as a whole arrives.
     QueueRunsEmptyInTrain,
@@ -330,7 +330,7 @@ pub fn take_reached_here() -> Vec<&'static str> {
         .collect()
 }
 
-/// Marks a rare situation, optionally if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is
+/// Marks a rare situation, optionally only if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is
 /// evaluated only in builds with debug assertions.
 macro_rules! reached {
     ($situation:ident) => {

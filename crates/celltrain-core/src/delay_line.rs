@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_delayed_packet_that_lost_its_last_cell_does_not_delay_the_next_packet() {
         let cells = [(0, 0, false, Some(4)), (6, 1, false, None), (8, 1, true, None)];
-        // The packet was due at 4, but some of its cells could still have arrived.
+        // The packet was due at 4, but more of its cells could have arrived later.
         assert_eq!(through(&cells), [(6, 1), (8, 1), (10, 0)]);
     }
 }

@@ -54,7 +54,7 @@ pub struct EndSystems {
     /// Requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Kept apart from other state of a VC, because every cell accesses it.
+    /// Stored apart from a VC's other state, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     /// Indices of the sleeping clocks.

@@ -103,7 +103,7 @@ pub(crate) struct Policer {
     cdvt: u128,
     mfs: u32,
     tagging: bool,
-    /// Cells received of the current frame.
+    /// Number of cells of the current frame received so far.
     in_frame: u32,
     passed: bool,
     tags: bool,

@@ -1,6 +1,6 @@
-//! Lengths of queues, as scenarios write them: a number of cells, or a size such as `"28kB"`.
+//! Lengths of queues in scenarios: a number of cells, or a size such as `"28kB"`.
 //!
-//! Publications give most lengths in bytes. Written so, they hold for any size of cells.
+//! Publications give most lengths in bytes. A scenario with lengths in bytes holds for any cell size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

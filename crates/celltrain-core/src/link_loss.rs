@@ -117,7 +117,7 @@ impl LinkLoss {
 pub enum Fate {
     /// It arrives.
     Passes,
-    /// It is lost.
+    /// The cell is lost.
     Lost(LinkLoss),
     /// The link delays the frame of this packet or cell by the given time.
     Delayed(Span),
@@ -144,11 +144,11 @@ impl LossCounters {
     }
 }
 
-/// Numbers of packets or cells that a rule could have selected in a run, and that it selected.
+/// Numbers of packets or cells that reached a rule during a run, and of those that it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
     /// Packets or cells that reached the end of the link. For a byte rule: number of the flow's bytes up to the last
-    /// byte that did.
+    /// byte that reached the end of the link.
     pub reached: u64,
     /// Packets or cells that the rule lost or delayed.
     pub selected: u64,
@@ -220,7 +220,7 @@ struct VcLosses {
 
 #[derive(Clone, Debug)]
 struct RuleState {
-    /// The rule's place among the link's rules.
+    /// Index of the rule among the link's rules.
     place: usize,
     /// The branch whose frames the rule counts, if several VCs have merged.
     branch: Option<u8>,

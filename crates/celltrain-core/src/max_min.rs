@@ -60,7 +60,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // In this order of VCs, one pass finds the level at which a link is full.
+    // With VCs in this order, one pass finds the level at which a link is full.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -69,7 +69,7 @@ fn filled(
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
     // Links are processed in the order in which they fill. Levels only rise as other links fill, so an outdated level
-    // is detected when its link is next.
+    // is detected when its link is processed.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
         token.tick(on.len())?;

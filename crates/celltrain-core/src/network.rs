@@ -50,7 +50,7 @@ pub(crate) use times::PAUSE_FRAME_BITS;
 pub struct Network {
     /// Seed of every random stream.
     pub seed: u64,
-    /// Duration of the run at most; events at its end still happen.
+    /// Maximum duration of the run. Events exactly at its end still happen.
     pub duration: Duration,
     /// Determines whether the run may end earlier.
     pub until: Until,
@@ -74,7 +74,7 @@ pub struct Network {
     pub tie_order: TieOrder,
     /// Order of a departure and arrivals at a port in the same instant.
     pub service_order: ServiceOrder,
-    /// How switches forward packets that delimit themselves.
+    /// Rules by which switches forward packets with packet framing.
     pub switching: Switching,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
@@ -296,8 +296,8 @@ impl Network {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
     }
 
-    /// Returns whether the port of a link stores each packet whole before it sends it, and how it admits packets. Only
-    /// switches whose packets delimit themselves do.
+    /// Returns how the port of a link admits packets, if it stores each packet whole before it sends it. Only switches
+    /// with packet framing store packets.
     pub fn stores(&self, link: LinkIndex) -> Option<PacketAdmission> {
         let Switching { cut_through, admission } = self.switching;
         let delimits = self.aal5.framing == Framing::Packets;

@@ -91,7 +91,7 @@ pub struct SeriesChoice {
     pub occupancy: bool,
     /// cwnd and ssthresh of each connection.
     pub windows: bool,
-    /// Bytes delivered of each flow.
+    /// Delivered bytes of each flow.
     pub delivered: bool,
     /// ACR of each flow whose data VC is ABR; see [`Recorder::rate_flows`].
     pub rates: bool,

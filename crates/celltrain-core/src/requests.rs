@@ -60,7 +60,7 @@ pub struct RequestGroup {
     /// True if the ends of its connections are outside the simulation, for example real stacks. The connections then
     /// open and close when these end systems determine it ([`crate::engine::HostedSimulation`]).
     pub outside: bool,
-    /// Opening of connections: with a handshake or at once.
+    /// Opening of connections: with a handshake or without.
     pub opening: Opening,
     /// Determines when connections open, between which hosts, and with which sizes.
     pub arrivals: Arrivals,
@@ -83,7 +83,7 @@ pub enum Opening {
     /// Connections open with a SYN and a SYN-ACK, followed by data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
-    /// Connections open without a handshake: the first data leaves at once, as if the connection were already open.
+    /// Connections open without a handshake: the first data leaves immediately, as if the connection were already open.
     Open,
 }
 
@@ -96,12 +96,12 @@ pub enum Arrivals {
         mean: Duration,
         /// Sizes of requests.
         sizes: Sizes,
-        /// Queries. Several hosts answer each query at once.
+        /// Pairs of hosts, from which each request's pair is selected.
         pairs: Vec<PairIndex>,
         /// Selects a request's pair.
         order: PairOrder,
     },
-    /// Queries, each of which several hosts answer at once.
+    /// Queries, each answered by several hosts at the same time.
     Incast {
         /// Time from one query to the next, and from the start of the run to the first query.
         interval: Duration,
@@ -119,7 +119,7 @@ pub enum Arrivals {
     },
 }
 
-/// How the pair of hosts of the next request is selected.
+/// Rule that selects the pair of hosts of the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PairOrder {
     /// Each pair is drawn independently.

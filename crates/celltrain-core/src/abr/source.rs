@@ -342,9 +342,9 @@ impl Source {
     }
 
     /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be in the past. A
-    /// turned-around cell is sent at once (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from the
-    /// last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell is waiting. They are
-    /// sent only if the VC enables them.
+    /// turned-around cell is sent immediately (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from
+    /// the last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell is waiting. They
+    /// are sent only if the VC enables them.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());

@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::policy::tail_drop;
 
 /// A digest of everything in a network except the settings that certificates cover. Two networks with the same outline
-/// differ at most in these settings: a chance collision of 128 bits is as likely as a defect of the machine.
+/// differ at most in these settings: a collision of these 128-bit digests is as unlikely as a hardware fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outline(u128);
 

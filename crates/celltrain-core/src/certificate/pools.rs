@@ -1,4 +1,4 @@
-//! Memories and policies of their pools with which a run would have been the same.
+//! Checks whether a run would have been identical with other shared memories and pool policies.
 
 use typed_index_collections::{TiVec, ti_vec};
 

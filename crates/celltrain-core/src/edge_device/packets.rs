@@ -56,7 +56,7 @@ pub enum PacketStep {
     Refused,
     /// The packet is dropped to make room for another.
     DroppedForRoom,
-    /// The packet was dropped because its VC's rate fell.
+    /// The packet is dropped because its VC's rate fell.
     DroppedByRate,
 }
 

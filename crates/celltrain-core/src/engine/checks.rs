@@ -36,8 +36,8 @@ impl Checks {
             && end_systems.has_completed(self.to)
     }
 
-    /// Returns the check after the present one. In the first step, checks are a hundredth of the time since the start
-    /// apart, so that a run much shorter than its duration ends soon after its traffic.
+    /// Returns the time of the next check. In the first step, the time between checks is a hundredth of the time since
+    /// the start. So a run ends soon after its traffic, even if that is long before its duration ends.
     fn following(&self) -> Time {
         let passed = self.next - self.start;
         if passed >= self.step {

@@ -142,8 +142,8 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_systems().take_opened()
     }
 
-    /// Counts the bytes that the receiver of an open request has received so far. If these are all, the request is
-    /// complete.
+    /// Counts the bytes that the receiver of an open request has received so far. The request is complete if these are
+    /// all of its bytes.
     pub fn progress(&mut self, request: FlowIndex, received: u64) {
         let now = self.now();
         let (end_systems, probe) = self.simulation.parts();

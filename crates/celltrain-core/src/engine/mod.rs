@@ -246,7 +246,8 @@ impl Progress {
     }
 }
 
-/// Runs that cannot be interrupted. This crate compiles them, so that its callers need not compile the engines again.
+/// Runs that cannot be interrupted. They are not generic, so that this crate compiles the engines for them and its
+/// callers need not.
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {

@@ -138,9 +138,9 @@ pub struct TimerEvent {
 pub enum Timer {
     /// The timer of outstanding segments. If there are several timers, the one that expires first.
     Retransmission,
-    /// Guards a closed window.
+    /// Triggers a probe while the receiver's window is closed.
     Persist,
-    /// Delays an acknowledgement.
+    /// Ends the delay of an acknowledgement.
     DelayedAck,
 }
 

@@ -161,7 +161,7 @@ impl Memory {
         Self { cells: config.cells, used, occupancy, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
-    /// Returns whether nothing but decisions depends on single cells: no policy follows them.
+    /// Returns whether no policy follows single cells, so that cells affect only counts and the policies' decisions.
     pub(crate) fn follows_no_cells(&self) -> bool {
         !self.follows_arrivals && !self.pools.iter().any(|pool| pool.hooks.cells)
     }
@@ -172,7 +172,7 @@ impl Memory {
         self.has_clock
     }
 
-    /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
+    /// Reports an arriving cell to the policies. Called once per cell, before the cell is [offered](Self::offer).
     #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
         if self.follows_arrivals {
@@ -221,7 +221,7 @@ impl Memory {
         self.enter_as::<false>(class, now)
     }
 
-    /// Like [`Memory::offer_rest`], but without the numbers of a refusal.
+    /// Like [`Memory::offer_rest`], but without the details of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter_rest(&mut self, class: CellClass, now: Time) -> Attempt {

@@ -26,7 +26,7 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
-    /// The time after which a port obeys a pause frame, where packets delimit themselves; `None` for the
+    /// The time after which a port obeys a pause frame, with packet framing; `None` for the
     /// [limit](PauseResponse::limit) of the standard.
     pub pause_response: Option<PauseResponse>,
 }

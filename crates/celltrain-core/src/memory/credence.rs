@@ -74,7 +74,7 @@ impl Configure for Config {
 }
 
 impl Credence {
-    /// Lets `cells` arrive at a virtual queue.
+    /// Adds `cells` arriving cells to a virtual queue.
     fn follow(&mut self, queue: PoolQueue, cells: u32, most: u32) {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();

@@ -252,7 +252,7 @@ pub struct PushOut {
     pub end: QueueEnd,
 }
 
-/// The optional methods of a policy that it implements. A memory does not call the others.
+/// Identifies the optional methods that a policy implements. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`MemoryPolicy::arrived`].
@@ -370,9 +370,9 @@ pub trait MemoryPolicy: Any + Send {
         let _ = drops;
     }
 
-    /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows from
-    /// the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
-    /// [certificate](crate::network::Recording) can tell which other settings give the same run.
+    /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows
+    /// from the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
+    /// [certificate](crate::network::Recording) can determine which other settings give the same run.
     fn is_threshold(&self) -> bool {
         false
     }

@@ -152,7 +152,7 @@ mod tests {
     fn the_occamy_policy_removes_the_oldest_cells_of_queues_above_their_threshold_in_turn() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
-        // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell at once.
+        // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell immediately.
         assert!(pool.offer(1));
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 1, 0], "5 <= 12 - 6");

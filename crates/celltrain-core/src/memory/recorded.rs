@@ -70,8 +70,9 @@ impl PoolRecord {
         }
     }
 
-    /// Calls `same` with each question that decides, and its answer: queue, number of arriving cells, number of used cells
-    /// and length of the queue. A threshold answers all other questions in the same way. Returns whether all are true.
+    /// Calls `same` with each decisive question and its answer: queue, number of arriving cells, number of used cells
+    /// and length of the queue. A threshold answers all other questions in the same way. Returns whether all calls
+    /// return true.
     pub(crate) fn all(&self, mut same: impl FnMut(Arriving, u32, u32, bool) -> bool) -> bool {
         self.answers.iter().all(|&(cells, queue, ref answers)| {
             let arriving = Arriving { queue, first_alike: queue, cells };

@@ -233,9 +233,10 @@ pub trait BufferPolicy: Any + Send {
         true
     }
 
-    /// Returns whether every answer follows from the policy's settings and these parts of the view: X, K, `N_a`, the cells
-    /// of the frame's own VC, and the marks of the frame. Then a [certificate](crate::certificate) can tell which other
-    /// settings give the same run. False for a policy with state, or one that reads the clock or draws random numbers.
+    /// Returns whether every answer follows from the policy's settings and these parts of the view: X, K, `N_a`, the
+    /// cells of the frame's own VC, and the marks of the frame. Then a [certificate](crate::certificate) can determine
+    /// which other settings give the same run. False for a policy with state, or one that reads the clock or draws
+    /// random numbers.
     fn reads_own_view(&self) -> bool {
         false
     }

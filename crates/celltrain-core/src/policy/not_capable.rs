@@ -59,7 +59,8 @@ impl BufferPolicy for NotCapable {
 
     fn admits_up_to(&self) -> Option<u32> {
         if self.of != Counted::Port {
-            // Engines compare the answer with the cells of the port.
+            // Engines compare the answer with the number of cells at the port, but this policy compares other counts
+            // with its limits.
             return None;
         }
         self.policy.admits_up_to().and_then(|most| whole_cells(self.k_min).map(|k_min| most.min(k_min)))

@@ -1,7 +1,7 @@
 //! The output port: a buffer, its per-VC counts, its counters, and the frame state that all policies share.
 //!
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
-//! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
+//! cell in service: a cell that [`Port::take`] passes to the transmitter no longer counts.
 //!
 //! [`Port`] is deliberately simple, like the reference engine that uses it: it stores single cells in plain queues and
 //! counts them one by one. The fast engine's port (`OutputBuffer`) has its own queues and counts and is tested against
@@ -155,7 +155,8 @@ pub struct Port {
     queues: Option<CellQueues>,
     /// Cells of each VC's incomplete frame, by label; `None` for a VC whose cells need not wait for the others.
     held: TiVec<Label, Option<Vec<Cell>>>,
-    /// How packets are admitted that wait until they are whole; `None` if cells leave as they come.
+    /// Admission rule of a port that stores packets whole; `None` if cells may leave before the rest of their packet
+    /// arrives.
     stores: Option<PacketAdmission>,
     /// Places that each VC's arriving packet has taken for cells that have not arrived, by label.
     places: TiVec<Label, u32>,
@@ -208,8 +209,8 @@ impl Port {
         self
     }
 
-    /// With [`Framing::Packets`], makes packets delimit themselves at this port. The policy must not push out cells from
-    /// the front, and no VCs may merge.
+    /// Sets the framing of packets. With [`Framing::Packets`], the policy must not push out cells from the front, and
+    /// no VCs may merge.
     #[must_use]
     pub fn framed(mut self, framing: Framing) -> Self {
         let merges = self.held.iter().any(Option::is_some);
@@ -338,7 +339,7 @@ impl Port {
             if let Some(follower) = self.admission.follower() {
                 follower.on_leave(1);
             }
-            // The arriving cell damaged the frame, not this one.
+            // Not this cell damaged the frame, but the loss of the arriving cell.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }

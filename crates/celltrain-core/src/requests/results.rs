@@ -134,8 +134,7 @@ pub struct QueryRecord {
     completed: Time,
     /// The host that receives the answers.
     pub receiver: NodeIndex,
-    /// Returns the time at which all answers were complete; `None` if some answers were incomplete at the end of the
-    /// run.
+    /// Number of answers.
     pub answers: u32,
 }
 

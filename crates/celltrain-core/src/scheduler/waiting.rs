@@ -1,4 +1,4 @@
-//! Cells waiting at a port in several queues, as a scheduler serves them, either single cells or runs.
+//! The cells that wait at a port in several queues, stored as single cells or as runs, for schedulers.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -62,7 +62,7 @@ pub struct TcpOptions {
     pub windows: WindowOptions,
 }
 
-/// Keys that were at the top of a TCP's table, each with its new place.
+/// Keys that used to be at the top of a TCP's table, each with its new path.
 const MOVED: &[(&str, &str)] = &[
     ("timer_resolution", "timer.resolution"),
     ("maximum_rto", "timer.maximum_rto"),

@@ -1,10 +1,10 @@
 //! The receiving end, which tracks arrivals and decides what to acknowledge, and when.
 //!
 //! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. The receiver keeps out-of-order segments
-//! and acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement
-//! for each segment that is out of order or repeated. Its application reads at once, so its advertised window shrinks
-//! only by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports
-//! the segments it keeps, the newest first (RFC 2018, 4).
+//! and acknowledges every segment immediately unless delayed acknowledgements are on. It sends a duplicate
+//! acknowledgement for each segment that is out of order or repeated. Its application reads immediately, so its
+//! advertised window shrinks only by the kept bytes, and only if `offered_window` requires it. With selective
+//! acknowledgements it reports the segments it keeps, the newest first (RFC 2018, 4).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ pub struct Receiver {
     echo: Echo,
     /// True if acknowledgements report a mark.
     echoes: bool,
-    /// True if the arriving segment is acknowledged at once because its mark differs from the previous segment's.
+    /// True if the arriving segment is acknowledged immediately because its mark differs from the previous segment's.
     differs: bool,
     counters: ReceiverCounters,
 }

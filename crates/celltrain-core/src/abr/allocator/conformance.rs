@@ -1,4 +1,4 @@
-//! Tests that must hold for every allocator in the list, including new allocators.
+//! Tests that every allocator in the list must pass, including new allocators.
 
 use proptest::prelude::*;
 

@@ -53,9 +53,9 @@ registry! {
 
 /// Interface between a port and its allocator. Both engines make only these calls.
 ///
-/// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call
-/// cells of another VC that arrived in between, so results must not depend on the order of cells of different VCs.
-/// Before the call for a backward RM cell, the engine reports all cells that arrived at earlier instants, and no
+/// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call may
+/// report cells of another VC that arrived in between, so results must not depend on the order of cells of different
+/// VCs. Before the call for a backward RM cell, the engine reports all cells that arrived at earlier instants, and no
 /// others.
 pub trait Allocator: Send {
     /// Counts cells of VC `label` that arrive at the port, including refused cells. The first cell arrives at `first`,

@@ -32,7 +32,7 @@ pub struct RateBook<T> {
     interval: Span,
     seconds: f64,
     vcs: TiVec<Label, Vc>,
-    /// Number of the latest interval with a call: a cell arrived or a rate was computed.
+    /// Number of the latest interval in which a cell arrived or a rate was computed.
     current: u64,
     /// Counts for the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],

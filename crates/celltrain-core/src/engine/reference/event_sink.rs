@@ -36,7 +36,7 @@ pub(super) struct EventSink<'a, P> {
     pub(super) refusal: Option<MemoryRefusal>,
 }
 
-/// Creates the sink of an engine. As a macro, it borrows only the fields that it needs.
+/// Creates the sink of an engine. This is a macro, so that it borrows only the fields it needs.
 macro_rules! event_sink {
     ($engine:ident, $now:expr, $probe:expr) => {
         $crate::engine::reference::event_sink::EventSink {

@@ -1,4 +1,4 @@
-//! Ends of links: losses, delays of packets, and the way to the next port or host.
+//! Ends of links: losses, delays of packets, and forwarding to the next port or host.
 
 use std::cmp::Reverse;
 

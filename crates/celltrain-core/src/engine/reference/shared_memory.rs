@@ -45,14 +45,14 @@ pub(super) struct SharedMemory<'a> {
     pub(super) recorder: Option<LossRecorder>,
 }
 
-/// The question for the policy of a memory when a cell arrives.
+/// The request to a memory when a cell arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// About a single cell.
+    /// Admit this single cell.
     Cell,
-    /// About all cells of its packet.
+    /// Admit all cells of the packet, of this number.
     Packet(u32),
-    /// Only for a free place, because the memory has admitted the packet.
+    /// Find a free place for the cell, because the memory has already admitted its packet.
     Place,
 }
 

@@ -12,7 +12,7 @@ impl Memory {
         self.with_numbers(attempt, now)
     }
 
-    /// Does the same as [`Memory::offer_packet`], without the numbers of a refusal.
+    /// Like [`Memory::offer_packet`], but without the details of a refusal.
     pub(crate) fn try_enter_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Attempt {
         let mut places = [None; 2];
         for (place, queue) in places.iter_mut().zip([class.ingress, class.egress]) {

@@ -96,7 +96,7 @@ pub trait Recovery: Send {
         0
     }
 
-    /// Returns whether `recovery.burst` holds.
+    /// Returns whether the limit `recovery.burst` applies.
     fn recovers(&self) -> bool {
         false
     }
@@ -237,7 +237,7 @@ pub enum Progress {
     Grow,
     /// The window does not grow, because the acknowledgement belongs to the recovery.
     Hold,
-    /// The window does not grow, and the first unacknowledged segment is sent at once.
+    /// The window does not grow, and the first unacknowledged segment is sent immediately.
     Resend(Timer),
 }
 

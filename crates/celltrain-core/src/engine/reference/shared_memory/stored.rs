@@ -113,7 +113,7 @@ impl SharedMemory<'_> {
         }
     }
 
-    /// Returns the buffer that a port's policy sees for a packet of which `rest` cells follow the first one.
+    /// Returns the buffer state that a port's policy sees for a packet with `rest` cells after its first cell.
     fn buffer_with(&self, ports: &Ports, link: LinkIndex, cell: Cell, rest: u32) -> Buffer {
         let of = self.counted[link];
         let counted = self.counted(of, link, cell, ports[link].buffer_with(0).occupancy).saturating_add(rest);

@@ -1,9 +1,9 @@
-//! The headroom that a lossless group needs where packets delimit themselves, against the formula.
+//! The headroom that a lossless group needs with packet framing, compared with the formula.
 
 use super::*;
 use crate::aal5::{CellFormat, Framing};
 
-/// A host that sends to a switch whose output is stuck, while the switch sends to the host: both ways at line rate.
+/// A host that sends to a switch whose output is stuck, while the switch sends to the host, both at line rate.
 struct Link {
     rate: &'static str,
     /// Metres of cable, which delays 5 ns each.

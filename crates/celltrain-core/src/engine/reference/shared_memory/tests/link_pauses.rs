@@ -106,8 +106,9 @@ fn chained_switches_that_pause_each_other_lose_nothing_and_both_engines_agree() 
 
 #[test]
 fn a_pause_its_end_and_a_cell_in_the_same_instant_take_effect_in_the_order_of_the_reference_engine() {
-    // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else it holds: often
-    // in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell arrives or leaves.
+    // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else the group
+    // holds, often in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell
+    // arrives or leaves.
     let lossless = Lossless { headroom: 12, xon: 100, xon_offset: None, pause_at: PauseAt::Headroom };
     let mut both = 0;
     for (service, tie) in all_orders() {
