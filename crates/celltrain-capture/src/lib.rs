@@ -79,7 +79,7 @@ pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 /// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureKind {
-    /// IPv4 packets at hosts, in Ethernet frames if packets delimit themselves.
+    /// IPv4 packets at hosts, in Ethernet frames with packet framing.
     Ip,
     /// IPv4 packets in AAL5 frames.
     Aal5,

@@ -244,8 +244,8 @@ pub(crate) mod tests {
         Policer::new(contract, LINK, clock())
     }
 
-    /// The other definition of GCRA, virtual scheduling: a cell conforms if it is at most `tau` before the theoretical
-    /// arrival time `tat`. Times are multiplied by the rate, as in a [`Bucket`], so `increment` is T.
+    /// Implements virtual scheduling, the other definition of GCRA: a cell conforms if it is at most `tau` before the
+    /// theoretical arrival time `tat`. Times are multiplied by the rate, as in a [`Bucket`], so `increment` is T.
     fn schedule(tat: &mut Option<u128>, arrival: u128, increment: u128, tau: u128) -> bool {
         let expected = tat.unwrap_or(arrival);
         let conforms = expected <= arrival + tau;

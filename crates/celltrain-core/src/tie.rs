@@ -94,7 +94,7 @@ impl TieBreaker {
         }
     }
 
-    /// Does the work of [`TieBreaker::order`] once for each `T`, not for each caller.
+    /// The part of [`TieBreaker::order`] that is compiled once for each `T`, not for each caller.
     fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: &dyn Fn(&T) -> u32) {
         match self {
             Self::EventList(list) => list.order(now, cells, input),
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their previous order");
     }
 
-    /// A literal model of the rule: a list of links, from which the links with a cell move to the front.
+    /// Implements the rule literally, as a list of links from which the links with a cell move to the front.
     fn by_moving(list: &mut Vec<u32>, starting: &[u32], continuing: &[u32], is_reversed: bool) -> Vec<u32> {
         let of_list = |group: &[u32]| {
             let mut found: Vec<u32> = list.iter().copied().filter(|link| group.contains(link)).collect();

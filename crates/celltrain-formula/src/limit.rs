@@ -4,7 +4,7 @@ use crate::arithmetic::OfTwo;
 use crate::parse;
 use crate::tree::{Binary, Expression, Node};
 
-/// The largest value that a condition allows a quantity which grows by one, or by `arriving`.
+/// The largest value that a condition allows for a quantity that grows by one, or by `arriving`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     /// Formula of the number with which the condition compares the quantity.

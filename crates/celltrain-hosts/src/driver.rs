@@ -51,7 +51,7 @@ pub struct Hosts {
     connections: BTreeMap<usize, Hosted>,
     /// Running number of the next connection.
     next: usize,
-    /// By group of requests, `None` if the simulation's own TCP carries them.
+    /// The functions that create stacks, by group of requests; `None` if simulated TCP carries the group's requests.
     groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
@@ -239,9 +239,8 @@ impl Hosts {
     /// Runs the stacks until the end of the run. Calls `observe` with the simulation's probe and each packet seen at an
     /// end.
     ///
-    /// # Errors
-    /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods its host's
-    /// port, reports more bytes than have arrived, or is polled again and again for nothing.
+    /// # Errors If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods
+    /// its host's port, reports more bytes than have arrived, or is polled repeatedly without effect.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -455,7 +454,7 @@ pub enum HostsError {
     /// The run was interrupted.
     Interrupted,
     /// A stack sends a packet with a wrong header or beyond its MTU, floods its host's port, reports more than has
-    /// arrived, or is polled again and again for nothing.
+    /// arrived, or is polled repeatedly without effect.
     Wrong(String),
 }
 

@@ -14,12 +14,11 @@ use crate::stack::Side;
 pub struct Seen<'a> {
     /// Time of the observation. For a lost packet, the time when its loss became known.
     pub time: Time,
-    /// The end at which the packet was observed. For a lost packet, the end to which it was sent.
+    /// Time at which the packet was sent.
     pub sent: Time,
     /// The flow.
     pub flow: FlowIndex,
-    /// The event of the packet's TCP segment or acknowledgement, if there is one. Data flows from the sender to the
-    /// receiver.
+    /// The end at which the packet was observed. For a lost packet, the end to which it was sent.
     pub side: Side,
     /// The event.
     pub step: Step,
@@ -42,7 +41,7 @@ pub enum Step {
     Sent,
     /// The packet has arrived at its stack.
     Arrived,
-    /// It is lost.
+    /// The packet is lost.
     Lost,
 }
 

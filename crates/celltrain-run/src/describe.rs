@@ -16,7 +16,7 @@ use crate::reading::Estimated;
 use crate::vetting::Verdict;
 use crate::{Unfinished, outside, vetting};
 
-/// Reports the outcome of reading a scenario, without the scenario.
+/// Reports the outcome of reading a scenario, without the scenario itself.
 pub fn reading(read: &Estimated) -> Value {
     let Estimated { reading, memory, .. } = read;
     json!({

@@ -1,5 +1,5 @@
-//! Families of runs: runs of a batch that may be the same run, because their cases differ only in buffers, shared
-//! memories and policies.
+//! Families of runs: groups of runs in a batch that may have the same result, because their cases differ only in
+//! buffers, shared memories and policies.
 //!
 //! Source: `docs/design/certificates.md`. The least restrictive run of a family, its *leader*, is run first and records
 //! the decisions of its policies. Each other run of the family is filled from the leader if the leader's

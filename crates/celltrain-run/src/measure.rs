@@ -141,9 +141,8 @@ impl<T> Measure<T> {
     }
 }
 
-/// Returns a row as a JSON object. It contains the measures for which `keep` returns true, which also gets the name of the
-/// measure's group, or the measure's own name. A group
-/// without any value is null.
+/// Returns a row as a JSON object with the measures for which `keep` returns true. `keep` receives the measure, and the
+/// name of its group or else its own name. A group without any value is null.
 pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }

@@ -21,7 +21,7 @@ use provided::{free, used};
 #[cfg(not(target_family = "wasm"))]
 use system::{free, used};
 
-/// Number of active runs, and the readings of memory taken while there was none.
+/// Number of active runs, and the readings of memory taken while no run was active.
 struct Readings {
     runs: u64,
     machine: Machine,

@@ -122,7 +122,7 @@ impl Checked {
         serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
     }
 
-    /// Returns the case as its runs' measures read it: the canonical form without `name` and `seed`.
+    /// Returns the case in the form that measures read: the canonical form without `name` and `seed`.
     pub fn case(&self) -> Value {
         without_name(self.json())
     }

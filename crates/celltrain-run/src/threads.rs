@@ -15,13 +15,13 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 /// Interval at which the calling thread checks for cancellation. It is well below the documented 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// Time in which threads stop by themselves before they are interrupted.
+/// Time allowed for threads to stop by themselves before they are interrupted.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// An interpreter whose code may run on the threads.
 #[derive(Debug)]
 pub struct Host {
-    /// Calls the whole work of a thread.
+    /// Calls the function that does all the work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
     /// Interrupts the interpreter's code on a thread. If no code runs now, interrupts the next code that runs there.
     /// May be called several times.

@@ -142,7 +142,6 @@ impl<'a> Form<'a> {
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
-        // If the value is optional, report the requirements that apply when it is present.
         if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
             let problem = format!("has {} items; at most {most} are possible", items.len());
             self.faults.push(KeyFault::of_key(path, problem));

@@ -1,4 +1,4 @@
-//! Rules of links for losses and delays, as scenarios write them: the checks, and the rules of the network.
+//! Rules for losses and delays of links: checks the tables of a scenario, and converts them to the network's rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;

@@ -530,7 +530,7 @@ fn capturing_a_time_window_without_packets_is_an_error_that_states_when_packets_
             let (first, last) = rest.split_once(" to ").expect("the error has two times");
             let [first, last] = [first, last].map(|time| time.strip_suffix('s').unwrap().parse::<f64>().unwrap());
             assert!((0.002..0.0022).contains(&first) && (first..=0.006).contains(&last), "{kind} {at}: {problem}");
-            // The error's times are those of a window with the first and the last of them.
+            // A window that begins at the first or the last time in the error is not empty.
             let window = format!("{first}s:{:.9}s", first + 1e-6);
             assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
             let window = format!("{last}s:{:.9}s", (last + 1e-6).min(0.006));

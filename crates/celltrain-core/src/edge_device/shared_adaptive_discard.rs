@@ -85,7 +85,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    /// A change of a VC's rate never drops a packet of another VC.
+    /// Only packets of the VC itself can be dropped.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {

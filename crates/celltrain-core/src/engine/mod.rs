@@ -123,8 +123,8 @@ impl Engine {
         })
     }
 
-    /// A variant of [`Engine::run_hosted`] for the probe only, without a result, up to `until` or the end of the run,
-    /// whichever is earlier.
+    /// Runs a network like [`Engine::run_hosted`], but for the probe only, without a result, up to `until` or the end
+    /// of the run, whichever is earlier.
     ///
     /// # Errors
     /// The same as for [`Engine::run_hosted`].

@@ -83,7 +83,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             .expect("nothing cancels this run")
     }
 
-    /// A variant of [`Simulation::observed`] with a forced implementation of contended ports.
+    /// Like [`Simulation::observed`], with a forced implementation of contended ports.
     ///
     /// # Errors
     /// Returns an error if `token` is cancelled.

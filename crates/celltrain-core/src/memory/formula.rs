@@ -50,7 +50,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The default is Dynamic Threshold with an alpha of 1.
+    /// Returns Dynamic Threshold with an alpha of 1.
     fn default() -> Self {
         Self {
             admit: "q_i + 1 <= B - Q".into(),

@@ -129,7 +129,7 @@ impl MemoryPolicy for Occamy {
         Some(PushOut { queue, end: QueueEnd::Head })
     }
 
-    /// A packet takes a token for each of its cells.
+    /// Takes a token for each cell of the removed packet.
     fn removed(&mut self, cells: u32) {
         self.full_at += self.per_cell * u64::from(cells.saturating_sub(1));
     }

@@ -168,7 +168,7 @@ impl MemoryPolicy for Python {
 
 #[cfg(any(test, feature = "samples"))]
 impl Default for Config {
-    /// The class of the fake interpreter for tests.
+    /// Returns the class of the fake interpreter for tests.
     fn default() -> Self {
         provide(Box::new(Stand { left: Vec::new() }));
         Self { class: "mine:Mine".into(), settings: BTreeMap::new() }

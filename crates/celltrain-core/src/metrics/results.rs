@@ -219,7 +219,7 @@ pub struct QueueResult {
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,
-    /// Counters of the port's cells.
+    /// Counters of the queue's cells.
     pub counters: QueueCounters,
     /// Delays of the queue's packets at the output port; `None` for a priority group, or if not measured.
     pub delays: Option<DelayTimes>,

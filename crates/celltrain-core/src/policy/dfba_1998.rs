@@ -45,17 +45,17 @@ pub struct Config {
     pub z: Option<PerVc>,
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of L (`docs/mechanisms.md`, A-15).
 fn low_threshold() -> Threshold {
     0.5.into()
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of H (`docs/mechanisms.md`, A-15).
 fn high_threshold() -> Threshold {
     0.9.into()
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of alpha (`docs/mechanisms.md`, A-15).
 fn alpha() -> f64 {
     0.5
 }
@@ -179,7 +179,7 @@ mod tests {
         Config { weights, ..sample(1000) }
     }
 
-    /// K = 1000, so L = 500 and H = 900.
+    /// Returns a buffer with K = 1000, so L = 500 and H = 900.
     fn view(per_vc: &[u32]) -> View<'_> {
         bench::view(1000, per_vc)
     }

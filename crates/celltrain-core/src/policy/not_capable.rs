@@ -70,7 +70,8 @@ impl BufferPolicy for NotCapable {
         self.policy.reads_counts()
     }
 
-    /// Between the limits, the policy may draw random numbers. The recorder of a certificate notices this.
+    /// Returns the answer of the inner policy. If this policy draws a random number between its limits, the recorder of
+    /// a certificate notices.
     fn reads_own_view(&self) -> bool {
         self.policy.reads_own_view()
     }

@@ -32,7 +32,7 @@ pub struct Config {
     pub k: f64,
 }
 
-/// k.
+/// Returns the default of k.
 pub(super) fn k() -> f64 {
     1.0
 }

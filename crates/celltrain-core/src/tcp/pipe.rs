@@ -134,7 +134,7 @@ fn tcp(name: &str, segments: u64) -> TcpConfig {
 /// Variants that recover from a loss without a timeout.
 const FAST: [&str; 5] = ["reno", "newreno", "newreno_hoe", "sack", "sack_pipe"];
 
-/// A random pipe with random ends.
+/// Generates a random pipe with random ends.
 fn situations() -> impl Strategy<Value = Situation> {
     (
         any::<u64>(),

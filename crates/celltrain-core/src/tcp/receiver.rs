@@ -125,7 +125,8 @@ pub struct Receiver {
     scale: u32,
     rules: ReceiverRules,
     delayed_acks: DelayedAcks,
-    /// Number of clock ticks by which an acknowledgement is delayed, and the number left for the one that waits.
+    /// Number of clock ticks by which an acknowledgement is delayed, and number of ticks left for the waiting
+    /// acknowledgement.
     delay: u32,
     delay_left: u32,
     ack_pending: bool,
@@ -327,8 +328,8 @@ impl Receiver {
         self.kept.iter().any(|&(start, end)| start <= segment.seq && segment.end() <= end)
     }
 
-    /// RFC 2018 (4): the first block "MUST specify the contiguous block of data containing the segment which triggered
-    /// this ACK", the others repeat the most recent ones.
+    /// Records the range of a new segment as the newest. RFC 2018 (4): the first block "MUST specify the contiguous
+    /// block of data containing the segment which triggered this ACK", the others repeat the most recent ones.
     fn note(&mut self, segment: Segment) {
         let Self { kept, newest, rcv_nxt, .. } = self;
         let range = |byte: u64| kept.iter().position(|range| range.0 <= byte && byte < range.1);

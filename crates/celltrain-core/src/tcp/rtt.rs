@@ -205,7 +205,8 @@ impl RttEstimator {
     }
 }
 
-/// Jacobson 1988: gains of 1/8 and 1/4. The first sample sets the deviation to half its value.
+/// Returns the mean and the deviation after a sample (Jacobson 1988, with gains of 1/8 and 1/4). The first sample sets
+/// the deviation to half its value.
 fn smoothed(before: Option<(f64, f64)>, m: f64) -> (f64, f64) {
     match before {
         None => (m, m / 2.0),

@@ -84,7 +84,7 @@ struct SenderRules {
 /// Reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The retransmission timer expired. This is the first unacknowledged segment or a later one.
+    /// The retransmission timer expired. The segment is the first unacknowledged one or a later one.
     Timeout,
     /// The number of duplicate acknowledgements reached the threshold.
     DuplicateAcks,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Meaning, SettingFault};
 
-/// The formulas for a queue, in the form in which a scenario contains them.
+/// A host that provides names to the formulas of a queue.
 struct Queue;
 
 /// Register of X; the user's own names follow.

@@ -1,4 +1,4 @@
-//! A stack whose timeout is always the current time.
+//! Tests of scripted stacks in the networks of trials.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Script {
     sends: VecDeque<(Duration, usize)>,
     answer: usize,
     answers: usize,
-    /// Returns the current time as the stack's timeout.
+    /// True if the stack's timeout is always the current time.
     is_hasty: bool,
     received: u64,
     log: Log,

@@ -110,7 +110,7 @@ impl<'a> Members<'a> {
         Self::listed(numbers.map(|(name, number)| (Some(name), Member::Number(number))))
     }
 
-    /// If a name occurs twice, the last value counts, at the position of the first.
+    /// Collects members. If a name occurs twice, the last value counts, at the position of the first.
     fn listed(members: impl Iterator<Item = (Option<&'a str>, Member<'a>)>) -> Self {
         let (mut all, mut places, mut unnamed): (Vec<_>, HashMap<_, _>, _) = (Vec::new(), HashMap::new(), None);
         for (name, member) in members {

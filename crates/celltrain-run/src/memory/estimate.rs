@@ -166,7 +166,7 @@ const HOP: u64 = 60;
 /// Largest ratio between the memory before any cell is in flight and the lower bound. The largest measured ratio is
 /// 3.3, in networks with ABR.
 const LARGEST: u64 = 4;
-/// Likely bytes per completion time, and likely number of completion times.
+/// Likely bytes per distinct completion time, and likely number of distinct completion times.
 const TIME: u64 = 150;
 const TIMES: u64 = 500_000;
 /// Minimum and likely number of bytes per request: a record in the engine and one in the results, in lists whose

@@ -3,8 +3,8 @@
 //! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
 //!
-//! A real stack may treat the last segment of a request in another way, for example acknowledge it later. So each size
-//! of its requests has a simulation of its own.
+//! A real stack may treat the last segment of a request differently, for example acknowledge it later. So each size of
+//! request over a real stack has a separate simulation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -145,7 +145,7 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
     [record.data_vc(requests), record.ack_vc(requests)]
 }
 
-/// Returns the size that needs a simulation of its own, if any, the number of segments that must arrive in the
+/// Returns the size that needs a separate simulation, if any, the number of segments that must arrive in the
 /// simulation, and the bytes that it must send.
 fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     if group.outside {

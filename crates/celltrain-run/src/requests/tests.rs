@@ -175,7 +175,7 @@ fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>
     })
 }
 
-/// Returns the percentile of requests all of which have completed.
+/// Returns the percentile if all requests complete.
 fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 {
     let mut all: Vec<f64> = completed.iter().copied().chain(late).collect();
     all.sort_unstable_by(f64::total_cmp);

@@ -199,7 +199,7 @@ fn class(queue: u32) -> CellClass {
     CellClass { egress: Some(QueueIndex::new(queue)), ingress: None }
 }
 
-/// A memory with one pool for the queues of four ports.
+/// Returns a memory with one pool for the queues of four ports.
 fn config(policy: &MemoryPolicyConfig, cells: u32) -> MemoryConfig {
     let queue = |link| QueueConfig {
         link: LinkIndex::new(link),

@@ -1,4 +1,4 @@
-//! Tests of the key `framing`: its default, and the rules of AAL5 that do not apply to packets that delimit themselves.
+//! Tests of the key `framing`: its default, and the rules of AAL5 that do not apply to packet framing.
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::engine::Engine;
@@ -138,8 +138,8 @@ alpha = 0.5
     }
 }
 
-/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one host at once and the
-/// memory of its leaf switch has `cells` cells.
+/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one
+/// host at the same time and the memory of its leaf switch has `cells` cells.
 fn incast(settings: &str, cells: u32) -> (u64, f64) {
     let scenario = format!(
         r#"duration = "100ms"
@@ -186,9 +186,9 @@ cells = {cells}
 
 #[test]
 fn answers_to_an_incast_in_a_memory_that_is_five_percent_too_small_wait_for_one_timer() {
-    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a packet
-    // waits until it is whole. If cells leave as they come, each of the 32 packets that arrive together may exceed the
-    // threshold by all cells but one.
+    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a
+    // packet waits until it is whole. If cells may leave before their packet is complete, each of the 32 packets that
+    // arrive together may exceed the threshold by all cells but one.
     for (settings, smallest) in
         [("", 9913), ("admission = \"fits\"", 9928), ("admission = \"end\"", 9943), ("cut_through = true", 8989)]
     {
@@ -199,7 +199,7 @@ fn answers_to_an_incast_in_a_memory_that_is_five_percent_too_small_wait_for_one_
     }
 }
 
-/// Two hosts at a switch; one sends packets of `payload` bytes of UDP at line rate.
+/// Returns a scenario with two hosts at a switch. One of them sends packets of `payload` bytes of UDP at line rate.
 fn saturated(payload: u64, cell: &str, rest: &str) -> String {
     format!(
         r#"duration = "2ms"

@@ -49,7 +49,8 @@ enum Call {
 
 const VCS: u32 = 4;
 
-/// Random calls, each with the delay since the previous one. The delay is often zero and sometimes much longer.
+/// Generates random calls, each with the delay since the previous one. The delay is often zero and sometimes much
+/// longer.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
     let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });

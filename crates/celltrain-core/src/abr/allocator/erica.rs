@@ -42,7 +42,7 @@ fn target_utilisation() -> f64 {
     0.9
 }
 
-/// The default is one millisecond, as in most published simulations.
+/// Returns the default interval: one millisecond, as in most published simulations.
 pub(super) fn interval() -> Duration {
     Duration::from_milliseconds(1)
 }

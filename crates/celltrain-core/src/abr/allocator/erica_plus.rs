@@ -56,7 +56,7 @@ fn a() -> f64 {
     1.15
 }
 
-/// The figures of ATM Forum 97-0831 use this value; other sources use 1.
+/// Returns the default of b, with which the figures of ATM Forum 97-0831 were made. Other sources use 1.
 fn b() -> f64 {
     1.05
 }

@@ -14,7 +14,7 @@ use crate::units::{Duration, Span};
 const SOURCES: [NodeIndex; 2] = [NodeIndex::new(2), NodeIndex::new(3)];
 const DATA: [VcIndex; 2] = [VcIndex::new(0), VcIndex::new(2)];
 
-/// Two sources share a buffer of 60 cells with two flows of simulated TCP.
+/// Returns a network in which two sources share a buffer of 60 cells with two flows of simulated TCP.
 fn lan() -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(2, "5us", Some(60), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "30ms")

@@ -91,7 +91,8 @@ pub trait Recovery: Send {
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
-    /// Returns how many of the duplicates that count towards a fast retransmit allow segments beyond cwnd.
+    /// Returns the number of duplicates counted towards a fast retransmit, each of which may allow a segment beyond
+    /// cwnd.
     fn dup_acks(&self) -> u32 {
         0
     }

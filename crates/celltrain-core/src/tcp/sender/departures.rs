@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 pub(super) struct Departures {
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     pub(super) left: u64,
-    /// Limits on the number of segments sent at once, if there are any.
+    /// Limits on the number of segments sent together, if there are any.
     bursts: Option<Bursts>,
     pub(super) pace: Option<Pace>,
 }

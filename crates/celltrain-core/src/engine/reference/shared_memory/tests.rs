@@ -422,8 +422,8 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     }
 }
 
-/// Three switches form a ring, and each has two hosts. Flow i goes from switch i over the next switch to the third. Flows
-/// 3 to 5, if there are six, go the other way and start later.
+/// Returns a network in which three switches form a ring, each with two hosts. Flow i goes from switch i over the next
+/// switch to the third. Flows 3 to 5, if there are six, go the other way and start later.
 fn ring(duration: &str, flows: usize) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));

@@ -20,7 +20,8 @@ impl Link {
         self.rate.parse().unwrap()
     }
 
-    /// Twice the delay, a packet of each side, the pause frame and the response, in cells.
+    /// Returns the headroom by the formula, in cells: twice the delay, a packet of each side, the pause frame and the
+    /// response.
     fn formula(&self) -> u32 {
         const PS: u64 = 1_000_000_000_000;
         let (time, quanta) = match self.response.unwrap_or_else(|| PauseResponse::limit(self.rate())) {
