@@ -114,7 +114,7 @@ pub struct Interface {
     pub description: String,
 }
 
-/// Subject of a capture.
+/// The parts of a network that a capture shows, and their form.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Type of the capture's packets.

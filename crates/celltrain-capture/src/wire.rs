@@ -116,7 +116,7 @@ pub enum Carries {
     SynAck,
     /// A packet without a reply, from the sender to the receiver.
     Packet {
-        /// Its number, from 0.
+        /// The packet's number, from 0.
         number: u64,
         /// The packet's payload in bytes.
         bytes: u64,

@@ -60,10 +60,10 @@ pub struct CellFormat {
 }
 
 impl CellFormat {
-    /// Cells of ATM.
+    /// The cell format of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates a format of cells without headers, for switches that count their memory in such cells.
+    /// Creates a format of cells without headers, for switches that count their memory in cells of this size.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -73,8 +73,8 @@ impl CellFormat {
         self.size.saturating_mul(8)
     }
 
-    /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits that checks
-    /// impose.
+    /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits of
+    /// scenario checks.
     pub(crate) fn cells_of(self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
@@ -249,7 +249,7 @@ impl<B: Copy> FrameLog<B> {
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// Returns the number of the next frame.
+    /// Returns the number that the next frame will get.
     pub fn next(&self) -> FrameNumber {
         let kept = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
         self.first.later(kept, self.mask)
@@ -272,7 +272,7 @@ impl<B: Copy> FrameLog<B> {
         Some(oldest)
     }
 
-    /// Discards every frame before this number.
+    /// Discards every frame before the frame with this number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         let gone = number.since(self.first, self.mask);
         assert!(gone as usize <= self.frames.len(), "only frames that were sent are forgotten");
@@ -308,7 +308,7 @@ pub enum Reassembled {
     Whole(FrameNumber),
     /// With [`Framing::Packets`], call [`Reassembler::on_packet_run`] instead.
     Packet,
-    /// Cells that do not form a complete frame. They are discarded.
+    /// Discarded cells that do not form a complete frame.
     Damaged {
         /// Number of cells discarded.
         cells: u32,

@@ -116,7 +116,7 @@ impl Cell {
         Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
     }
 
-    /// Returns whether the cell's frame is ECN-capable. Ports mark such packets instead of dropping them.
+    /// Returns whether the cell's frame is ECN-capable. Ports mark ECN-capable packets instead of dropping them.
     #[inline]
     pub fn capable(self) -> bool {
         self.label_and_bits & NOT_CAPABLE == 0
@@ -142,7 +142,7 @@ impl Cell {
         self.label_and_bits & RM != 0
     }
 
-    /// Returns whether the cell has any of these header bits.
+    /// Returns whether the cell has any of the header bits in `bits`.
     #[inline]
     pub fn is_selected(self, bits: CellBits) -> bool {
         self.label_and_bits & bits.0 != 0
@@ -216,7 +216,7 @@ impl Run {
         self.last == next.last.not_last()
     }
 
-    /// Appends these cells to a queue, and merges them with the queue's last run if possible.
+    /// Appends a run of cells to a queue, and merges it with the queue's last run if possible.
     #[inline]
     pub fn append(queue: &mut VecDeque<Run>, run: Run) {
         match queue.back_mut() {

@@ -24,23 +24,23 @@ macro_rules! situations {
 situations! {
     /// The retransmission timer of a TCP sender expires during fast recovery.
     TimeoutInRecovery,
-    /// The timer expires after this recovery has already retransmitted the first hole.
+    /// The retransmission timer expires although this recovery has already retransmitted the first hole.
     ResentSegmentLost,
-    /// The timer expires a second time before a valid round-trip sample.
+    /// The retransmission timer expires a second time before a valid round-trip sample.
     TimeoutAgain,
-    /// The timer expires after an acknowledgement that reports a mark.
+    /// The retransmission timer expires after an acknowledgement that reports a mark.
     TimeoutAfterMark,
     /// Duplicate acknowledgements trigger a retransmission.
     FastRetransmit,
-    /// Three duplicates do not start a recovery, because they may be caused by an earlier loss.
+    /// Three duplicate acknowledgements do not start a recovery, because an earlier loss may have caused them.
     DuplicatesOfOldLoss,
     /// An acknowledgement covers part of the data that was outstanding when the recovery began.
     PartialAck,
     /// A further partial acknowledgement arrives, which does not restart the timer.
     PartialAckAgain,
-    /// RFC 6675: a segment counts as lost before the third duplicate.
+    /// RFC 6675: a segment counts as lost before the third duplicate acknowledgement.
     LossBeforeThirdDuplicate,
-    /// RFC 6675: a duplicate allows a new segment before the recovery begins.
+    /// RFC 6675: a duplicate acknowledgement allows a new segment before the recovery begins.
     LimitedTransmit,
     /// RFC 6675: the sender retransmits a hole that does not count as lost yet.
     HoleSentEarly,

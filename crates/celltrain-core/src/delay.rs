@@ -210,7 +210,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Records the arrival of a packet's last cell, even if it is lost.
+    /// Records the arrival of a packet's last cell, even if that cell is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
         if self.come.wrapping_sub(self.gone) >= self.ring.len() {
@@ -395,7 +395,7 @@ impl OfFlow {
         }
     }
 
-    /// Excludes segments with bytes between `seq` and `end` from the round-trip times.
+    /// Excludes segments with bytes between `seq` and `end` from the round-trip times, because they are retransmitted.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
         let first = self.segments.partition_point(|&(end, _)| end <= seq);

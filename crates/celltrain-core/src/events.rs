@@ -88,7 +88,7 @@ pub enum FrameStep {
     Cut {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there.
+        /// Cells waiting at the port.
         occupancy: u32,
         /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
@@ -100,7 +100,7 @@ pub enum FrameStep {
     LostJoined {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there.
+        /// Cells waiting at the port.
         occupancy: u32,
     },
     /// A loss rule discards a cell on this link, the first lost cell of the frame.

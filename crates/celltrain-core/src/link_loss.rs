@@ -126,7 +126,7 @@ pub enum Fate {
 /// Counters of a VC's cells at the end of a link with losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Cells that reached the end of the link, including cells lost there.
+    /// Cells that reached the end of the link, including cells that are then lost.
     pub came: u64,
     /// Cells lost.
     pub lost: u64,

@@ -58,7 +58,7 @@ pub struct Network {
     pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links. Each has an output port at its start.
     pub links: TiVec<LinkIndex, Link>,
-    /// Memories shared by output ports of one switch. A port belongs to at most one.
+    /// Memories shared by output ports of one switch. A port belongs to at most one memory.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,

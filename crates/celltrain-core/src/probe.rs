@@ -19,7 +19,7 @@ pub trait Probe: Observer {
         None
     }
 
-    /// Returns the ports whose ranges of queue lengths the probe reads ([`Queues::range`]). These ports stay the same
+    /// Returns the ports whose ranges of queue lengths the probe reads ([`Queues::range`]). The list stays the same
     /// during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
@@ -208,7 +208,7 @@ impl Recorder {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 
-    /// Returns the queues of shared memories. They are the columns of their series.
+    /// Returns the queues of shared memories. They are the columns of the memory series.
     pub fn queues(&self) -> &[(MemoryIndex, QueueIndex)] {
         &self.queues
     }

@@ -220,8 +220,8 @@ impl RateControl {
         self.rm_content(vc, number).backward
     }
 
-    /// Lets an allocator write into an RM cell on `vc` that passes its switch. The port at `place` carries the data of
-    /// the loop, and has `queue` waiting cells.
+    /// Lets an allocator write into an RM cell on `vc` that passes the allocator's switch. The port at `place` carries
+    /// the data of the loop, and has `queue` waiting cells.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("every ABR VC leaves its source through a shaped port");

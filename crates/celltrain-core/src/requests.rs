@@ -55,10 +55,10 @@ pub struct Pair {
 pub struct RequestGroup {
     /// The group's name in scenarios and results.
     pub name: String,
-    /// The TCP of its connections. If their ends are outside the simulation, only its sizes matter.
+    /// The TCP of its connections. If their ends are outside the simulation, only the sizes in these settings matter.
     pub tcp: TcpConfig,
     /// True if the ends of its connections are outside the simulation, for example real stacks. The connections then
-    /// open and close when these end systems determine it ([`crate::engine::HostedSimulation`]).
+    /// open and close when those end systems decide ([`crate::engine::HostedSimulation`]).
     pub outside: bool,
     /// Opening of connections: with a handshake or without.
     pub opening: Opening,

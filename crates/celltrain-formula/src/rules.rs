@@ -150,7 +150,7 @@ pub struct Rules {
     pub registers: Box<Registers>,
     /// Values of every VC, by label, for the registers from the user's first one on: constants by VC, then state.
     pub by_vc: Vec<f64>,
-    /// Number of these values per VC.
+    /// Number of values per VC in `by_vc`.
     pub per_vc: usize,
     /// True if a constant differs from VC to VC.
     pub has_constants_by_vc: bool,

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub enum Application {
     /// Data without end.
     Bulk,
-    /// This many bytes.
+    /// A file of this many bytes.
     File(u64),
     /// Bursts of this many bytes. A pause follows the last acknowledgement of each burst.
     Bursts {

@@ -67,7 +67,7 @@ type OnPacket<'a, P> = dyn FnMut(&mut P, &Seen<'_>) + 'a;
 /// A hosted connection.
 struct Hosted {
     flow: FlowIndex,
-    /// Its name and its bytes, if it is a request.
+    /// Name and bytes of the request, if the connection belongs to a request.
     request: Option<OwnRequest>,
     /// The sender and the receiver.
     ends: [End; 2],
@@ -326,7 +326,7 @@ impl Hosts {
         observe: &mut OnPacket<'_, P>,
     ) -> Result<(), HostsError> {
         let (now, side) = (simulation.now(), side(end));
-        // Its peer may have closed the connection in this instant.
+        // The other end may have closed the connection at this instant.
         let Some(connection) = self.connections.get_mut(&(end / 2)) else { return Ok(()) };
         let Hosted { flow, request, ends, segments } = connection;
         let flow = *flow;

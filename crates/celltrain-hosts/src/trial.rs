@@ -94,8 +94,8 @@ impl Trial {
         Self { seed, ..self }
     }
 
-    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the
-    /// share of this payload in the capacity of the link.
+    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. Efficiency is relative to the goodput of a
+    /// link filled with such packets.
     #[must_use]
     pub fn mss(self, bytes: u64) -> Self {
         Self { mss: bytes, ..self }

@@ -33,7 +33,7 @@ pub(crate) struct Known {
 pub(crate) enum Part<'a> {
     /// The run records its decisions for the others.
     Leads(&'a Mutex<Option<Known>>, usize),
-    /// The run may be filled from another.
+    /// The run's row may be filled from another run.
     Follows(&'a Known),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Part<'a> {
 enum State {
     #[default]
     Running,
-    /// With its result, if it has a certificate.
+    /// The leader has ended; its result, if it has a certificate.
     Ended(Option<Arc<Known>>),
 }
 

@@ -94,7 +94,7 @@ pub struct Finished {
 /// A run as a row of a table.
 #[derive(Debug, PartialEq)]
 pub struct Row {
-    /// Its measures, in their order.
+    /// Values of the measures, in their order.
     pub figures: Vec<Figure>,
     /// Fingerprint of the result as 16 hex digits.
     pub fingerprint: String,

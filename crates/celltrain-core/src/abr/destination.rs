@@ -17,7 +17,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Creates a destination before any cell has arrived.
+    /// Creates a destination at which no cell has arrived.
     pub fn new() -> Self {
         Self::default()
     }

@@ -314,7 +314,8 @@ fn kind_of(rm: &RmCell) -> &'static str {
     }
 }
 
-/// Returns the content of an RM cell as the other end reads it: rates are rounded if the VC uses the cell's format.
+/// Returns the content of an RM cell as the other end reads it: rates are rounded if the VC uses the rate format of RM
+/// cells.
 fn as_read(content: &RmCell, rate_format: RateFormat) -> RmCell {
     let read = |rate| rate_format.through_cell(rate);
     RmCell { er: read(content.er), ccr: read(content.ccr), mcr: read(content.mcr), ..*content }

@@ -144,7 +144,7 @@ impl Source {
     }
 
     /// Returns the time between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, but at least the cell time
-    /// of the first link. Returns `u64::MAX` if the interval exceeds every possible run.
+    /// of the first link. Returns `u64::MAX` if the interval is longer than any possible run.
     pub fn interval(&self) -> Span {
         self.interval
     }

@@ -20,9 +20,9 @@ impl Outline {
                 continue;
             }
             link.policy = tail_drop::Config {}.into();
-            // An allocator also reads the size of the buffer.
+            // With an allocator, the size of the buffer stays in the outline, because allocators read it.
             if link.allocator.is_none() {
-                // Only these values of a marker depend on the buffer.
+                // Of a marker, only the limits depend on the buffer.
                 let limits = link.marking.as_ref().map(|marking| marking.limits(link.buffer));
                 digest.add(&limits);
                 link.buffer = None;

@@ -42,7 +42,7 @@ impl PortCertificate {
         (self.never_filled() && !was_asked).then_some(self.max_queue)
     }
 
-    /// Returns whether the port of `candidate` would have treated the same cells in the same way.
+    /// Returns whether the port of `candidate` would have treated all cells of the run in the same way.
     pub(super) fn covers(
         &self,
         (candidate, link): (&Network, LinkIndex),

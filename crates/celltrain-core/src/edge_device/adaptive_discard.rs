@@ -173,7 +173,7 @@ impl AdaptiveDiscard {
 /// Default of LT, in packets.
 pub(super) const DEFAULT_LT: u32 = 6;
 
-/// f and LT.
+/// The thresholds f and LT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
     pub(super) f: f64,

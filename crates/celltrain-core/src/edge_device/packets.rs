@@ -1,4 +1,4 @@
-//! The packets of an edge device: their queues, sizes and counters, as discard algorithms see them.
+//! The packets of an edge device: their queues, sizes and counters, as seen by discard algorithms.
 
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ pub struct PacketOutcome {
     pub packet: Packet,
     /// Waiting cells of all packets except the arriving one.
     pub occupancy: u32,
-    /// Number of those cells that belong to the packet's VC.
+    /// Waiting cells of the VC's packets, except the arriving one.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -60,7 +60,7 @@ pub enum PacketStep {
     DroppedByRate,
 }
 
-/// The waiting packets of all VCs. Discard algorithms read them and may drop some, but change nothing else.
+/// The waiting packets of all VCs. Discard algorithms read the packets and may drop some, but change nothing else.
 pub struct Packets {
     /// EB, the buffer size; `u32::MAX` means unlimited.
     capacity: u32,
@@ -188,7 +188,7 @@ impl Packets {
         queue.packets.len() > queue.first_droppable()
     }
 
-    /// Drops a VC's first packet that is not under way. Returns false if there is none.
+    /// Drops a VC's first packet that is not under way. Returns false if the VC has no such packet.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
         let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_vc_furthest_above_its_share_of_the_memory_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
-        // At the end, the VCs hold 60, 30 and 10 cells, as their shares say.
+        // At the end, the VCs hold 60, 30 and 10 cells, which are their shares.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
             for _ in 0..packets {
                 bench.offer_at(vc, 10, acr);

@@ -39,7 +39,7 @@ pub struct OpenedOutside {
     pub bytes: u64,
 }
 
-/// Counters of a flow whose ends are outside the simulation. These end systems report them.
+/// Counters of a flow whose ends are outside the simulation. The end systems report the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutsideCounters {
     /// Bytes passed to the application, each counted once.

@@ -113,7 +113,8 @@ impl Requests {
         self.next = self.groups.iter().filter_map(|group| group.schedule.next()).min();
     }
 
-    /// Returns the next connection that opens at `now`, with its group. Records queries that begin before it.
+    /// Returns the next connection that opens at `now`, with its group. Records queries that begin before that
+    /// connection opens.
     fn take_due(&mut self, now: Time) -> Option<(GroupIndex, Opening)> {
         for (number, group) in self.groups.iter_mut_enumerated() {
             while let Some(due) = group.schedule.take_due(now) {

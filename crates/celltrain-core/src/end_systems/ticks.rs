@@ -17,7 +17,8 @@ impl EndSystems {
         std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// Wakes all clocks because an event concerns a connection after all ticks before `until`.
+    /// Wakes all clocks, because an event is about to affect a connection. Ticks before `until` count as earlier than
+    /// the event.
     #[inline]
     pub(super) fn wake_before(&mut self, until: Time) {
         if !self.asleep.is_empty() {

@@ -33,7 +33,7 @@ struct DelayedFrame {
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
-    /// A last cell on that link. Its frame number is arbitrary.
+    /// A cell that ends a frame on that link. Its frame number is arbitrary.
     last: Cell,
     /// The VC's branch number in a merge.
     branch: u8,

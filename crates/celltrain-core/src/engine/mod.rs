@@ -217,7 +217,7 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
     work(&progress, &CancellationToken::new(&go_on))
 }
 
-/// The end of an advance of the simulation.
+/// The point to which the simulation advances.
 #[derive(Clone, Copy)]
 struct Advance {
     /// The last simulated instant.
@@ -227,7 +227,7 @@ struct Advance {
 }
 
 impl Advance {
-    /// Ends at `until`, before a snapshot at that instant is taken.
+    /// Creates an advance that ends at `until`, before the snapshot of that instant.
     fn to(until: Time) -> Self {
         Self { until, snapshots_end: until }
     }

@@ -99,7 +99,7 @@ enum AtEnd {
     Line,
 }
 
-/// The current instant; reused for all instants to avoid allocations.
+/// Work lists for the current instant, reused to avoid allocations.
 #[derive(Default)]
 struct Instant {
     at_hosts: Vec<(VcIndex, Cell)>,

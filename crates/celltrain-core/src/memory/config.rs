@@ -32,7 +32,7 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// Returns whether the memory consists of the shared part of one pool, so that all its cells are counted there.
+    /// Returns whether the memory consists of the shared part of one pool, so that all cells are counted in that part.
     pub(crate) fn is_single_pool(&self) -> bool {
         self.pools.len() == 1
             && self.pools.iter().all(|pool| pool.cells == self.cells && pool.headroom.is_none())
@@ -105,7 +105,7 @@ pub enum Side {
 pub struct QueueConfig {
     /// The output link of a queue; the input link of a priority group.
     pub link: LinkIndex,
-    /// Its priority, 0 to 7.
+    /// The queue's priority, 0 to 7.
     pub priority: u8,
     /// Pool of the queue, on the same side as the queue.
     pub pool: PoolIndex,

@@ -90,7 +90,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
 
 const BYTES_PER_CELL: Unit = Unit { cells: -1, bytes: 1, ..Unit::NONE };
 
-/// The properties of the pool. Those that are not known before a run are `None`.
+/// The properties of the pool; `None` if unknown before a run.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,

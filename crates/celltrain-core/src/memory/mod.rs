@@ -9,7 +9,8 @@
 //! that counts: first in its queue's reserve, then in the pool's shared part, and then, if the queue is lossless, in
 //! its headroom. The cell in service does not count.
 //!
-//! A new policy needs one file next to these, two lines below, one page under `docs/models/` and one scenario.
+//! A new policy needs one file in this directory, two lines in this file, one page under `docs/models/` and one
+//! scenario.
 
 mod accounting;
 mod config;
@@ -179,7 +180,7 @@ pub struct PoolInfo<'a> {
 pub struct QueueInfo {
     /// Number of the queue's port among the ports of the pool, from 0.
     pub port: u32,
-    /// Its priority, 0 to 7.
+    /// The queue's priority, 0 to 7.
     pub priority: u8,
     /// Transmission time of a cell at its port.
     pub cell_time: Span,

@@ -48,7 +48,7 @@ pub struct Occamy {
     slack: Span,
     /// Time at which the bucket will be full again.
     full_at: Time,
-    /// The queue after the queue that last lost a cell.
+    /// The queue at which the round robin continues.
     next: PoolQueue,
     has_victims: bool,
 }

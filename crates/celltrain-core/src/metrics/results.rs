@@ -44,21 +44,21 @@ pub struct RunResult {
     pub flows: TiVec<FlowIndex, FlowResult>,
     /// Timeouts of all flows.
     pub timeouts: Timeouts,
-    /// Requests, by group.
+    /// Results for requests, by group.
     pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
-    /// Memories shared by ports.
+    /// Results for memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryResult>,
     /// The first deadlock: priority groups that paused each other forever, if any.
     pub deadlock: Option<Deadlock>,
-    /// Links with loss rules.
+    /// Results for links with loss rules.
     pub losses: TiVec<LossyIndex, LossResult>,
-    /// VCs with a contract.
+    /// Results for VCs with a contract.
     pub contracts: Vec<ContractResult>,
-    /// VCs whose rate is controlled (ABR).
+    /// Results for VCs whose rate is controlled (ABR).
     pub abr: Vec<AbrResult>,
-    /// All VCs together.
+    /// Numbers of cells of all VCs together.
     pub cells: CellTotals,
     /// Number of cells that crossed a link, summed over all links.
     pub cell_hops: u64,

@@ -71,8 +71,8 @@ fn a_policy_threshold_above_the_buffer_is_refused() {
     assert!(with_threshold >= 2 * 11, "all policies with exactly one threshold are listed");
 }
 
-/// Requests decisions of a policy about tagged and untagged frames of two VCs, while `x` cells wait that are divided
-/// between the VCs in several ways.
+/// Asks a policy about tagged and untagged frames of two VCs, while `x` waiting cells are divided between the VCs in
+/// several ways.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {

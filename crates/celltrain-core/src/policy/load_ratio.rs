@@ -84,7 +84,7 @@ pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
 pub(super) struct Weights {
     /// `W_i`, by label.
     pub(super) of: TiVec<Label, f64>,
-    /// W: their sum.
+    /// W: the sum of all `W_i`.
     pub(super) sum: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
 //! The port maintains the queue, the per-VC counts and the state of frames. A policy only makes decisions, and sees
-//! only its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one
+//! only its arguments. To add a policy, add a file here, two lines in this file, one page under `docs/models/` and one
 //! scenario. Its name in scenarios, its Python class and the conformance tests then exist automatically.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

@@ -14,7 +14,7 @@ use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 
 /// The policy of a port that marks packets. The inner policy decides about all packets that can be marked. While few
-/// cells wait, it also decides about the others.
+/// cells wait, it also decides about the other packets.
 pub(crate) struct NotCapable {
     pub(super) policy: Box<dyn BufferPolicy>,
     /// Largest queue length at which no packet is dropped.

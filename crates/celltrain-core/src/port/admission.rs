@@ -1,7 +1,7 @@
 //! Admission: decides which arriving cells enter a port's buffer, and records why other cells do not.
 //!
 //! Source: `docs/mechanisms.md` 2.0. Both kinds of port use it: [`Port`](super::Port) for one cell at a time, and the
-//! fast engine's port for many at once. The ports themselves store and count the waiting cells.
+//! fast engine's port for many cells together. The ports themselves store and count the waiting cells.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 

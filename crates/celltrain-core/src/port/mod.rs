@@ -36,8 +36,8 @@ use crate::switching::PacketAdmission;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
-/// Counts of the cells offered to a port, for one VC or for all together. At any time, `offered` equals the sum of the
-/// other cell counts and the waiting cells.
+/// Counts of the cells offered to a port, for one VC or for all VCs together. At any time, `offered` equals the sum of
+/// the other cell counts and the waiting cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Cells that arrived.

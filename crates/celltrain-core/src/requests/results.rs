@@ -14,11 +14,11 @@ pub struct GroupResult {
     pub clock: Clock,
     /// Number of the first request within the group, from 0.
     pub first: u32,
-    /// Requests that opened.
+    /// Number of requests that opened.
     pub opened: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// The part of these bytes that crossed the network's bottleneck.
+    /// The part of `delivered_bytes` that crossed the network's bottleneck.
     pub bottleneck_bytes: u64,
     /// A record for each request that has opened, in order of opening; only for open requests if
     /// [`Requests::drops_closed`] is set.
@@ -52,7 +52,7 @@ pub struct RequestRecord {
     pub timeouts: u32,
     /// Index of the data VC among the pair's VCs.
     data_path: u16,
-    /// Index of the VC of its acknowledgements among the VCs of the reverse pair.
+    /// Index of the VC of the request's acknowledgements among the VCs of the reverse pair.
     ack_path: u16,
 }
 

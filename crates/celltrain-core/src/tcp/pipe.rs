@@ -26,7 +26,7 @@ const DELAYED_ACK_TICK: u64 = 200;
 /// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds, so that others overtake it.
+    /// Delayed by this many milliseconds, so that later ones overtake it.
     Late(u64),
     Lost,
 }

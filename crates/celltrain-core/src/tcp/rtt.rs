@@ -84,7 +84,7 @@ pub struct RtoLimits {
     pub maximum: u32,
     /// The timeout before the first sample.
     pub initial: u32,
-    /// Minimum value of four deviations with fractions: one tick (RFC 6298, 4) or zero.
+    /// Lower bound of four deviations if the estimator uses fractions: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,
 }
 
@@ -133,8 +133,8 @@ impl RttEstimator {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        // Converts the number of ticks since sending to the counting used for later samples, and to that for the first
-        // sample.
+        // Converts the number of ticks since sending to the counting used for later samples, and to the counting used
+        // for the first sample.
         let (elapsed, first) = match self.arithmetic {
             RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
             _ => (i64::from(m - 1), i64::from(m)),

@@ -412,7 +412,7 @@ impl Sender {
         Some(self.send(seq, now))
     }
 
-    /// Sends retransmissions, probes and, while the variant chooses, every segment.
+    /// Sends retransmissions and probes. While the variant chooses segments, sends every segment.
     #[inline(never)]
     fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
         let choice = match self.next.pending {

@@ -49,7 +49,7 @@ impl Host for Queue {
     }
 }
 
-/// The formulas of a queue, as a scenario contains them.
+/// The formulas of a queue in a scenario.
 #[derive(Default)]
 struct Table {
     admit: &'static str,

@@ -28,7 +28,7 @@ type Vcs = [VcIndex; 2];
 /// The paths that requests have used, by kind. Connections on paths of one kind share a simulation.
 pub struct Paths<'a> {
     describer: Describer<'a>,
-    /// Kind of each group's path.
+    /// Index of the kind of each path that requests have used.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
     /// Simulation of each kind of path, and of each size in bytes if stacks carry the requests.

@@ -29,7 +29,7 @@ pub struct Tally<'a> {
     after: Option<Time>,
     /// Requests that open after this time are not counted.
     until: Time,
-    /// The end of the run. Requests that open then are not counted.
+    /// The end of the run. Requests that open at this time are not counted.
     end: Time,
     paths: Option<Paths<'a>>,
     groups: TiVec<GroupIndex, [Counts; 3]>,

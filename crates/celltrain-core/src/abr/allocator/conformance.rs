@@ -22,7 +22,8 @@ pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
-/// Reports a forward RM cell with this CCR, and then more cells of the VC at intervals of `period` from `start` on.
+/// Reports a forward RM cell with this CCR and then `cells` cells of the VC, the first at `start` and the others
+/// `period` apart.
 pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
     let (label, start) = (Label::new(label), Time(start));
     allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
@@ -59,9 +60,9 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// Returns the ER fields of the backward RM cells in these calls. If `singly`, every cell is reported separately and in
-/// time order, even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive
-/// in order.
+/// Returns the ER fields of the backward RM cells in a script of calls. If `singly`, every cell is reported separately
+/// and in time order, even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC
+/// arrive in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());

@@ -37,7 +37,7 @@ pub struct RateBook<T> {
     /// Counts for the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],
     /// Cells of reported runs that arrive after the interval `current`, in time order. A VC has at most one entry,
-    /// because its next run starts after the last cell of the previous one.
+    /// because its next run starts after the last cell of its previous run.
     ahead: BinaryHeap<Reverse<Ahead>>,
     given: Given,
 }
@@ -65,7 +65,7 @@ const KEPT: usize = 3;
 /// The remaining part of a run of cells, which has not been counted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
-    /// Arrival time of the first of these cells.
+    /// Arrival time of the first remaining cell.
     next: Time,
     label: Label,
     period: Span,
@@ -172,7 +172,7 @@ impl<T: Target> RateBook<T> {
             .unwrap_or_default()
     }
 
-    /// Makes `number` the current interval, unless the current one is later.
+    /// Makes `number` the current interval, unless the current interval is later.
     fn advance(&mut self, number: u64) {
         if number <= self.current {
             return;

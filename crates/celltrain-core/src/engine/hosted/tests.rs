@@ -219,7 +219,7 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
         fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
-    // The same run, with an end that the engine knows from the start.
+    // Run the same network with an end that the engine knows from the start.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }

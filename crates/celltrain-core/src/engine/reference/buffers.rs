@@ -62,7 +62,7 @@ pub(super) trait Buffering {
         at_port
     }
 
-    /// Returns the order of cells that arrive at the same instant.
+    /// Returns the tie breaker, which orders cells that arrive at the same instant.
     fn ties(&mut self) -> &mut TieBreaker;
 }
 

@@ -53,7 +53,7 @@ macro_rules! event_sink {
 pub(super) use event_sink;
 
 impl<P: Probe> EventSink<'_, P> {
-    /// Reports a cell at the port of a link, with its label there.
+    /// Reports a cell at the port of a link, with the cell's label on that link.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::OBSERVES {
             let (vc, rm) = self.vc_and_rm(link, cell);

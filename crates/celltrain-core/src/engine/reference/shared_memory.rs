@@ -26,7 +26,7 @@ use crate::units::{BitRate, Time};
 
 mod stored;
 
-/// A memory, and those properties of its ports that the engine needs.
+/// A memory, and the properties of its ports that the engine needs.
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
@@ -41,7 +41,7 @@ pub(super) struct SharedMemory<'a> {
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
-    /// Records the lost cells, for predictions.
+    /// Recorder of the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
 }
 

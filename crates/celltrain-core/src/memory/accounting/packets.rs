@@ -6,7 +6,8 @@ use crate::memory::{PushOut, QueueIndex, Verdict, View};
 use crate::units::Time;
 
 impl Memory {
-    /// Counts all cells of an arriving packet if there is room for all of them, and asks policies with its length.
+    /// Counts all cells of an arriving packet if there is room for all of them, and policies admit a packet of this
+    /// length.
     pub fn offer_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Offer {
         let attempt = self.try_enter_packet(class, cells, now);
         self.with_numbers(attempt, now)

@@ -78,7 +78,8 @@ impl SharedMemory<'_> {
         self.emit_pauses(at.now, at.emit);
     }
 
-    /// Counts the cells of a packet that a port has removed, of which `places` have not arrived. Returns their number.
+    /// Counts a packet that a port has removed: its cells, and `places` reserved for cells that have not arrived.
+    /// Returns the number of cells.
     pub(super) fn remove_packet(
         &mut self,
         link: LinkIndex,
