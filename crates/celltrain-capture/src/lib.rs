@@ -101,7 +101,7 @@ impl CaptureKind {
 pub struct About {
     /// Program that wrote the capture, with its version.
     pub application: String,
-    /// The captured run.
+    /// Description of the captured run.
     pub comment: String,
 }
 
@@ -110,7 +110,7 @@ pub struct About {
 pub struct Interface {
     /// The interface's name in the scenario.
     pub name: String,
-    /// Description, in words.
+    /// Description of the interface.
     pub description: String,
 }
 
@@ -156,7 +156,7 @@ pub struct SeenPacket<'a> {
     pub time_ns: u64,
     /// Number of the host's interface in the capture.
     pub interface: u32,
-    /// Arrival or departure.
+    /// Whether the packet arrives or departs.
     pub direction: Direction,
     /// VPI and VCI of the packet's cells at the host.
     pub circuit: Circuit,
@@ -171,9 +171,9 @@ pub struct SeenPacket<'a> {
 pub struct SeenCell<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the port.
+    /// Number of the port's interface in the capture.
     pub interface: u32,
-    /// Arrival or departure.
+    /// Whether the cell arrives or departs.
     pub direction: Direction,
     /// VPI and VCI of the cell at the port.
     pub circuit: Circuit,

@@ -33,7 +33,7 @@ pub struct Watch<'a> {
     outside: Outside,
     looks: Looks,
     connections: Connections,
-    /// `None` after a failure.
+    /// The capture that is being written; `None` after a failure.
     capture: Option<Writing<'a>>,
     /// The problem, if the capture cannot represent part of the traffic.
     refused: Option<String>,

@@ -50,7 +50,7 @@ pub enum Framing {
     Packets,
 }
 
-/// The cells of a network.
+/// Sizes of a network's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellFormat {
     /// Bytes of a cell on the wire.
@@ -299,12 +299,12 @@ pub struct Reassembler {
     delimits: bool,
 }
 
-/// The result of a cell's arrival.
+/// The effect of an arriving cell on the frame being reassembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reassembled {
     /// The frame is not yet complete.
     Incomplete,
-    /// A complete frame, with its number.
+    /// The frame with this number is complete.
     Whole(FrameNumber),
     /// With [`Framing::Packets`], call [`Reassembler::on_packet_run`] instead.
     Packet,

@@ -10,7 +10,7 @@ use celltrain_formula::PerVc;
 use crate::coverage::reached;
 use crate::error::Fault;
 
-/// Selects the next VC.
+/// Selects the VC that sends next.
 pub trait Arbiter: Send {
     /// Adds a VC that now has a cell and had none before.
     fn join(&mut self, vc: usize);
@@ -108,7 +108,7 @@ impl Arbiter for RoundRobin {
 #[derive(Debug)]
 pub struct MinimumShares {
     ring: RoundRobin,
-    /// `m_j` in billionths.
+    /// Minimum share `m_j` of each VC, in billionths.
     shares: Vec<u64>,
     /// The sum of the shares of VCs with cells.
     promised: u64,
@@ -256,7 +256,7 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 
-/// Key of the minimum shares.
+/// Key of the minimum shares in a scenario.
 pub const MINIMUM_SHARE: &str = "minimum_share";
 
 #[cfg(test)]

@@ -54,15 +54,15 @@ situations! {
     WindowClosed,
     /// The sender sends a second window probe in a row.
     WindowProbedAgain,
-    /// A closed window opens.
+    /// A closed receive window opens again.
     WindowReopened,
-    /// An acknowledgement changes only the window.
+    /// An acknowledgement changes only the receive window.
     WindowUpdate,
     /// A segment fits the window, but must wait because of pacing.
     SegmentWaitsForPace,
     /// A pause at least as long as a timeout resets cwnd.
     IdleRestart,
-    /// A mark reduces the window.
+    /// A mark (ECN) reduces the window.
     WindowReducedByMark,
     /// A mark does not reduce the window, because an earlier mark already did.
     MarkIgnoredInWindow,
@@ -100,7 +100,7 @@ situations! {
     SegmentDamaged,
     /// A TCP receiver discards a segment beyond a gap.
     SegmentDiscardedOutOfOrder,
-    /// A segment fills a gap.
+    /// A segment fills a gap in the received data.
     GapFilled,
     /// A TCP segment contains no new data.
     SegmentRepeated,
@@ -194,22 +194,22 @@ situations! {
     MemoryFull,
     /// A cell has a reserved place, although the shared memory is full.
     ReserveWithoutMemory,
-    /// A pool is at its limit.
+    /// A pool of a shared memory is at its limit.
     PoolFull,
     /// A cell fits on the ingress side, but not on the egress side.
     EgressRefusesAfterIngress,
-    /// A cell enters a headroom.
+    /// A cell enters the headroom of a lossless group.
     HeadroomUsed,
-    /// A group's headroom is exhausted.
+    /// The headroom of a lossless group is exhausted.
     HeadroomUsedUp,
     /// The headroom shared by the groups of a pool is exhausted.
     PoolHeadroomUsedUp,
-    /// A group pauses at its threshold.
+    /// A lossless group pauses its link because the group reaches its threshold.
     PausedAtThreshold,
-    /// A group resumes because it is below its threshold by the configured offset, not because it is below its fixed
-    /// limit.
+    /// A lossless group lets its link resume because it is below its threshold by the configured offset, not because it
+    /// is below its fixed limit.
     ResumedByOffset,
-    /// A pause frame stops a port that has cells to send.
+    /// A pause frame stops a port that still has cells to send.
     PausedPortWaits,
     /// A cell overtakes cells of a paused priority.
     PausedPriorityOvertaken,
@@ -225,7 +225,7 @@ situations! {
     ArrivalAtLongestQueue,
     /// Credence refuses a cell that fits in its virtual queue, because of a prediction.
     PredictedLoss,
-    /// Credence: a prediction is flipped.
+    /// Credence: a prediction is flipped at random.
     PredictionFlipped,
     /// ABM: a queue drains at less than its minimum share.
     DrainRateAtLeast,

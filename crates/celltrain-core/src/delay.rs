@@ -237,7 +237,7 @@ impl Waiting {
         self.come == self.gone
     }
 
-    /// Undoes the latest arrival.
+    /// Undoes the latest arrival of a packet.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;
     }

@@ -51,7 +51,7 @@ use vc_ends::Vcs;
 pub struct EndSystems {
     max_cells: u32,
     connections: Connections,
-    /// Requests, if the network has any.
+    /// State of the requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
     /// Stored apart from a VC's other state, because every cell accesses it.

@@ -84,11 +84,11 @@ const MAX_CDVT: Duration = Duration::from_milliseconds(1_000);
 /// Counters of a VC's cells at the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub frames: u64,
-    /// Frames eligible for the guarantee.
+    /// Number of frames eligible for the guarantee.
     pub eligible_frames: u64,
-    /// Number of ineligible frames that the network tagged.
+    /// Number of ineligible frames, which the network tagged.
     pub tagged_frames: u64,
     /// Number of cells that arrived faster than PCR allows, or beyond the MFS of their frame.
     pub nonconforming_cells: u64,
@@ -97,7 +97,7 @@ pub struct EdgeCounters {
 /// Conformance tests of one VC.
 pub(crate) struct Policer {
     frame_rate: Bucket,
-    /// F-GCRA's tau in the bucket's unit.
+    /// F-GCRA's tau, in the unit of the bucket.
     tau: u128,
     peak_rate: Bucket,
     cdvt: u128,
@@ -274,7 +274,7 @@ pub(crate) mod tests {
             let [mut at_mcr, mut at_pcr] = [None; 2];
             let mut now = Time::default();
             for gap in gaps {
-                // Thousandths of a cell time on the link.
+                // `gap` is in thousandths of a cell time on the link.
                 now += Span(clock().cell_time(LINK).0 * gap / 1_000);
                 let before = policer.counters;
                 policer.on_cell(now, cell(0, 0, true));

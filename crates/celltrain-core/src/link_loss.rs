@@ -59,7 +59,7 @@ pub enum LossPattern {
     Every {
         /// Distance from one selected packet or cell to the next, at least 1.
         period: u64,
-        /// Number of the first loss.
+        /// Number of the first selected packet or cell.
         first: u64,
     },
     /// Each packet or cell with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
@@ -202,7 +202,7 @@ pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Optio
     Some(format!("{which} never sent over this link; {of} sent {came} {}{numbered}", name(came)))
 }
 
-/// The state of a link's rules.
+/// The state of all rules of a link.
 #[derive(Clone, Debug)]
 pub struct LinkLosses {
     /// The link.
@@ -243,7 +243,7 @@ struct RuleState {
 }
 
 impl LinkLosses {
-    /// Creates the state of a link that `vcs` VCs cross, without rules.
+    /// Creates the state of a link that `vcs` VCs cross, at first without rules.
     pub fn new(link: LinkIndex, vcs: usize) -> Self {
         Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
     }

@@ -62,7 +62,7 @@ pub struct Network {
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
-    /// Points where virtual channels merge.
+    /// Merges of virtual channels.
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
@@ -129,7 +129,7 @@ pub struct Link {
     pub from: NodeIndex,
     /// The node at the end of the link.
     pub to: NodeIndex,
-    /// Bits per second.
+    /// Transmission rate of the link.
     pub rate: BitRate,
     /// Propagation delay.
     pub delay: Duration,
@@ -137,7 +137,7 @@ pub struct Link {
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
-    /// Selects the next cell to send.
+    /// The scheduler, which selects the next cell to send.
     pub scheduler: SchedulerConfig,
     /// Feedback to the sources of the port's ABR VCs.
     pub allocator: Option<AllocatorConfig>,
@@ -182,7 +182,7 @@ pub struct Vc {
     pub contract: Option<Gfr>,
     /// True if the VC's source tags all of its cells (CLP = 1).
     pub tagged: bool,
-    /// Class used by schedulers.
+    /// The VC's service class, used by schedulers.
     pub class: Class,
     /// The VC's priority in memories shared by ports, 0 to 7.
     pub priority: u8,
@@ -221,7 +221,7 @@ pub struct Flow {
     pub start: Duration,
     /// TCP settings of the flow, if it sends over TCP.
     pub tcp: TcpConfig,
-    /// Data to send.
+    /// The data to send, and its timing.
     pub traffic: TrafficConfig,
     /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. In its
     /// `tcp`, the MSS is the payload of a full frame, and the receive window is the larger buffer of its ends.

@@ -26,7 +26,7 @@ pub struct Place {
     pub label: Label,
 }
 
-/// All shapers of a network.
+/// The shaped ports, control loops and allocators of a network.
 #[derive(Default)]
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,

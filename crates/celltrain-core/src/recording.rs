@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Memory that the records of a run may take, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Records by key. Clones share the same records.
+/// A map of records. Clones share its content.
 #[derive(Debug)]
 pub(crate) struct Records<K, R>(Arc<Mutex<BTreeMap<K, R>>>);
 

@@ -18,10 +18,10 @@ use crate::tcp::TcpConfig;
 use crate::units::{Bytes, Duration};
 
 indices! {
-    /// An ordered pair of hosts between which requests are possible.
+    /// Index of an ordered pair of hosts between which requests are possible.
     PairIndex;
 
-    /// A group of requests.
+    /// Index of a group of requests.
     GroupIndex;
 }
 
@@ -77,7 +77,7 @@ impl RequestGroup {
     }
 }
 
-/// How a connection opens.
+/// Procedure by which connections open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
     /// Connections open with a SYN and a SYN-ACK, followed by data with the ACK (RFC 9293, 3.5).
@@ -94,11 +94,11 @@ pub enum Arrivals {
     Poisson {
         /// Mean time between two requests of the group.
         mean: Duration,
-        /// Sizes of requests.
+        /// Distribution of the sizes of requests.
         sizes: Sizes,
         /// Pairs of hosts, from which each request's pair is selected.
         pairs: Vec<PairIndex>,
-        /// Selects a request's pair.
+        /// Rule that selects a request's pair of hosts.
         order: PairOrder,
     },
     /// Queries, each answered by several hosts at the same time.
@@ -109,7 +109,7 @@ pub enum Arrivals {
         times: QueryTimes,
         /// Total size of all answers to a query. Each sender sends an equal part, rounded up.
         bytes: Bytes,
-        /// Number of hosts that answer.
+        /// Number of hosts that answer each query.
         senders: u32,
         /// For each possible receiver, the pairs that lead to it; there are at least `senders`. Each query draws a
         /// receiver, and then the senders from its pairs.
@@ -122,7 +122,7 @@ pub enum Arrivals {
 /// Rule that selects the pair of hosts of the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PairOrder {
-    /// Each pair is drawn independently.
+    /// The pair of each request is drawn independently.
     #[default]
     Random,
     /// All pairs take turns, in a random order that is drawn once.
@@ -135,7 +135,7 @@ pub enum QueryTimes {
     /// Constant.
     #[default]
     Fixed,
-    /// Drawn from an exponential distribution.
+    /// Intervals are drawn from an exponential distribution.
     Exponential,
 }
 

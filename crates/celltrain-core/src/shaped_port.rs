@@ -40,7 +40,7 @@ struct Shaped {
 }
 
 enum Pace {
-    /// Cells are sent by ABR's rules.
+    /// The ABR source determines when cells are sent.
     Controlled(Box<Source>),
     /// The source sends cells at the line rate. The next cell starts no earlier than this time.
     Line(Time),
@@ -50,7 +50,7 @@ enum Pace {
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
-    /// Start of the first cell.
+    /// Start time of the first cell taken early.
     first: Time,
     period: Span,
     cells: u32,

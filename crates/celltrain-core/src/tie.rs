@@ -55,14 +55,14 @@ pub enum TieBreaker {
     Random(Stream),
     /// [`TieOrder::Rotating`].
     Rotating {
-        /// Number of input links.
+        /// Number of input links of the node.
         inputs: u32,
         /// The input that comes first when cells next arrive at the same instant.
         first: u32,
     },
     /// [`TieOrder::Fixed`].
     Fixed,
-    /// [`TieOrder::EventList`] and [`TieOrder::EventListLastIn`].
+    /// State for [`TieOrder::EventList`] and [`TieOrder::EventListLastIn`].
     EventList(EventList),
 }
 
@@ -143,7 +143,7 @@ impl TieBreaker {
 pub struct EventList {
     links: Vec<LinkOfList>,
     is_reversed: bool,
-    /// The smallest rank.
+    /// The smallest rank in the list.
     first: i64,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The data that an application writes.
 pub enum Application {
-    /// Data without end.
+    /// Unlimited data.
     Bulk,
     /// A file of this many bytes.
     File(u64),
@@ -23,7 +23,7 @@ pub struct Source {
     written: u64,
     /// Number of bytes that the application wants to write up to now.
     wanted: u64,
-    /// End of the pause.
+    /// End of the current pause.
     next: Option<Duration>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Captured {
 pub(crate) enum End {
     /// The run was complete.
     Complete,
-    /// A file was full.
+    /// A capture file reached its maximum size.
     Full,
     /// A stack panicked.
     Panic,

@@ -69,7 +69,7 @@ struct Hosted {
     flow: FlowIndex,
     /// Name and bytes of the request, if the connection belongs to a request.
     request: Option<OwnRequest>,
-    /// The sender and the receiver.
+    /// The sending end and the receiving end.
     ends: [End; 2],
     segments: Segments,
 }
@@ -317,7 +317,7 @@ impl Hosts {
         Some(kept.to)
     }
 
-    /// Lets a stack send.
+    /// Polls a stack, which may send packets.
     fn poll<P: Probe>(
         &mut self,
         end: usize,

@@ -69,7 +69,7 @@ pub enum Side {
 pub struct Endpoint {
     /// The flow.
     pub flow: FlowIndex,
-    /// The end of the flow.
+    /// The side of the flow: sender or receiver.
     pub side: Side,
     /// The end's address.
     pub local: Ipv4Addr,

@@ -9,7 +9,7 @@ pub struct Measure<T> {
     pub name: &'static str,
     /// Unit; empty for strings, `1` for pure numbers.
     pub unit: &'static str,
-    /// Meaning, in one line.
+    /// Meaning of the measure, in one line.
     pub meaning: &'static str,
     /// How the measure is shown in printed tables.
     pub printed: Printed,
@@ -37,7 +37,7 @@ pub enum Accessor<T> {
 pub enum When {
     /// Printed tables omit the measure; only the JSON answer has it.
     Never,
-    /// In every table.
+    /// The measure is shown in every table.
     Always,
     /// The column is shown if its value differs between rows.
     Differs,

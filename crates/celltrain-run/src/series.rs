@@ -361,7 +361,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The errors of [`Trace::recorder`].
+    /// Returns the errors of [`Trace::recorder`].
     pub fn empty(&self, network: &Network) -> Result<Vec<(&'static str, &'static str)>, String> {
         let recorder = self.recorder(network)?;
         let mut empty = Vec::new();

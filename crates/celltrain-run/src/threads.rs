@@ -57,7 +57,7 @@ pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     Some(Limited(number))
 }
 
-/// An entry in [`DUE`].
+/// A limit that can be withdrawn; its number in [`DUE`].
 pub(crate) struct Limited(u64);
 
 impl Drop for Limited {

@@ -44,7 +44,7 @@ pub(crate) fn expectation(schema: &Value) -> String {
 
 struct Form<'a> {
     definitions: &'a Value,
-    /// Bytes of a cell.
+    /// Number of bytes in a cell.
     cell_bytes: u64,
     faults: Faults,
     token: &'a CancellationToken<'a>,

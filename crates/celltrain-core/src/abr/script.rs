@@ -34,7 +34,7 @@ use crate::script::{self, Settings, TOLERANCE, compare, number, play_all};
 use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
-/// Scripts count microseconds.
+/// Times in scripts are in microseconds.
 const CLOCK: Clock = Clock::exact(1_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

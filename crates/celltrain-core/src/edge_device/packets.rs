@@ -24,9 +24,9 @@ pub struct Packet {
 /// Reason why a packet is dropped from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Lack of room.
+    /// Lack of room in the buffer.
     NoRoom,
-    /// Fall of the VC's ACR.
+    /// A fall of the VC's ACR.
     RateFell,
 }
 

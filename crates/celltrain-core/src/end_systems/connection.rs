@@ -54,7 +54,7 @@ pub(super) struct Sight {
     pub(super) which: u64,
 }
 
-/// Kinds of observation.
+/// Kinds of observations at an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Segment = 1,
@@ -77,7 +77,7 @@ impl Sight {
     }
 }
 
-/// Bursts over TCP.
+/// State of a connection that sends bursts over TCP.
 pub(super) struct Bursts {
     /// Size of each burst.
     pub(super) bytes: u64,
@@ -86,7 +86,7 @@ pub(super) struct Bursts {
     pub(super) next: Option<Time>,
 }
 
-/// Packets without feedback.
+/// State of a source that sends packets without feedback.
 pub(super) struct Packets {
     pub(super) emissions: Emissions,
     /// Payload of each packet.

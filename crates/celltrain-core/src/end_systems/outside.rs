@@ -14,7 +14,7 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The time of arrival.
+    /// Time at which the frame arrived.
     pub time: Time,
     /// The VC that carried the frame.
     pub vc: VcIndex,
@@ -29,13 +29,13 @@ pub struct Delivered {
 pub struct OpenedOutside {
     /// The connection, for counters and events. Its number is never used twice.
     pub flow: FlowIndex,
-    /// The group of the request.
+    /// The group to which the request belongs.
     pub group: GroupIndex,
     /// Number of the request within the group, from 0.
     pub number: u32,
     /// The VC of the sender's packets and the VC of the receiver's packets.
     pub vcs: [VcIndex; 2],
-    /// Bytes to send.
+    /// Number of bytes to send.
     pub bytes: u64,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct InjectedFrame {
     pub(crate) tag: u64,
 }
 
-/// Frames that have arrived.
+/// Record of the injected frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
     /// Arrived frames that the caller has not retrieved yet, in order of arrival.

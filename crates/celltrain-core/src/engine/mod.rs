@@ -222,7 +222,7 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
 struct Advance {
     /// The last simulated instant.
     until: Time,
-    /// Snapshots happen only before this instant.
+    /// Snapshots are taken only before this instant.
     snapshots_end: Time,
 }
 

@@ -93,7 +93,7 @@ enum What {
 /// An event at the end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AtEnd {
-    /// A cell arrives.
+    /// A cell arrives at the end of the link.
     Arrival,
     /// A cell leaves the delay line, or a packet on the line is due.
     Line,

@@ -95,7 +95,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         probe: P,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        // Both engines give the same result.
+        // The fast engine may be replaced by the reference engine, because both give the same result.
         let engine = engine.for_network(network);
         let running = match engine {
             Engine::Fast => {

@@ -19,7 +19,7 @@ pub struct SegmentEvent {
     pub step: SegmentStep,
     /// State of the sender afterwards; `None` without TCP.
     pub sender: Option<SenderState>,
-    /// The ECN bits of its headers.
+    /// The ECN bits of the segment's headers.
     pub ecn: EcnBits,
 }
 
@@ -61,7 +61,7 @@ pub enum SegmentStep {
     Arrived {
         /// Its bytes.
         segment: Segment,
-        /// The kind of arrival.
+        /// Classification of the arriving segment.
         kind: ArrivalKind,
     },
     /// The receiver sends an acknowledgement.
@@ -77,7 +77,7 @@ pub enum SegmentStep {
         ack: Ack,
         /// SACK blocks in the acknowledgement.
         blocks: SackBlocks,
-        /// The kind of acknowledgement.
+        /// Classification of the acknowledgement.
         kind: AckKind,
     },
     /// A step of the handshake that opens a request's connection.
@@ -105,7 +105,7 @@ pub enum HandshakeStep {
 pub enum ArrivalKind {
     /// The next byte that the receiver expects.
     InOrder,
-    /// Bytes beyond a gap.
+    /// Bytes beyond a gap in the received data.
     OutOfOrder,
     /// The segment contained only bytes that had arrived before.
     Repeated,

@@ -67,7 +67,7 @@ pub(super) enum Congestion {
     /// At the end of each interval, counts the queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
-        /// `n_p` by priority.
+        /// `n_p` of each priority.
         counts: Box<[u32; 256]>,
     },
 }

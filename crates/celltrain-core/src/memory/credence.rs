@@ -36,14 +36,14 @@ pub struct Config {
 /// Credence.
 #[derive(Debug)]
 pub struct Credence {
-    /// The virtual queues.
+    /// Lengths of the virtual queues, which serve as thresholds.
     thresholds: TiVec<PoolQueue, u32>,
     flips: f64,
     rng: Stream,
     /// For each arrival, true if Longest Queue Drop would lose the cell.
     drops: Arc<[bool]>,
     arrivals: usize,
-    /// The prediction about the arriving cell.
+    /// True if Longest Queue Drop is predicted to lose the arriving cell.
     is_drop: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct Config {}
 /// Harmonic.
 #[derive(Debug)]
 pub struct Harmonic {
-    /// B / `H_n`.
+    /// B / `H_n`: limit of the longest queue, in cells.
     longest: f64,
 }
 

@@ -57,10 +57,10 @@ use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
 indices! {
-    /// A pool of a memory.
+    /// Index of a pool in its memory.
     PoolIndex;
 
-    /// A queue or priority group of a memory.
+    /// Index of a queue or priority group in its memory.
     QueueIndex;
 
     /// The number of a queue within its pool. Policies see only these numbers.
@@ -163,7 +163,7 @@ pub struct PerQueue {
 pub struct PoolInfo<'a> {
     /// Names of the memory and the pool, such as `sw/main`.
     pub name: &'a str,
-    /// B: cells of the shared part.
+    /// B: number of cells in the shared part.
     pub cells: u32,
     /// Its queues.
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
@@ -200,7 +200,7 @@ impl QueueInfo {
 /// The shared part of a pool, as seen by a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// B: cells of the shared part.
+    /// B: number of cells in the shared part.
     pub cells: u32,
     /// Q: number of cells in the shared part, without the arriving cell.
     pub used: u32,
@@ -238,7 +238,7 @@ impl View<'_> {
 pub enum Verdict {
     /// The cells enter if the shared part has room.
     Admit,
-    /// The cells do not enter.
+    /// The cells are refused.
     Refuse,
     /// One waiting cell is removed first. Then the policy decides again.
     PushOut(PushOut),
@@ -256,11 +256,11 @@ pub struct PushOut {
 /// Identifies the optional methods that a policy implements. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
-    /// [`MemoryPolicy::arrived`].
+    /// True for [`MemoryPolicy::arrived`].
     pub arrivals: bool,
-    /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
+    /// True for [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
     pub cells: bool,
-    /// [`MemoryPolicy::next_time`], [`MemoryPolicy::on_time`] and [`MemoryPolicy::pass`].
+    /// True for [`MemoryPolicy::next_time`], [`MemoryPolicy::on_time`] and [`MemoryPolicy::pass`].
     pub clock: bool,
 }
 

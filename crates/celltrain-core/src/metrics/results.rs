@@ -74,7 +74,7 @@ pub type Outcome = Result<RunResult, Interrupted>;
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// The name of the flow's traffic.
+    /// The name of the flow's kind of traffic.
     pub traffic: &'static str,
     /// Name and version of the stack at the flow's ends, if the ends are outside the simulation; otherwise empty. Not
     /// in the fingerprint.
@@ -86,15 +86,15 @@ pub struct FlowResult {
     pub max_min_mbps: f64,
     /// Payload of all segments that arrived complete, including repetitions, in megabits per second.
     pub throughput_mbps: f64,
-    /// Bytes passed to the application.
+    /// Number of bytes passed to the application.
     pub delivered_bytes: u64,
     /// Payload of all segments that arrived complete, including repetitions, in bytes.
     pub received_bytes: u64,
-    /// Segments sent, retransmissions included.
+    /// Number of segments sent, including retransmissions.
     pub segments_sent: u64,
     /// Segments retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that arrived without new data.
+    /// Number of segments that arrived without new data.
     pub repeated_segments: u64,
     /// Number of packets without TCP and UDP, sent by a stack outside the simulation. If all its packets are of this
     /// kind, segment counts and throughput are unknown. Not in the fingerprint.
@@ -108,9 +108,9 @@ pub struct FlowResult {
     /// Results of the formulas of the flow's congestion control that were replaced because they were not finite
     /// numbers.
     pub replaced_results: u64,
-    /// Packets sent; 0 with TCP.
+    /// Number of packets sent; 0 with TCP.
     pub packets_sent: u64,
-    /// Packets that arrived complete; 0 with TCP.
+    /// Number of packets that arrived complete; 0 with TCP.
     pub packets_delivered: u64,
     /// Seconds from the flow's start until its whole file was acknowledged; `None` if it was not, or if the flow has no
     /// file.
@@ -144,7 +144,7 @@ pub struct PortResult {
     pub scheduler: &'static str,
     /// Largest number of cells waiting at any time.
     pub max_queue_cells: u32,
-    /// Cells waiting at the end.
+    /// Cells waiting at the end of the run.
     pub queue_cells: u32,
     /// Counters of the port's cells.
     pub counters: PortCounters,
@@ -303,13 +303,13 @@ pub struct AbrResult {
 /// Numbers of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
-    /// Cells sent by end systems, plus RM cells.
+    /// Cells sent by end systems, including RM cells.
     pub offered: u64,
     /// Number of cells that reached the host at the end of their VC, or of RM cells that reached the end of their loop.
     pub delivered: u64,
     /// Cells lost because a buffer was full, or on a link with loss rules.
     pub lost: u64,
-    /// Discarded by policies.
+    /// Cells discarded by policies.
     pub discarded: u64,
     /// Cells waiting, in service or on a link when the run ended.
     pub in_flight: u64,

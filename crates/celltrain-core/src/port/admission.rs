@@ -33,9 +33,9 @@ pub(crate) struct Admission {
 /// The part of a VC's state that is read for every arriving cell.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
-    /// Cells that arrived.
+    /// Number of cells that arrived.
     offered: u64,
-    /// Frame number of the latest cell.
+    /// Frame number of the VC's latest cell.
     current: FrameNumber,
     under_way: UnderWay,
 }

@@ -40,13 +40,13 @@ use admission::{Admission, Verdict, is_of_frame};
 /// the other cell counts and the waiting cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Cells that arrived.
+    /// Number of cells that arrived.
     pub offered: u64,
-    /// Cells passed to the transmitter.
+    /// Number of cells passed to the transmitter.
     pub forwarded: u64,
-    /// Arriving cells lost because the buffer was full.
+    /// Number of arriving cells lost because the buffer was full.
     pub lost_overflow: u64,
-    /// Waiting cells pushed out to make room.
+    /// Number of waiting cells pushed out to make room.
     pub lost_pushed_out: u64,
     /// Cells of frames that the policy refused as a whole.
     pub discarded_frame: u64,
@@ -54,9 +54,9 @@ pub struct PortCounters {
     pub refused_by_memory: u64,
     /// Cells of frames that had already lost a cell.
     pub discarded_remainder: u64,
-    /// Frames that the policy or the memory refused whole.
+    /// Number of frames that the policy or the memory refused whole.
     pub discarded_frames: u64,
-    /// Frames that lost a cell because the buffer was full.
+    /// Number of frames that lost a cell because the buffer was full.
     pub cut_frames: u64,
 }
 

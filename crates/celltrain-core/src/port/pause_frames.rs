@@ -10,7 +10,7 @@ use crate::units::Span;
 /// The instruction of a pause frame to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PauseOrder {
-    /// The link of the port.
+    /// The link whose port must obey.
     pub(crate) link: LinkIndex,
     pub(crate) priority: u8,
     /// True if the pause begins, false if it ends.

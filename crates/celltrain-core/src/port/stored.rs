@@ -15,9 +15,9 @@ use crate::units::Time;
 /// The waiting cells of an arriving packet that have been removed from a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
-    /// Cells that had arrived.
+    /// Number of cells that had arrived.
     pub(crate) cells: u32,
-    /// Places that the packet had taken for cells that have not arrived.
+    /// Number of places taken for cells of the packet that have not arrived.
     pub(crate) places: u32,
 }
 

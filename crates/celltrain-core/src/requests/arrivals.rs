@@ -24,7 +24,7 @@ pub(crate) struct Opening {
 /// An event of a group's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A host sends the next query.
+    /// A host sends a query.
     Query(NodeIndex),
     Opening(Opening),
 }

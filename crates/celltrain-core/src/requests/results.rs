@@ -44,9 +44,9 @@ pub struct RequestRecord {
     pub pair: PairIndex,
     /// Number of the query within the group, or [`NO_QUERY`].
     query: u32,
-    /// Data segments sent, retransmissions included. SYNs are not counted.
+    /// Number of data segments sent, including retransmissions. SYNs are not counted.
     pub segments_sent: u32,
-    /// Data segments retransmitted.
+    /// Number of data segments retransmitted.
     pub retransmitted_segments: u32,
     /// Number of times the retransmission timer expired, for the SYN or for data.
     pub timeouts: u32,

@@ -26,7 +26,7 @@ pub struct RttEstimator {
     arithmetic: RttArithmetic,
     /// Number of timeouts since the last valid sample.
     timeouts: u32,
-    /// Rule for forgetting the estimate after timeouts.
+    /// Rule by which timeouts discard the estimate.
     forgotten: EstimateForgotten,
     /// True if the next sample counts as the first.
     afresh: bool,
@@ -82,7 +82,7 @@ pub struct RtoLimits {
     pub minimum: u32,
     /// MAX.
     pub maximum: u32,
-    /// The timeout before the first sample.
+    /// The timeout before the first round-trip sample.
     pub initial: u32,
     /// Lower bound of four deviations if the estimator uses fractions: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,

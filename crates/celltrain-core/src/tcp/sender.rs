@@ -127,9 +127,9 @@ enum Pending {
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Segments sent, retransmissions included.
+    /// Number of segments sent, including retransmissions.
     pub segments_sent: u64,
-    /// Segments sent again.
+    /// Number of segments retransmitted.
     pub retransmitted_segments: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,

@@ -102,7 +102,7 @@ struct Observed {
     lowered_at: Option<u64>,
     /// True if a mark lowered ssthresh last, and not a loss.
     lowered_by_mark: bool,
-    /// Fast retransmits and timeouts so far.
+    /// Number of fast retransmits and timeouts so far.
     losses: u64,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),

@@ -105,7 +105,7 @@ pub struct Emissions {
     /// Bits of a packet's cells, headers included.
     bits: u64,
     rate: BitRate,
-    /// Packets sent in this burst.
+    /// Number of packets sent in the current burst.
     sent: u64,
     burst: Time,
     until: Option<Time>,

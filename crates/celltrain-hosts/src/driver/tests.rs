@@ -166,7 +166,7 @@ fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
     );
     let count = |step, flow| seen.iter().filter(|packet| (packet.0, packet.1) == (step, flow)).count();
     assert!(result.unwrap().cells.lost > 0);
-    // Only for the second sender does a later packet arrive.
+    // Later packets arrive only from the second sender, so only its losses are all known.
     assert_eq!(count(Step::Sent, 1), count(Step::Arrived, 1) + count(Step::Lost, 1));
     assert!(count(Step::Lost, 1) > 0);
     let last = seen.iter().rposition(|packet| packet.0 == Step::Arrived).unwrap();
@@ -285,7 +285,7 @@ fn a_stack_that_sends_faster_than_its_host_for_too_long_ends_the_run() {
     let network = trial().mss(60_000).buffer(2000).network();
     let sends = |packets: usize| {
         move |_: usize, log: &Log| {
-            // A hundred packets each microsecond.
+            // The stack sends a hundred packets each microsecond.
             let sends =
                 (0..packets).map(|packet| (u32::try_from(packet / 100).expect("it is small") * US, 60)).collect();
             [Script { sends, log: log.clone(), ..Script::default() }, Script::default()]

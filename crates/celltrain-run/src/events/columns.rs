@@ -25,7 +25,7 @@ pub struct Column<E: 'static> {
 /// Reads a value from an event. There is one variant for each type of value. Returns `None` if the event has no such
 /// value.
 pub enum Accessor<E: 'static> {
-    /// The instant, in seconds.
+    /// The instant of the event, in seconds.
     Time,
     /// The name of a connection: a flow's, looked up by index, or a request's.
     Flow(fn(&Row<E>) -> Option<ConnectionName>),
@@ -118,7 +118,7 @@ pub enum Values {
 /// Rows of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Kind of the rows.
+    /// Kind of event in the rows.
     pub kind: Kind,
     /// Columns in the order of the table.
     pub columns: Vec<Values>,

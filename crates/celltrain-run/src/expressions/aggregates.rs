@@ -7,7 +7,7 @@ pub(super) enum Aggregate {
     Mean,
     Least,
     Largest,
-    /// Standard deviation over mean.
+    /// Standard deviation divided by the mean.
     Variation,
     /// Jain's index.
     Fairness,

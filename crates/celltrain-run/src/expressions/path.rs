@@ -70,7 +70,7 @@ pub(super) struct Members<'a> {
     places: Places<'a>,
 }
 
-/// Finds a member by its name.
+/// An index for finding members by name.
 enum Places<'a> {
     InMap(&'a Map<String, Value>),
     Listed(HashMap<&'a str, usize>),

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-/// Smallest similarity of a suggestion.
+/// Minimum similarity of a suggested name.
 const CUTOFF: f64 = 0.6;
 
 /// Returns the known name that was probably meant; `None` if no name is similar.

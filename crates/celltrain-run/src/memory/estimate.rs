@@ -13,9 +13,9 @@ use celltrain_scenario::Size;
 /// Memory estimates of a run, and the numbers they are based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
-    /// Hosts, switches and edge devices.
+    /// Number of hosts, switches and edge devices.
     pub nodes: u64,
-    /// Virtual channels, including those for acknowledgements.
+    /// Number of virtual channels, including those for acknowledgements.
     pub vcs: u64,
     /// Number of links crossed, summed over all VCs.
     pub hops: u64,
@@ -30,14 +30,14 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Estimates a network from its size, before it is laid out. Each flow has two VCs, one of them for
-    /// acknowledgements.
+    /// Estimates the memory of a run from the size of its network, before the network is laid out. Each flow has two
+    /// VCs, one of them for acknowledgements.
     pub fn of_size(size: &Size) -> Self {
         let &Size { nodes, links, flows, crossings, .. } = size;
         Self::of_numbers(nodes, links, flows, [flows.saturating_mul(2), crossings.saturating_mul(2)])
     }
 
-    /// Estimates a run of a network.
+    /// Estimates the memory of a run of a network.
     pub fn of(network: &Network) -> Self {
         let [nodes, links] = [network.nodes.len(), network.links.len()];
         let [flows, vcs] = [network.flows.len(), network.vcs.len()];

@@ -33,28 +33,28 @@ pub struct GroupMeasures {
     pub delivered_bytes: u64,
     /// The rate at which these bytes were delivered, in megabits per second.
     pub goodput_mbps: f64,
-    /// Requests of any size.
+    /// Measures of requests of all sizes.
     pub all: SizeMeasures,
     /// Short requests.
     pub short: SizeMeasures,
-    /// Requests of medium size, neither short nor long.
+    /// Measures of requests of medium size, neither short nor long.
     pub medium: SizeMeasures,
     /// Long requests.
     pub long: SizeMeasures,
-    /// Queries, if the group is an incast.
+    /// Measures of queries, if the group is an incast.
     pub queries: Option<QueryMeasures>,
 }
 
 /// Measures of the requests of some sizes.
 #[derive(Clone, Debug, Default)]
 pub struct SizeMeasures {
-    /// Requests that opened.
+    /// Number of requests that opened.
     pub opened: u64,
     /// Number of measured requests that completed.
     pub completed: u64,
-    /// Data segments retransmitted, for all requests that opened.
+    /// Number of data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
-    /// Expirations of retransmission timers, for all requests that opened. Stacks do not report them.
+    /// Number of expirations of retransmission timers, for all requests that opened. Stacks do not report them.
     pub timeouts: u64,
     /// True if the segments of stacks that send neither TCP nor UDP are unknown.
     pub hides_segments: bool,
@@ -118,7 +118,7 @@ pub struct Statistics {
 /// A percentile over requests that opened. Some of them may still be open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
-    /// The value of a completed request.
+    /// The exact percentile: the value of a completed request.
     Exact(f64),
     /// A lower bound, because an unfinished request has the percentile's rank.
     AtLeast(f64),

@@ -52,7 +52,7 @@ pub struct CaseRun {
     pub case: usize,
     /// The run's seed.
     pub seed: u64,
-    /// Index of its measures.
+    /// Index of the run's measures.
     pub measures: usize,
 }
 

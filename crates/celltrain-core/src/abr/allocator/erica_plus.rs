@@ -65,10 +65,10 @@ fn qdlf() -> f64 {
     0.5
 }
 
-/// The queue control function.
+/// Parameters of the queue control function.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueControl {
-    /// T0, in seconds.
+    /// T0, the target for the queueing delay, in seconds.
     t0: f64,
     a: f64,
     b: f64,

@@ -108,7 +108,7 @@ pub struct VcKind {
     pub share: f64,
 }
 
-/// Operations of each allocator's `Config`.
+/// Methods of each allocator's settings.
 pub trait Configure {
     /// The allocator that these settings describe.
     type Allocator: Allocator + 'static;
@@ -128,7 +128,7 @@ pub trait Configure {
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;
 }
 
-/// The longest timer or interval.
+/// The longest timer or interval that the checks accept.
 const MAX_TIME: Duration = Duration::from_milliseconds(1_000_000);
 
 /// Returns a fault if a timer or interval is zero or too long to fit the clock.

@@ -292,7 +292,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_again_after_twice_that_t
 
 #[test]
 fn the_server_sends_its_syn_ack_again_when_it_receives_the_syn_again() {
-    // The SYN-ACK is lost.
+    // Lose the SYN-ACK.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
     assert_eq!(times(&script, "SynAckSent").len(), 2);
@@ -434,7 +434,7 @@ fn all_dctcp_packets_are_ecn_capable_under_the_rules_of_the_papers_but_only_new_
         (Congestion::Dctcp, Rules::Paper, [true; 5]),
     ] {
         let options = TcpOptions { ecn: Ecn::On, congestion, rules, ..fast_timer() };
-        // The first segment is lost.
+        // Lose the first segment.
         let script = Wires::losing(&network(1, options, HowOpened::Handshake, rare(1000)), &[2]).run(1);
         let mut seen = [const { Vec::new() }; 5];
         for line in &script {

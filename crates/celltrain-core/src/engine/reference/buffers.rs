@@ -17,17 +17,17 @@ use crate::rng::Stream;
 use crate::tie::TieBreaker;
 use crate::units::{Clock, Time};
 
-/// An event at a buffer.
+/// An event at a port's buffer or at a shared memory.
 pub(super) enum BufferEvent<'a> {
     /// An event at the port of a link, with the number of cells that waited at the port.
     Port(LinkIndex, u32, PortEvent<'a>),
-    /// An event of a memory.
+    /// An event at a shared memory.
     Memory(MemoryEvent),
     /// A memory has room for the first cell of a frame, or refuses the whole frame.
     Frame { admitted: bool, judged: Judged },
 }
 
-/// Receives events as they happen.
+/// Callback that receives events as they happen.
 pub(super) type Emit<'a> = dyn FnMut(BufferEvent<'_>) + 'a;
 
 /// The ports of a run, by link.

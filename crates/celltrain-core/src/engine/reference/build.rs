@@ -1,4 +1,4 @@
-//! The start of a run.
+//! Creates the reference engine at the start of a run.
 
 use std::cmp::Reverse;
 

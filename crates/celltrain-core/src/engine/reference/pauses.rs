@@ -1,4 +1,4 @@
-//! Pauses of links.
+//! Pauses of links, which lossless priority groups request.
 //!
 //! With packet framing, pauses follow IEEE 802.3 annex 31B: ports send packets whole, so neither a pause nor a pause
 //! frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes of the link, and

@@ -1,4 +1,4 @@
-//! Packets that enter a memory whole.
+//! Admission of whole packets to a memory.
 
 use super::{Attempt, CellClass, Limit, Memory, Obstacle, Offer, Part, Refusal, Removal};
 use crate::coverage::reached;

@@ -21,7 +21,7 @@ const C: f64 = 0.4;
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// RFC 9438 (4.2): cwnd grows by at most half in a round trip.
 const MOST_GROWTH: f64 = 1.5;
-/// RFC 6298 (2.3): alpha.
+/// RFC 6298 (2.3): gain alpha of the smoothed round-trip time.
 const GAIN: f64 = 0.125;
 
 /// State of CUBIC.

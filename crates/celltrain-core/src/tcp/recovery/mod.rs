@@ -242,12 +242,12 @@ pub enum Progress {
     Resend(Timer),
 }
 
-/// The effect on the retransmission timer.
+/// Effect of an acknowledgement on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// Restarts the timer, like any acknowledgement of new data.
     Restart,
-    /// Leaves it running.
+    /// Leaves the timer running.
     Keep,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Timing {
     pub(super) sent: Time,
 }
 
-/// RFC 6298 (5.7).
+/// RFC 6298 (5.7): timeout of the first data after a timeout of the SYN.
 const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_milliseconds(3_000);
 
 impl SenderClock {

@@ -4,7 +4,7 @@ use crate::coverage::reached;
 use crate::tcp::TcpOptions;
 use crate::units::{Span, Time};
 
-/// The segments that may leave now.
+/// Limits on the segments that may leave now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.

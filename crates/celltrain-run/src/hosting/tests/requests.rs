@@ -129,7 +129,7 @@ fn a_run_that_lasts_until_all_measured_requests_have_finished_leaves_no_request_
         let same = run(&same, Engine::Fast).0;
         assert_eq!(same["fingerprint"], fast["fingerprint"], "{transport}");
         assert_eq!(same["requests"], fast["requests"], "{transport}");
-        // The bound is too early.
+        // The run ends at this duration, before its traffic is complete.
         let bounded = run(&lasting("30.1ms", &tables("until = 'finished'")), Engine::Fast).0;
         assert_eq!(bounded["duration_s"], 0.0301);
         assert!((0..2).any(|group| bounded["requests"][group]["open"].as_u64() > Some(0)), "{bounded}");
