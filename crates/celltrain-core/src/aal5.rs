@@ -328,8 +328,8 @@ impl Reassembler {
         self.mixed || self.slow
     }
 
-    /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the maximum number of cells
-    /// in a frame.
+    /// Processes a cell. `cells_of` returns the number of cells in the frame with a given number; `max_cells` is the
+    /// maximum for any frame.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.slow {

@@ -199,7 +199,8 @@ impl Window {
     }
 }
 
-/// The packets of a VC whose last cell has reached the port, in order. Lost packets remain until a later packet leaves.
+/// The packets of a VC whose last cells have reached the port, in order. Lost packets remain until a later packet
+/// leaves.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting {
     /// A ring buffer whose size is a power of two, faster than a `VecDeque`.

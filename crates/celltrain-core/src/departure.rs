@@ -23,7 +23,7 @@ pub(crate) struct Departing {
     pub(crate) waited: Span,
 }
 
-/// The arrivals of the frames that wait at a port, by label. Only cells that enter the port count.
+/// Arrival times of the frames that wait at a port, by label. Refused cells do not count.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameArrivals(TiVec<Label, VecDeque<FrameArrival>>);
 

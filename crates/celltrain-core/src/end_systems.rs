@@ -223,7 +223,8 @@ impl EndSystems {
         }
     }
 
-    /// Records that a link delays a frame of `vc`, which later frames may overtake. May be called for each of its cells.
+    /// Records that a link delays a frame of `vc`, which later frames may overtake. May be called for each of the
+    /// frame's cells.
     pub(crate) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
         self.vcs.delay(vc, number);
     }

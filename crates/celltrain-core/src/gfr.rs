@@ -111,7 +111,7 @@ pub(crate) struct Policer {
 }
 
 /// An exact leaky bucket for cells on any clock. Each cell adds 424 times the clock's units per second. In each unit of
-/// time, the bucket loses the rate in bits per second.
+/// time, the bucket drains by the rate in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,

@@ -1,8 +1,8 @@
 //! Losses and delays on links: cells and whole frames of chosen VCs that a link does not deliver, or delivers late.
 //!
-//! A lost cell takes its time on the link and disappears when it would arrive, like a cell with a bit error in its
-//! header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the link, including those
-//! lost by another rule. A delayed frame leaves the link later (`delay_line.rs`).
+//! A lost cell occupies the link for its transmission time and disappears at the instant when it would arrive, like a
+//! cell with a bit error in its header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC
+//! on the link, including those lost by another rule. A delayed frame leaves the link later (`delay_line.rs`).
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -66,8 +66,8 @@ pub enum LossPattern {
     Probability(f64),
     /// Bursts of losses, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>/gilbert_elliott`.
     GilbertElliott(GilbertElliott),
-    /// The packet with the byte at this offset of its flow, the first `times` times that the byte enters the link. The
-    /// unit must be packets.
+    /// The packet that carries the byte at this offset of its flow, for the first `times` times that the byte enters
+    /// the link. The unit must be packets.
     Byte {
         /// Offset of the byte in the flow's data, from 0.
         offset: u64,
@@ -76,9 +76,9 @@ pub enum LossPattern {
     },
 }
 
-/// A link with a good and a bad state (E. N. Gilbert, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963). It starts in the good
-/// state. Each packet or cell is lost with the probability of the state, and then the state may change. In the long run,
-/// the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
+/// A link with a good and a bad state (E. N. Gilbert, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963). The link starts in
+/// the good state. Each packet or cell is lost with the probability of the state, and then the state may change. In the
+/// long run, the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// p: probability of the change from good to bad.
@@ -249,7 +249,7 @@ impl LinkLosses {
     }
 
     /// Adds a rule for the VC with this label. If several VCs have merged, the rule counts the frames of `branch`. A
-    /// probability uses `draws`.
+    /// pattern with a probability draws from `draws`.
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
         self.add_rule(label, rule.unit, &rule.pattern, None, branch, draws);
     }

@@ -27,9 +27,9 @@ pub struct Terms<'a> {
 }
 
 /// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links that each VC
-/// crosses, as indices into `capacities`. The rate of a VC that crosses no link is infinite. With minimums m and
-/// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
-/// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
+/// crosses, as indices into `capacities`. The rate of a VC that crosses no link is infinite. Let r be a VC's rate, and
+/// m and w its minimum and weight in [`Terms`]. Every VC with r > m crosses a full link on which no other VC with r > m
+/// has a larger r / w. On a link that the minimums alone overload, every VC gets exactly its minimum.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &CancellationToken::never()).expect("no test cancels a run")
 }

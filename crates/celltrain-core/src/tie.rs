@@ -134,8 +134,8 @@ impl TieBreaker {
     }
 }
 
-/// The order in a simulator's event list, in which the arrival of a link's cell creates the arrival of the link's next
-/// cell.
+/// The order of cells in the event list of a simulator in which each arrival of a cell on a link schedules the link's
+/// next arrival.
 ///
 /// Links that were idle come before links whose cells follow one another without a gap. Within each of these groups,
 /// the order is that of the links' previous cells, or its reverse.

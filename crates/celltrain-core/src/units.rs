@@ -130,8 +130,8 @@ impl Clock {
         Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
-    /// Returns the clock with units `times` times shorter. Returns it unchanged if it is not exact or the result would
-    /// be too fine.
+    /// Returns the clock with units `times` times shorter. Returns the same clock if it is not exact or the result
+    /// would be too fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {

@@ -1,11 +1,11 @@
 //! Runs stacks at the ends of a network's flows and requests.
 //!
-//! Order within an instant: everything else happens first, then packets that have arrived are passed to their stacks in
-//! the order of arrival. Then the stacks that received a packet, have a timeout or belong to a request that opens are
-//! polled, by connection, the sender first, and their packets join the queues of their hosts' ports.
+//! Order within an instant: first, all other events occur. Then arrived packets are passed to their stacks, in the
+//! order of arrival. Finally, the stacks that received a packet, have an expired timeout or belong to a request that
+//! opens are polled, by connection, the sender first. Their packets join the queues of their hosts' ports.
 //!
 //! A request closes when its receiver has all bytes and its sender knows it. Its stacks are then removed, and packets
-//! that are still on the way to them are ignored.
+//! still in transit to them are ignored.
 
 mod idle;
 

@@ -50,8 +50,8 @@ pub struct Report {
     pub completed: bool,
     /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
     pub cwnd: Option<u64>,
-    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, so
-    /// that packet headers must give it.
+    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, in
+    /// which case packet headers provide the number.
     pub retransmitted: Option<u64>,
 }
 

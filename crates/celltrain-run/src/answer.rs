@@ -46,8 +46,8 @@ impl Build {
         env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
     }
 
-    /// Sets the commit of the program, before the first call of `this`. So only the program's own crate is compiled
-    /// again after each commit.
+    /// Sets the commit of the program, before the first call of `this`. Because the commit is set at run time, only the
+    /// program's own crate is compiled again after each commit.
     pub fn identify(commit: &'static str) {
         COMMIT.get_or_init(|| commit);
     }

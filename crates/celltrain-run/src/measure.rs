@@ -147,7 +147,8 @@ pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &s
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: numbers are 1, flags true, and strings are empty, except for the first string, which is `name`.
+/// Returns a row with every measure: numbers are 1, flags are true, and strings are empty, except that the first string
+/// is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),

@@ -47,8 +47,8 @@ pub fn provide(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Allows interrupting the interpreter's code on this thread if it is still busy after `limit`, until the value is
-/// dropped. `None` if the process has no interpreter.
+/// Lets the interpreter's code on this thread be interrupted if it is still busy after `limit`, until the returned
+/// value is dropped. Returns `None` if the process has no interpreter.
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 //! Choices that the rules leave open: a forward RM cell required by rule 3(a) is not sent until data or a backward RM
 //! cell is waiting, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it
 //! behaviour (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
-//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something is
+//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and a cell is
 //! waiting.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
@@ -168,9 +168,9 @@ impl Source {
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), is sent out of
-    /// rate. A turned-around out-of-rate cell precedes any in-rate cell; an out-of-rate forward cell is sent only if no
-    /// in-rate cell may be sent.
+    /// Returns whether the cell that starts at `now` is sent out of rate. `now` must not be earlier than
+    /// [`next_start`](Self::next_start). A turned-around out-of-rate cell precedes any in-rate cell. An out-of-rate
+    /// forward cell is sent only if no in-rate cell may be sent.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
@@ -453,8 +453,8 @@ fn after(time: Time, interval: Span) -> Time {
     Time(time.0.saturating_add(interval.0))
 }
 
-/// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this leaves a
-/// margin.
+/// Bound on the relative error of a rate, and of a quotient by a rate: 2^-48. Each operation rounds by only 2^-53, so
+/// the bound has a margin.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
 /// Scenario checks limit all times to this number of units.
 const LONGEST: u64 = 1 << 62;

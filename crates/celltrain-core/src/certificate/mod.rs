@@ -111,8 +111,8 @@ impl Certificate {
             })
     }
 
-    /// Returns the smallest buffer of a port with which the run is the same, if the port lost no cell for lack of room
-    /// and its policy was never asked.
+    /// Returns the smallest buffer of a port with which the run would have been identical, if the port lost no cell for
+    /// lack of room and its policy was never asked.
     pub fn least_buffer(&self, link: LinkIndex) -> Option<u32> {
         self.ports[link].least_buffer()
     }

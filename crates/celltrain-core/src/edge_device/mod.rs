@@ -170,8 +170,9 @@ pub trait Configure {
 /// QL, the queue length in packets, includes a packet until its last cell is taken. The number of waiting cells
 /// excludes taken cells. Once one of its cells is taken, a packet is under way and never dropped.
 ///
-/// An engine may take cells of a packet early if nothing can happen meanwhile. Before any other call it puts back the
-/// cells that have not started ([`EdgeBuffer::untake`]), so that algorithms still see them in the queue.
+/// An engine may take cells of a packet before they start, if no event can occur in the meantime. Before any other
+/// call, it puts back the cells that have not started ([`EdgeBuffer::untake`]), so that algorithms still see these
+/// cells in the queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,

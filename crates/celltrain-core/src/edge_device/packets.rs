@@ -146,8 +146,8 @@ impl Packets {
         u64::from(queue.cells) + u64::from(queue.taken)
     }
 
-    /// Returns the number of cells of all VCs' packets. The cells of a packet under way all count, so the result may
-    /// exceed EB.
+    /// Returns the number of cells of all VCs' packets. All cells of a packet under way count, so the result may exceed
+    /// EB.
     pub fn all_whole_cells(&self) -> u64 {
         self.whole_cells
     }
@@ -313,8 +313,8 @@ impl Packets {
         self.tracker.max_queue()
     }
 
-    /// Returns the range of the number of waiting cells of all VCs since the latest sample. The caller must already
-    /// have put back cells that were taken early.
+    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. The caller
+    /// must already have put back cells that were taken early.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }

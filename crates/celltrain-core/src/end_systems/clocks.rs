@@ -168,8 +168,8 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
 
 /// Returns the time from one tick of a retransmission clock to the next.
 ///
-/// A common shift of all ticks would only shift the whole run in time, because every event that a tick starts keeps its
-/// distance from later ticks.
+/// A shift of all ticks by the same time would only shift the whole run, because every event that a tick starts keeps
+/// its distance from later ticks.
 fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
     let period = clock.span(options.resolution());
     match options.timer_rules().tick_phase {

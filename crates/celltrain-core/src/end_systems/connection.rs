@@ -208,7 +208,7 @@ impl Connection {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Returns the number of different bytes delivered to the application: the bytes in order over TCP, otherwise the
+    /// Returns the number of distinct bytes delivered to the application: the bytes in order over TCP, otherwise the
     /// bytes of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
         let others = self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes);

@@ -11,8 +11,8 @@ use crate::index::FlowIndex;
 use crate::units::{Span, Time};
 
 impl EndSystems {
-    /// Returns whether the next tick may now be earlier: a clock has woken, a sender is paced, pauses or does not use
-    /// TCP, or hosts take time to process packets.
+    /// Returns whether the next tick may now be earlier than scheduled: a clock has woken, a sender is paced, pauses or
+    /// does not use TCP, or hosts take time to process packets.
     pub fn take_rescheduled(&mut self) -> bool {
         std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }

@@ -14,8 +14,8 @@ pub(super) struct Vcs {
     /// SACK blocks of acknowledgements in transit, by VC and parallel to the frames. Empty if no ends exchange SACK
     /// blocks.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// All VCs that merge into each first branch; empty for a VC that does not merge. The whole list is empty if no VCs
-    /// merge.
+    /// For the first branch of each merge, all VCs that merge; empty for a VC that does not merge. The whole list is
+    /// empty if no VCs merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
     /// Frames that links delay, by VC. Empty if no link delays frames.
     delayed: TiVec<VcIndex, Vec<DelayedFrame>>,

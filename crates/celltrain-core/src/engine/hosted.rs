@@ -14,9 +14,9 @@ use crate::units::{Clock, Span, Time};
 /// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
 /// end systems ([`Engine::run_hosted`]).
 ///
-/// These end systems act last in an instant: when the simulation stops, all other events of the instant have happened.
-/// Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not arrived
-/// is lost.
+/// End systems outside the simulation act last in an instant: when the simulation stops, all other events of the
+/// instant have happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC
+/// that has not arrived is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
@@ -78,7 +78,8 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.next_event()
     }
 
-    /// Moves the end of the run to `end`, which is not before the present or after the end of the network's run.
+    /// Moves the end of the run to `end`, which must be neither before the present nor after the end of the network's
+    /// run.
     pub fn end_at(&mut self, end: Time) {
         assert!(
             (self.now()..=self.network().end(self.clock())).contains(&end),

@@ -146,8 +146,9 @@ impl Engine {
     }
 
     /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
-    /// always uses one thread. One thread is also used for networks that cannot be partitioned: networks with requests,
-    /// controlled rates, edge devices, flows or policies outside the core, or all nodes close together.
+    /// always uses one thread. Networks that cannot be partitioned also use one thread: networks with requests,
+    /// controlled rates, edge devices, or flows or policies outside the core, and networks whose nodes are all close
+    /// together.
     ///
     /// # Errors
     /// The same as for [`Engine::run`].

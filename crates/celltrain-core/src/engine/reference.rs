@@ -1,10 +1,10 @@
 //! The reference engine: a single event list, with one event for every cell's arrival and one for the end of its
 //! transmission.
 //!
-//! It is deliberately naive; a faster engine must give the same fingerprint. The order of events
-//! (`docs/design/engine-order.md`) is by time; within an instant by phase: deliveries, end systems, sources, admission,
-//! service, timers; and within a phase by the index of the link, port or flow. The scenario decides the order of cells
-//! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
+//! The engine is deliberately naive; a faster engine must give the same fingerprint. Events are ordered by time, then
+//! by phase (deliveries, end systems, sources, admission, service, timers), and then by the index of the link, port or
+//! flow (`docs/design/engine-order.md`). The scenario decides the order of cells that reach a port at the same instant.
+//! Events are reported to a probe that observes them (`event_sink`).
 
 mod buffers;
 mod build;

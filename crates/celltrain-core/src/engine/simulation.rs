@@ -306,8 +306,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. The fast
-    /// engine's horizon stays ahead of the present, so only injections and steps of this kind may follow.
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. After such a
+    /// step, the fast engine's horizon is ahead of the present, so only injections and steps of the same kind may
+    /// follow.
     pub(super) fn reach_delivery(
         &mut self,
         until: Time,

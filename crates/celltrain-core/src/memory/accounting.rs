@@ -2,7 +2,7 @@
 //!
 //! [`Memory::offer`] finds room for a cell that arrives, and [`Memory::leave`] frees the room. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
-//! group has a cell in its headroom, its next cells also enter the headroom until it is empty.
+//! group has a cell in its headroom, its next cells also enter the headroom until the headroom is empty.
 
 mod answers;
 mod counting_queue;

@@ -348,8 +348,8 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets, it
-    /// removes a packet, and no cell if every packet of the queue has begun to leave.
+    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets,
+    /// a push-out removes a whole packet, or no cell if every packet of the queue has begun to leave.
     fn removed(&mut self, cells: u32) {
         let _ = cells;
     }

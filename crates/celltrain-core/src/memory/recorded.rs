@@ -28,8 +28,8 @@ impl Answers {
 /// Questions to a pool's policy, if it is a [threshold](MemoryPolicy::is_threshold).
 #[derive(Clone, Debug)]
 pub(crate) struct PoolRecord {
-    /// For each number of cells that arrived together, and the first queue with the same settings as the arrivals' queue:
-    /// the answers by the number of used cells.
+    /// For each kind of arrival, the answers by the number of used cells. A kind is a number of cells that arrive
+    /// together, and the first queue with the same settings as their queue.
     answers: Vec<(u32, PoolQueue, Vec<Answers>)>,
     /// True if the answers may have depended on other values, or there were too many questions.
     pub(crate) is_unknown: bool,

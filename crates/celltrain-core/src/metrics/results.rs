@@ -30,11 +30,11 @@ pub struct RunResult {
     /// Sum of the goodputs of the flows and requests that cross the bottleneck, each divided by its maximum possible
     /// goodput there.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if there are none. `None` if
-    /// these flows delivered nothing.
+    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if no flow has such a VC.
+    /// `None` if these flows delivered nothing.
     pub fairness: Option<f64>,
-    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
-    /// same fraction of their fair share. `None` if these flows delivered nothing.
+    /// Jain's index of the goodputs of the same flows as in `fairness`, each divided by its max-min fair goodput: 1 if
+    /// all flows get the same fraction of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows and requests, in megabits per second.
     pub goodput_mbps: f64,
@@ -305,7 +305,8 @@ pub struct AbrResult {
 pub struct CellTotals {
     /// Cells sent by end systems, including RM cells.
     pub offered: u64,
-    /// Number of cells that reached the host at the end of their VC, or of RM cells that reached the end of their loop.
+    /// Number of cells that reached the host at the end of their VC, and of RM cells that reached the end of their
+    /// loop.
     pub delivered: u64,
     /// Cells lost because a buffer was full, or on a link with loss rules.
     pub lost: u64,

@@ -143,8 +143,8 @@ impl BufferPolicy for Dfba1998 {
 }
 
 impl Dfba1998 {
-    /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` = `W_i` /
-    /// W; 0 for a VC within its share, that is, while `X_i` W is at most X `W_i`.
+    /// Returns `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` =
+    /// `W_i` / W; 0 for a VC within its share, that is, while `X_i` W is at most X `W_i`.
     fn drop_probability(&self, x: f64, x_i: f64, i: Label) -> f64 {
         let Weights { of, sum } = &self.weights;
         if x_i * sum <= x * of[i] {

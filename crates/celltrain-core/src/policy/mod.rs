@@ -265,8 +265,9 @@ pub trait CellFollower {
     /// Records that cells of one or more VCs have left the buffer.
     fn on_leave(&mut self, cells: u32);
 
-    /// Returns whether cells of VC `vc` can all be recorded when the first arrives, although they arrive one at a time
-    /// while `left` cells leave. If `close` is true, at most one cell leaves between any two arrivals.
+    /// Returns whether all cells of VC `vc` can be recorded when the first of them arrives, although the others arrive
+    /// later, one at a time, while `left` cells leave. If `close` is true, at most one cell leaves between any two
+    /// arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false

@@ -344,9 +344,9 @@ impl Port {
         }
     }
 
-    /// Makes room for `arriving`: of the waiting cells that do not end a frame, removes the one closest to
-    /// transmission. Also removes the waiting rest of its frame, except for the last cell, which marks where the next
-    /// frame begins.
+    /// Makes room for `arriving`: removes the waiting cell closest to transmission, among cells that do not end a
+    /// frame. Also removes the other waiting cells of the removed cell's frame, except for the last cell, which marks
+    /// where the next frame begins.
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {

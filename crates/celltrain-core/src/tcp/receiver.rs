@@ -240,8 +240,8 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// Returns the acknowledgement to send before a segment is processed, if only the segment is marked, or only the
-    /// earlier segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
+    /// Returns the acknowledgement to send before a segment is processed, if its mark differs from the mark of earlier
+    /// segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
     pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
         let differs = self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes;
         reached!(AckBeforeMark if differs);

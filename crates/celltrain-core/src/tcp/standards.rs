@@ -249,8 +249,8 @@ impl Observed {
         Ok(())
     }
 
-    /// Checks that the acknowledgement of data up to `una` has increased cwnd only if this data filled the window. Holds
-    /// without losses and marks.
+    /// Checks that the acknowledgement of data up to `una` has increased cwnd only if this data filled the window.
+    /// Applies only without losses and marks.
     fn check_growth(&mut self, (una, cwnd): (u64, f64)) -> Result<(), TestCaseError> {
         let is_used = una < self.filled_to;
         prop_assert!(

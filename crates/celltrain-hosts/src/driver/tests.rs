@@ -95,9 +95,9 @@ fn trial() -> Trial {
 
 #[test]
 fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation() {
-    // In units of 1/97.2 MHz, a cell takes 265 and a link 486. A packet of 1500 bytes has 32 cells and arrives 34 cell
-    // times and three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two cells, and arrives at
-    // 22706 or 233.6 us.
+    // In units of 1/97.2 MHz, a cell takes 265 and the delay of a link is 486. A packet of 1500 bytes has 32 cells and
+    // arrives 34 cell times and three link delays after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two
+    // cells, and arrives at 22706 or 233.6 us.
     let (log, _) = run(&trial().network(), |_, log| {
         let sends = [(100 * US, 1500)].into();
         let sender = Script { name: "sender", sends, log: log.clone(), ..Script::default() };

@@ -137,8 +137,8 @@ pub(super) struct Names {
     pub(super) pools: Arc<[String]>,
 }
 
-/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that each column is
-/// one loop over rows that are still in the L1 cache.
+/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that the conversion
+/// to each column is one loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
@@ -160,7 +160,7 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// The requests that occur in a block. The block does not keep their names longer, because a run can have millions of
+/// The requests that occur in a block. Their names are stored only for the block, because a run can have millions of
 /// requests.
 #[derive(Default)]
 struct BlockRequests {

@@ -97,8 +97,8 @@ pub struct Unloaded<'a> {
 /// Arrival times of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
-    /// Time from opening until the first n segments have arrived, for each n from 1; the completion time of the only
-    /// request if a stack carries it.
+    /// Time from opening until the first n segments have arrived, for each n from 1. If a real stack carries the only
+    /// request, the list has only its completion time.
     after: Vec<Span>,
 }
 

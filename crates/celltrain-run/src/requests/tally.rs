@@ -141,7 +141,7 @@ struct Counts {
 /// Number of requests by time and, if they matter, by kind of path and number of segments.
 type Times = HashMap<(Span, Option<PathKind>), u64>;
 
-/// Distinct values of the requests of some sizes, each with the number of times it occurred.
+/// Values of the requests of some size classes. Each distinct value has the number of times it occurred.
 #[derive(Default)]
 struct Values {
     opened: u64,

@@ -131,7 +131,7 @@ alpha = 0.5
         let refused: u64 = counters().map(|all| all.discarded_frames).sum();
         let cut: u64 = counters().map(|all| all.cut_frames).sum();
         assert_eq!((cut > 0, refused > 0), (is_cut, !is_cut), "{settings}");
-        // Each of the eight packets that arrive at the same time has six cells. It may exceed the threshold by five. A queue
+        // Eight packets of six cells arrive at the same time, and each may exceed the threshold by five cells. A queue
         // of 96 cells admits another packet, because its own cells do not count in Q.
         let longest = result.memories.raw[0].queues.iter().map(|queue| queue.counters.max_cells).max();
         assert!(longest.expect("there are queues") <= 100 + beyond, "{settings}: {longest:?}");

@@ -12,8 +12,8 @@ pub(crate) struct Search<'a> {
     graph: &'a Graph,
     /// Row offsets into `leaving`, one per node, plus a final end offset.
     first: Vec<usize>,
-    /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
-    /// search skips most of them.
+    /// Links and the nodes they lead to, grouped by the node they leave, in order. One contiguous list, because a
+    /// search skips most of the links.
     leaving: Vec<(LinkIndex, NodeIndex)>,
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// For each node, true if it is a target of the search.

@@ -187,9 +187,9 @@ impl<T: Target> RateBook<T> {
         }
     }
 
-    /// Counts the cells of a run up to the end of the current interval, and stores the others for later. Cells in
-    /// intervals whose counts were discarded are not counted, because no rate depends on them. A port may report such
-    /// old cells after later cells of other VCs.
+    /// Counts the cells of a run up to the end of the current interval, and stores the later cells in `ahead`. Cells in
+    /// intervals whose counts were already discarded are ignored, because no rate depends on them. A port may report
+    /// such old cells after later cells of other VCs.
     fn count(&mut self, mut run: Ahead) {
         let oldest = (self.current + 1).saturating_sub(KEPT as u64);
         run.skip(run.before(Time(oldest * self.interval.0)));

@@ -2,8 +2,8 @@
 //!
 //! The sender stores the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
 //! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
-//! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream, and ends are
-//! exclusive.
+//! [`Recovery::chooses`] is true, the variant also picks the next segment. Offsets count bytes of the stream, and ends
+//! are exclusive.
 
 pub mod newreno;
 pub mod newreno_hoe;

@@ -5,8 +5,9 @@ use crate::engine::PortMode;
 use crate::events::MemoryStep;
 use crate::probe::Nothing;
 
-/// Returns two hosts in front of a chain of switches, each of which pauses the links that feed it, and a host behind the
-/// slow last link. The hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit of `delays`.
+/// Returns a network of two hosts, a chain of switches, and a host behind the slow last link. Each switch pauses the
+/// links that feed it. The two hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit
+/// of `delays`.
 fn chain(delays: &[u64], slow: &str, lossless: Lossless) -> Network {
     let mut graph = Graph::default();
     let fast: BitRate = "424Mbps".parse().unwrap();
