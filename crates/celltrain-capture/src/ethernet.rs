@@ -1,4 +1,5 @@
-//! Ethernet frames around IPv4 packets, without the checksum, as cards pass them to programs (IEEE 802.3, 3.1 and 3.2.7).
+//! Ethernet frames around IPv4 packets, without the checksum, as network cards pass them to programs (IEEE 802.3, 3.1
+//! and 3.2.7).
 //!
 //! The address of a host is `02:00` followed by its IPv4 address: `02` marks addresses that a network assigns itself.
 

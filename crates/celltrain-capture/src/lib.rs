@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`CaptureKind::Ip`], one host | an IPv4 packet | RAW (101) |
 //! | [`CaptureKind::Ip`], several hosts | the same after four bytes that say IPv4 | NULL (0) |
-//! | [`CaptureKind::Ip`], packets that delimit themselves | an Ethernet frame without its checksum | ETHERNET (1) |
+//! | [`CaptureKind::Ip`], packet framing | an Ethernet frame without its checksum | ETHERNET (1) |
 //! | [`CaptureKind::Aal5`], LLC/SNAP | an AAL5 frame with its pad and trailer | ERF (197), records of AAL5 |
 //! | [`CaptureKind::Aal5`], VC multiplexing | the same | SUNATM (123) |
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |

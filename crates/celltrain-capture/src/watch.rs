@@ -69,7 +69,8 @@ impl Ended {
 
     /// Returns the number of packets or cells. The handshakes at the beginning of a capture do not count.
     ///
-    /// # Errors If there are none. The error gives the times at which the run has some.
+    /// # Errors
+    /// If there are none. The error gives the times at which the run has some.
     pub fn packets(self) -> Result<u64, String> {
         if !self.is_empty() {
             return Ok(self.packets);

@@ -114,7 +114,7 @@ situations! {
     FrameJoined,
     /// The last cell arrives, but other cells of the frame are missing.
     FrameIncomplete,
-    /// A self-delimiting packet ends without its last cell, because a cell of the next packet arrives.
+    /// With packet framing, a packet ends without its last cell, because a cell of the next packet arrives.
     PacketWithoutLastCell,
     /// A cell of an admitted packet uses the shared part of its pool, because the headroom of its group is full.
     RestBeyondHeadroom,
@@ -263,7 +263,7 @@ situations! {
     FrameTagged,
     /// A cell arrives faster than the peak rate allows.
     CellTooFast,
-    /// Guaranteed rate: UBR is served before other classes, to give it its rate.
+    /// Guaranteed rate: UBR is served before other classes, to give UBR its rate.
     GuaranteedRateUsed,
     /// Minimum rate: a VC is served because its minimum share is due.
     MinimumShareDue,

@@ -131,7 +131,7 @@ impl DelayLine {
         self.leaving.iter().map(|(_, cell)| cell).chain(late).chain(of_vcs).copied()
     }
 
-    /// Sets the time at which a packet may leave: its last cell then leaves late by the packet's delay.
+    /// Sets the time at which a packet may leave, so that its last cell is late by the packet's delay.
     fn complete(&mut self, Collected { delay, latest, cells }: Collected, now: Time) {
         let takes = self.cell_time * (cells.len() as u64 - 1);
         let due = now.max(latest + Span(delay.0.saturating_sub(takes.0)));

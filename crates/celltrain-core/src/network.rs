@@ -291,7 +291,7 @@ impl Network {
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
     }
 
-    /// Returns the fraction of data cells in a flow's rate. Only with ABR is it below 1.
+    /// Returns the fraction of data cells in a flow's rate. The fraction is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
     }

@@ -121,9 +121,9 @@ pub struct Recorder {
     pub times: Vec<Time>,
     /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
-    /// The smallest number of waiting cells since the previous sample, in the same layout as `queue`.
+    /// The smallest number of waiting cells since the previous sample, in the same layout as `queue_cells`.
     pub queue_cells_least: Vec<u32>,
-    /// The largest number of waiting cells since the previous sample, in the same layout as `queue`.
+    /// The largest number of waiting cells since the previous sample, in the same layout as `queue_cells`.
     pub queue_cells_largest: Vec<u32>,
     /// Waiting cells by VC, one row per sample, one column per label at each chosen port.
     pub occupancy_cells: Vec<u32>,

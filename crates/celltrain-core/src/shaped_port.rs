@@ -280,7 +280,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The last cell to start is the cell before those taken back.
+            // The last cell that starts is the cell before those taken back.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))

@@ -108,7 +108,8 @@ pub trait Host {
         &[]
     }
 
-    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for other things than VCs change it.
+    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for things other than VCs
+    /// override this method.
     fn state_by_vc(&self) -> &'static str {
         "vc_state"
     }

@@ -239,8 +239,9 @@ impl Hosts {
     /// Runs the stacks until the end of the run. Calls `observe` with the simulation's probe and each packet seen at an
     /// end.
     ///
-    /// # Errors If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods
-    /// its host's port, reports more bytes than have arrived, or is polled repeatedly without effect.
+    /// # Errors
+    /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods its host's
+    /// port, reports more bytes than have arrived, or is polled repeatedly without effect.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -428,7 +429,7 @@ fn name_of<'a>(network: &'a Network, flow: FlowIndex, request: Option<&'a OwnReq
     request.map_or_else(|| network.flows[flow].name.as_str(), |(name, _)| name)
 }
 
-/// Returns a packet as its observer sees it, on the VC that carries it.
+/// Returns a packet as seen by an observer, on the VC that carries it.
 fn seen(kept: &InFlight, step: Step, segment: Option<SegmentStep>, (time, vc): (Time, VcIndex)) -> Seen<'_> {
     let &InFlight { number, sent, frame, flow, to, ref bytes } = kept;
     let side = match step {

@@ -26,7 +26,8 @@ pub struct Seen<'a> {
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The event of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
+    /// The event of the packet's TCP segment or acknowledgement, if the packet has one. Data flows from the sender to
+    /// the receiver.
     pub segment: Option<SegmentStep>,
     /// Number of the packet in the run, from 0, in sending order.
     pub number: u64,

@@ -203,8 +203,9 @@ impl Trial {
 
     /// Runs the trial. `make` creates the stacks at both ends of each flow, the sender first.
     ///
-    /// # Panics If a stack panics, sends a packet with a wrong IP header or beyond its MTU, floods its host's port,
-    /// reports more bytes than have arrived, or is polled repeatedly without effect.
+    /// # Panics
+    /// If a stack panics, sends a packet with a wrong IP header or beyond its MTU, floods its host's port, reports more
+    /// bytes than have arrived, or is polled repeatedly without effect.
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
         let network = self.network();
         let run = observed(&network, &mut make, |_| {});

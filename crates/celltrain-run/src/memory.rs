@@ -74,7 +74,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins a run with this estimate, which ends when the watch is dropped.
+    /// Begins a run with this estimate. The run ends when the watch is dropped.
     ///
     /// # Errors
     /// Returns the reason if the run certainly does not fit.

@@ -199,7 +199,7 @@ impl Checked {
     }
 }
 
-/// Ignores poisoning, because a panic during reading or building leaves no partial state.
+/// Ignores poisoning of the mutex, because a panic during reading or building leaves no partial state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

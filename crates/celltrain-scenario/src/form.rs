@@ -113,7 +113,7 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
-                // In addition to the known keys, the user may name own tables, but no other values.
+                // In addition to the known keys, users may add their own tables, but no other values.
                 Value::Object(_) if !known.is_empty() && !value.is_object() => {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false

@@ -34,7 +34,8 @@ registry! {
 }
 
 impl StackConfig {
-    /// Returns whether packets of the stack may be ECN-capable. QUIC's are. The code of a Python stack decides.
+    /// Returns whether packets of the stack may be ECN-capable. QUIC's packets are. For a Python stack, its code
+    /// decides.
     pub(crate) fn may_use_ecn(&self) -> bool {
         match self {
             Self::Smoltcp(_) => false,

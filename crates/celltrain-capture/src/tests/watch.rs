@@ -101,7 +101,7 @@ fn captured_cells_are_exactly_the_cells_that_arrived_or_left_even_if_their_frame
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The cell tracker determines the headers in the file, and the engine's cells determine the events.
+        // The headers in the file come from the cell tracker, and the events from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),

@@ -304,7 +304,7 @@ impl Player {
     }
 }
 
-/// Returns the kind of an RM cell as a script writes it.
+/// Returns the kind of an RM cell as written in a script.
 fn kind_of(rm: &RmCell) -> &'static str {
     match (rm.out_of_rate, rm.backward) {
         (false, false) => "frm",

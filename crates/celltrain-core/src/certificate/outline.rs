@@ -1,4 +1,4 @@
-//! The part of a network that a run and a candidate must have in common.
+//! The part of a network that a run and a candidate must have in common, so that a certificate can cover the candidate.
 
 use std::fmt::{self, Write};
 

@@ -78,7 +78,7 @@ impl PortCertificate {
         if !self.never_filled() && own.overflow() != policy.overflow() {
             return false;
         }
-        // Up to this occupancy, the run's policy admitted every frame without being asked.
+        // Up to this occupancy, the run's policy admitted every frame without being called.
         let unasked = match &candidate.links[link].marking {
             Some(marking) => marking.dropping(own, self.buffer).admits_up_to(),
             None => own.admits_up_to(),

@@ -151,7 +151,7 @@ impl EndSystems {
         }
     }
 
-    /// Closes the connection of a request, because both ends have what they need.
+    /// Closes the connection of a request, with which both ends have finished.
     pub(crate) fn close_outside(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         self.connections[flow].outside.as_mut().expect(IS_OUTSIDE).completed = Some(now);
         self.close(flow, now, observer);

@@ -55,7 +55,7 @@ struct Group {
 }
 
 impl Requests {
-    /// Creates the requests of a network before the first one opens; `None` if it has none.
+    /// Creates the requests of a network before the first one opens; `None` if the network has none.
     pub(super) fn new(network: &Network, clocks: &mut HostClocks, clock: Clock) -> Option<Self> {
         if network.requests.groups.is_empty() {
             return None;

@@ -24,7 +24,7 @@ pub(super) struct Vcs {
 /// A delayed frame, which later frames may overtake.
 struct DelayedFrame {
     number: FrameNumber,
-    /// The first frame sent after this frame's release, which does not overtake it; `None` before the release.
+    /// The first frame sent after this frame's release, which therefore cannot overtake it; `None` before the release.
     followed_by: Option<FrameNumber>,
 }
 

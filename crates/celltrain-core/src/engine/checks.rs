@@ -27,7 +27,7 @@ impl Checks {
         Some(Self { to, start, step, next: start })
     }
 
-    /// Returns whether the run ends at the present check. If not, the next check is due later.
+    /// Returns whether the run ends at the current check, and schedules the next check.
     pub(crate) fn ends(&mut self, network: &Network, end_systems: &EndSystems) -> bool {
         self.next = self.following();
         let is_file = |load: Load<'_>| matches!(load, Load::Stream(Some(_)));

@@ -159,8 +159,6 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     }
 
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
-    ///
-    /// Lets the probe take its last snapshots. Does not compute a result.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
     }

@@ -183,7 +183,8 @@ impl Engine<'_> {
         self.start_sources(now, probe);
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // The service order applies to ports that receive cells. Shaped ports receive packets.
+            // The service order applies to ports that receive cells. Shaped ports receive packets, so they are
+            // excluded.
             let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now, probe);

@@ -188,7 +188,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Passes a frame with a packet of `bytes` to the port of `host` now, on a VC that starts there. The tag identifies
     /// the frame when it arrives. The packet is not ECN-capable.
     ///
-    /// # Errors Returns an error if the VC does not exist or starts at another host, or the frame is too long for it.
+    /// # Errors
+    /// Returns an error if the VC does not exist or starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         let frame = self.frame(host, InjectedPacket { vc, bytes, capable: false, tag })?;
         let (now, token) = (self.now, &CancellationToken::never());

@@ -124,7 +124,7 @@ pub struct QueueConfig {
 pub struct Lossless {
     /// Number of cells still admitted after the threshold is reached.
     pub headroom: u32,
-    /// The pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
+    /// The pause ends when the headroom is empty and the group holds fewer than this many cells of the shared part.
     pub xon: u32,
     /// The pause also ends when the headroom is empty and the group is this many cells below its threshold.
     pub xon_offset: Option<u32>,

@@ -235,7 +235,8 @@ pub struct Formula {
     end: QueueEnd,
     on_arrival: Updates,
     on_departure: Updates,
-    /// Values of the pool, constants and state. State of a queue is copied here for each evaluation.
+    /// Registers with values of the pool, constants and state. The state of a queue is copied to them for each
+    /// evaluation.
     registers: Box<Registers>,
     queues: Queues,
     /// Number of results that were replaced because they were NaN or infinite.

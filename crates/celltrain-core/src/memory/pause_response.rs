@@ -53,7 +53,7 @@ impl PauseResponse {
         }
     }
 
-    /// Returns the time on a clock, for a port of this rate.
+    /// Returns the response time on a clock, for a port of this rate.
     pub fn span(self, rate: BitRate, clock: Clock) -> Span {
         match self {
             Self::Time(time) => clock.span(time),

@@ -46,7 +46,7 @@ pub trait Interpreter: Send + Sync {
     /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// Returns the methods that the class overrides, if it can be found.
+    /// Returns the methods that the class overrides, if the class can be found.
     fn methods(&self, config: &Config) -> Methods;
 
     /// Creates an object of the class for a pool. Stores errors of the constructor for the caller of the run.

@@ -9,7 +9,8 @@ use super::{Hooks, MemoryConfig, MemoryPolicy, PoolQueue, PushOut, QueueConfig, 
 use crate::recording::{Budget, Records};
 use crate::units::Time;
 
-/// Largest number of kinds of arrivals that are recorded. A segment and an acknowledgement differ in their cells.
+/// Maximum number of recorded kinds of arrivals. Segments and acknowledgements are different kinds, because they have
+/// different numbers of cells.
 const MOST_KINDS: usize = 64;
 
 /// The answers for one number of used cells.

@@ -243,7 +243,7 @@ impl RunResult {
     }
 }
 
-/// A link's rule that lost or delayed fewer packets than it should.
+/// A link's rule that lost or delayed fewer packets than it should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetRule {
     /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
@@ -278,7 +278,7 @@ pub struct ContractResult {
     pub edge: EdgeCounters,
     /// Whole frames that policies discarded at the VC's ports, before any merge.
     pub discarded_frames: u64,
-    /// Frames that lost a cell at these ports because a buffer was full.
+    /// Frames that lost a cell at the VC's ports because a buffer was full.
     pub cut_frames: u64,
 }
 

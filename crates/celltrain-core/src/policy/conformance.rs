@@ -44,7 +44,7 @@ fn thresholds_given_as_shares_of_the_buffer_require_a_finite_buffer() {
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();
         let settings = settings[config.name()].as_object().unwrap();
-        // A threshold in cells is a whole number, a share is not.
+        // A threshold in cells is a whole number; a share of the buffer is not.
         let shares = settings.iter().filter(|(key, value)| key.ends_with("threshold") && value.is_f64());
         let shares: Vec<_> = shares.map(|(key, _)| key.as_str()).collect();
         let refused: Vec<_> = config.check(None).iter().map(|fault| fault.key.clone()).collect();

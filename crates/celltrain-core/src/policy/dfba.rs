@@ -171,7 +171,7 @@ impl Config {
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// Maximum number of VCs that the message about too large a sum of thresholds names.
+/// Maximum number of VCs named in the message about a sum of thresholds that is too large.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]

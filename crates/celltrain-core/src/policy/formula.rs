@@ -1,4 +1,4 @@
-//! A policy written as formulas in the scenario. They decide which frames may enter, and how the policy's state
+//! A policy written as formulas in the scenario. The formulas decide which frames may enter, and how the policy's state
 //! changes.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.

@@ -294,7 +294,7 @@ fn whole_cells(threshold: f64) -> Option<u32> {
 pub struct View<'a> {
     /// X: number of waiting cells of all VCs together, without the cell in service.
     pub occupancy: u32,
-    /// Number of cells that a port which marks packets compares with its limits.
+    /// Number of cells that a port with marking compares with its marking limits.
     pub counted: u32,
     /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,

@@ -394,7 +394,8 @@ impl Admission {
         }
     }
 
-    /// Refuses a frame for the shared memory when its first cell arrives, although the policy admitted it.
+    /// Refuses a frame because the shared memory has no room when its first cell arrives, although the policy admitted
+    /// the frame.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         reached!(WholeFrameRefused);
         self.vcs[label].under_way.start(Mode::RefusedByMemory);

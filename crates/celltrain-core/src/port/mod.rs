@@ -117,12 +117,12 @@ pub enum PortEvent<'a> {
     Admitted,
 }
 
-/// The buffer as a policy sees it, without the cell counts of VCs.
+/// The buffer as seen by a policy, without the cell counts of VCs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     /// X.
     pub(crate) occupancy: u32,
-    /// Number of cells that a port which marks packets compares with its limits.
+    /// Number of cells that a port with marking compares with its marking limits.
     pub(crate) counted: u32,
     /// K.
     pub(crate) capacity: u32,
@@ -428,7 +428,7 @@ impl Port {
         self.queues.is_none()
     }
 
-    /// Returns whether cells of the packet of a sent cell wait. Cells of a VC wait in order.
+    /// Returns whether other cells of the packet of the cell `sent` are waiting. Cells of a VC wait in order.
     pub(crate) fn has_rest_of(&self, sent: Cell) -> bool {
         let next = || self.waiting().find(|cell| cell.label() == sent.label());
         self.per_vc[sent.label()] > 0 && next().is_some_and(|cell| is_of_frame(cell, sent))

@@ -380,7 +380,7 @@ proptest! {
     }
 }
 
-/// A planted fault: the check of window growth must detect it with every variant and control.
+/// Plants a fault that the check of window growth must detect with every variant and control.
 #[test]
 fn the_check_of_window_growth_detects_a_cwnd_that_grows_while_the_application_limits_the_sender() {
     for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {
@@ -404,7 +404,7 @@ fn the_check_of_window_growth_detects_a_cwnd_that_grows_while_the_application_li
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
 
-    /// The clocks of hosts, used by both engines. They sleep until an event occurs.
+    /// Tests the clocks of hosts, which both engines use and which sleep until an event occurs.
     #[test]
     fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),

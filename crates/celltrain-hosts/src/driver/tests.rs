@@ -199,7 +199,7 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
 
 #[test]
 fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
-    // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide them.
+    // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide the idle polls.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
         let (_, result) = run(&network, |_, _| {

@@ -9,7 +9,7 @@ use crate::vetting::grouped;
 /// Statistics of requests, and the number of requests that each needs.
 pub const NEEDED: [(&str, u64); 4] = [("median", 2), ("p95", 20), ("p99", 100), ("p999", 1000)];
 
-/// Largest share of open requests for which the mean of the completed ones needs no note.
+/// Maximum share of open requests at which the mean of the completed requests needs no note.
 const MOST_OPEN: f64 = 0.01;
 
 /// A note about the open requests of a group. Notes are ordered by the number of open requests.

@@ -9,7 +9,7 @@ use super::similar::nearest;
 use crate::as_python::{number_in, quoted};
 use crate::vetting::grouped;
 
-/// Largest number of names among which a similar one is searched. A mesh has thousands of connections.
+/// Maximum number of known names for which similar names are searched, because a mesh has thousands of connections.
 const MOST_NEAR: usize = 200;
 
 /// Other names under which users look for measures.

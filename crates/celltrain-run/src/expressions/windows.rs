@@ -80,7 +80,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Returns the linear growth of cwnd in segments per second: the mean over all long enough growth phases.
+/// Returns the linear growth of cwnd in segments per second: the mean over all growth phases that are long enough.
 fn climb(windows: &Windows<'_>, flow: usize) -> f64 {
     let (mut grown, mut lasted) = (0.0, 0.0);
     let mut end_phase = |first: (f64, f64, f64), last: (f64, f64, f64)| {

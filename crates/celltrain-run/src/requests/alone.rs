@@ -31,7 +31,7 @@ pub struct Paths<'a> {
     /// Index of the kind of each path that requests have used.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// Simulation of each kind of path, and of each size in bytes if stacks carry the requests.
+    /// Index of the simulation for each kind of path, and for each size in bytes if real stacks carry the requests.
     simulations: BTreeMap<(u32, Option<u64>), u32>,
     needed: Vec<Needed>,
 }
@@ -153,7 +153,7 @@ fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     }
     let mss = group.tcp.options().mss.bytes;
     let segments = bytes.div_ceil(mss).max(1);
-    // Only an open request can have more, and no run is so long that it would be complete.
+    // Only an open request can have more segments, and no run is long enough to complete it.
     let segments = u32::try_from(segments).unwrap_or(u32::MAX);
     (None, segments, u64::from(segments).saturating_mul(mss))
 }
@@ -165,7 +165,7 @@ fn index(number: usize) -> u32 {
 /// Creates the network with one connection, which opens after a time as long as the original run.
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
-    // Policies that count VCs or have per-VC settings need all VCs; others need only these two.
+    // Policies that count VCs or have per-VC settings need all VCs; others need only the two VCs of this connection.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()

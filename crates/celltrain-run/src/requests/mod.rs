@@ -31,7 +31,7 @@ pub struct GroupMeasures {
     pub stack: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// The rate at which these bytes were delivered, in megabits per second.
+    /// The rate at which bytes were passed to applications, in megabits per second.
     pub goodput_mbps: f64,
     /// Measures of requests of all sizes.
     pub all: SizeMeasures,

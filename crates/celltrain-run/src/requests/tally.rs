@@ -52,7 +52,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts the requests of which the result of the run has records.
+    /// Counts the requests that have records in the result of the run.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -178,7 +178,7 @@ impl Values {
         for (&(age, kind), &times) in &counts.open {
             token.tick(1)?;
             self.open_ms.push((milliseconds(age, clock), times));
-            // A request that would not be complete even without other traffic gives no information.
+            // A request that would be incomplete even without other traffic gives no information about slowdowns.
             let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
             self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }

@@ -297,7 +297,7 @@ mod tests {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // Counts of the latest intervals are available. After a long pause, there are none.
+        // Counts are kept for the latest intervals. After a long pause, none of them are.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);

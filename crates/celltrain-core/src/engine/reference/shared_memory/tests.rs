@@ -480,7 +480,8 @@ fn a_paused_port_still_sends_pause_frames() {
         network.aal5.framing = Framing::Packets;
         run(&network)
     };
-    // The first three flows lock up before the others start, whose pause frames leave the ports of the first.
+    // The first three flows lock up before the other flows start. The pause frames for the other flows are sent by
+    // ports of the first three.
     let [short, long] = ["20ms", "40ms"].map(run_for);
     assert!(short.deadlock.as_ref().expect("the switches are in a deadlock").at_s < 0.005);
     assert_eq!([short.cells.lost, long.cells.lost], [0, 0]);

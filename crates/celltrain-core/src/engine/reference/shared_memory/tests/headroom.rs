@@ -79,7 +79,8 @@ impl Link {
         (group.max_headroom, group.refused > 0)
     }
 
-    /// Returns the runs with a group that fills at different cells of a packet, against all phases of the other direction.
+    /// Returns runs in which the group fills at different cells of a packet, combined with all phases of the other
+    /// direction.
     fn phases(&self) -> impl Iterator<Item = (u32, u64)> {
         let packet = u32::try_from(self.packet).unwrap();
         let first = 3 * packet + self.formula();
