@@ -109,7 +109,7 @@ impl Cell {
         self.label_and_bits & TAGGED != 0
     }
 
-    /// Returns the same cell with this tag.
+    /// Returns the same cell, tagged if `tagged`.
     #[inline]
     #[must_use]
     pub fn with_tag(self, tagged: bool) -> Self {
@@ -122,7 +122,7 @@ impl Cell {
         self.label_and_bits & NOT_CAPABLE == 0
     }
 
-    /// Returns the same cell with this ECN capability.
+    /// Returns the same cell, ECN-capable if `capable`.
     #[inline]
     #[must_use]
     pub fn with_capable(self, capable: bool) -> Self {
@@ -154,7 +154,7 @@ impl Cell {
         self.label_and_bits & CONGESTED != 0
     }
 
-    /// Returns the same cell with this mark.
+    /// Returns the same cell, marked if `marked`.
     #[inline]
     #[must_use]
     pub fn with_efci(self, marked: bool) -> Self {

@@ -70,7 +70,7 @@ situations! {
     DctcpReducesByShare,
     /// The retransmission timer of a SYN expires.
     SynTimeout,
-    /// A repeated SYN gets a second answer.
+    /// A repeated SYN gets a second SYN-ACK.
     SynAckRepeated,
     /// A frame arrives after its connection has closed.
     FrameAfterClose,
@@ -219,7 +219,7 @@ situations! {
     ArrivingFrameLosesCell,
     /// A shared memory refuses a whole frame.
     WholeFrameRefused,
-    /// Longest Queue Drop: several queues are equally long, and longest.
+    /// Longest Queue Drop: several queues share the greatest length.
     LongestQueueTie,
     /// Longest Queue Drop: the arriving cell belongs to the longest queue, and is refused.
     ArrivalAtLongestQueue,

@@ -34,7 +34,7 @@ pub struct FlowDelayTimes {
     pub jitter_ms: Option<f64>,
 }
 
-/// The queues of a port whose delays are measured separately.
+/// The queues of a port. Packet delays are measured separately for each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortQueues {
     /// Names of the queues between which a scheduler or shaped port selects; empty if the port has one queue.

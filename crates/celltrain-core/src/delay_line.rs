@@ -49,7 +49,7 @@ struct VcOnLine {
 #[derive(Clone, Debug)]
 struct Collected {
     delay: Span,
-    /// Arrival time of the latest of the packet's cells.
+    /// Arrival time of the packet's latest cell.
     latest: Time,
     cells: Vec<Cell>,
 }

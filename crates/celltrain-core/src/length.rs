@@ -30,7 +30,7 @@ impl Length {
         .max(1)
     }
 
-    /// Returns the fault of a length of zero.
+    /// Returns a fault if the length is zero.
     pub(crate) fn check(self, key: &str) -> Option<Fault> {
         let problem = "must be at least one cell";
         match self {

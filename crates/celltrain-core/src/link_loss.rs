@@ -81,9 +81,9 @@ pub enum LossPattern {
 /// long run, the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// p: probability of the change from good to bad.
+    /// p: probability of the change from the good to the bad state.
     pub p: f64,
-    /// r: probability of the change from bad to good.
+    /// r: probability of the change from the bad to the good state.
     pub r: f64,
     /// Probability of a loss in the good state.
     pub good: f64,

@@ -139,7 +139,7 @@ pub struct Link {
     pub policy: PolicyConfig,
     /// The scheduler, which selects the next cell to send.
     pub scheduler: SchedulerConfig,
-    /// Feedback to the sources of the port's ABR VCs.
+    /// The allocator of the port, which controls the rates of ABR sources; `None` without one.
     pub allocator: Option<AllocatorConfig>,
     /// Rules for marking packets; `None` if the port marks no packets.
     pub marking: Option<MarkingConfig>,

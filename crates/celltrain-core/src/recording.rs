@@ -29,7 +29,7 @@ impl<K: Ord, R> Records<K, R> {
     }
 }
 
-/// Memory of all records of a run. Clones share it.
+/// Memory used by all records of a run. Clones share this counter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget(Arc<AtomicUsize>);
 

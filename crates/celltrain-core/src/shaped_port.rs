@@ -34,7 +34,7 @@ struct Shaped {
     pace: Pace,
     /// Cells received of an incomplete packet.
     assembling: u32,
-    /// Contents of its RM cells in flight.
+    /// Contents of the VC's RM cells in flight.
     rms: FrameLog<RmCell>,
     rms_sent: u64,
 }

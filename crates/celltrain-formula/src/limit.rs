@@ -9,7 +9,7 @@ use crate::tree::{Binary, Expression, Node};
 pub struct Limit {
     /// Formula of the number with which the condition compares the quantity.
     pub text: String,
-    /// Added to the quantity in the condition, besides the growth.
+    /// Number added to the quantity in the condition, besides the growth.
     offset: f64,
     /// True if the quantity must stay below the number.
     is_strict: bool,

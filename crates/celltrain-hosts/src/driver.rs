@@ -469,7 +469,7 @@ impl From<SimulationError> for HostsError {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Interrupted => Self::Interrupted,
-            // A packet that its VC cannot carry.
+            // The other errors concern a packet that its VC cannot carry.
             error => Self::Wrong(error.to_string()),
         }
     }

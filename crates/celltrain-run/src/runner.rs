@@ -51,7 +51,7 @@ pub struct How<'a> {
     pub engine: Engine,
     /// Limit on a run's real time, including reading its scenario.
     pub limit: Option<Duration>,
-    /// Measures of a row, in place of an answer.
+    /// Measures to return as a row, instead of an answer.
     pub measures: Option<&'a Measures>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,

@@ -51,7 +51,7 @@ pub struct StackSizes {
     pub mss: u64,
     /// Largest window that the receiver advertises.
     pub receive_window: u64,
-    /// Size of the sender's buffer at most.
+    /// Maximum size of the sender's buffer.
     pub send_buffer: u64,
 }
 

@@ -1,7 +1,8 @@
 //! ABR, the available bit rate service: sources control their rates in closed loops of resource management (RM) cells.
 //!
-//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section
-//! 2. `docs/design/abr.md` describes how the parts work together.
+//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; section 2 of
+//! draft-jagan-e2e-traf-mgmt-00.
+//! `docs/design/abr.md` describes how the parts work together.
 
 pub mod allocator;
 mod destination;

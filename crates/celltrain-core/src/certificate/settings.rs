@@ -1,4 +1,4 @@
-//! Settings in the result of a run.
+//! Replaces the settings in the result of a run.
 
 use crate::metrics::RunResult;
 use crate::network::Network;

@@ -112,7 +112,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. Its host sends it like its own frames.
+    /// Injects a frame. The host sends it like frames of its own.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, bytes, capable, tag } = frame;
         self.outside.get_or_insert_default();

@@ -50,7 +50,7 @@ impl Checks {
 
 /// Number of checks of a run that is measured from its start and lasts its whole duration.
 const STEPS: u64 = 1000;
-/// Maximum number of checks of equal length in the first step.
+/// Maximum number of intervals between checks in the first step.
 const FIRST_STEPS: u64 = 10_000;
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Passes a frame to the port of `host` at the present instant, as [`Simulation::inject`] does.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         self.put(host, InjectedPacket { vc, bytes, capable: false, tag })
     }
@@ -111,7 +111,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Passes a frame with an ECN-capable packet to the port of `host` at the present instant. Ports may mark it.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub fn inject_capable(
         &mut self,
         host: NodeIndex,

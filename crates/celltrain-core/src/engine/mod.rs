@@ -68,7 +68,7 @@ impl Engine {
     /// how long the run takes.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     #[doc(hidden)]
     pub fn run_by(
         self,
@@ -86,7 +86,7 @@ impl Engine {
     /// earlier.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     pub fn observe(
         self,
         network: &Network,
@@ -127,7 +127,7 @@ impl Engine {
     /// of the run, whichever is earlier.
     ///
     /// # Errors
-    /// The same as for [`Engine::run_hosted`].
+    /// Returns the errors of [`Engine::run_hosted`].
     pub fn observe_hosted<P: Probe, E: From<Interrupted>>(
         self,
         network: &Network,
@@ -151,7 +151,7 @@ impl Engine {
     /// together.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     pub fn run_parallel(
         self,
         options: ParallelOptions,
@@ -191,7 +191,7 @@ impl Engine {
     /// be partitioned.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     #[doc(hidden)]
     pub fn run_in_partitions(
         mode: PortMode,

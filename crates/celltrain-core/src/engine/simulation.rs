@@ -155,7 +155,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Like [`Simulation::advance`], but `token` can cancel it.
     ///
     /// # Errors
-    /// The same as for [`Simulation::advance`], and if it is interrupted.
+    /// Returns the errors of [`Simulation::advance`], and an error if it is interrupted.
     pub fn advance_unless(&mut self, until: Time, token: &CancellationToken<'_>) -> Result<(), SimulationError> {
         let Self { clock, now, end, .. } = *self;
         if until < now {
@@ -200,7 +200,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Returns the frame of an injected packet.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub(super) fn frame(
         &self,
         host: NodeIndex,

@@ -105,7 +105,7 @@ impl MemoryPolicy for Credence {
         }
         let queues = u32::try_from(view.queues.len()).expect("all indices fit in 32 bits");
         let longest = view.queues.iter().copied().max().unwrap_or(0);
-        // q <= B / N without rounding.
+        // Compare q with B / N without a division, to avoid rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);
         let is_within = view.queues[queue].saturating_add(cells) <= self.thresholds[queue];
         reached!(PredictedLoss if !is_safe && is_within && self.is_drop);

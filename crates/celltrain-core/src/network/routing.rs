@@ -1,4 +1,4 @@
-//! Labels of VCs on links, and the next hop of each.
+//! Labels of VCs on links, and the next hop of each label.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

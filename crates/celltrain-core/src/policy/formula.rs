@@ -231,7 +231,7 @@ impl Table {
         [("admit", &self.admit, Kind::Truth)]
     }
 
-    /// Returns all formulas to compile, while the VCs are unknown.
+    /// Returns all formulas, for compilation when the VCs are not known.
     fn texts<'a>(
         &'a self,
         questions: &'a [(&'static str, &'a str, Kind)],

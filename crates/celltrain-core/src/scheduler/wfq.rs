@@ -172,7 +172,7 @@ impl<N: Number> Wfq<N> {
     reason = "no overflow: tags are lowered before they reach the largest number"
 )]
 impl<N: Number> Scheduler for Wfq<N> {
-    /// `F = max(F_prev(v), v_now) + 1 / w_v`.
+    /// Computes the tag `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
         let Vc { step, previous } = self.vcs[queue];

@@ -281,7 +281,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
 
 #[test]
 fn a_stack_that_sends_faster_than_its_host_for_too_long_ends_the_run() {
-    // With segments of 60 kB, 16,655 packets have a gigabyte.
+    // With segments of 60 kB, 16,655 packets contain a gigabyte.
     let network = trial().mss(60_000).buffer(2000).network();
     let sends = |packets: usize| {
         move |_: usize, log: &Log| {

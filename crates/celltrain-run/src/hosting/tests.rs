@@ -8,7 +8,7 @@ fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message()
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
-/// Requests over real stacks. Another program tests those in Python.
+/// Tests of requests over real stacks. Stacks written in Python are tested in another program.
 #[cfg(all(feature = "smoltcp", feature = "quic"))]
 mod requests;
 

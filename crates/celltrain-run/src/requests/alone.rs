@@ -72,7 +72,7 @@ impl<'a> Paths<'a> {
         let own = &requests.groups[group];
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             let number = index(kinds.len());
-            // The network does not show which stack a group uses.
+            // The network does not show which stack a group uses, so the stack is described too.
             let of_stack = if own.outside { format!(" {}", own.name) } else { String::new() };
             *kinds.entry(describer.describe(own, vcs) + &of_stack).or_insert(number)
         });

@@ -45,7 +45,7 @@ pub struct GroupMeasures {
     pub queries: Option<QueryMeasures>,
 }
 
-/// Measures of the requests of some sizes.
+/// Measures of the requests in a class of sizes.
 #[derive(Clone, Debug, Default)]
 pub struct SizeMeasures {
     /// Number of requests that opened.

@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// `data_cells_until_rm` returns exactly the number of data cells that follow.
+    /// Tests that `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
     fn the_number_of_cells_before_the_next_rm_cell_follows_abr_source_rule_3(
         parameters in any_parameters(),

@@ -160,7 +160,7 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// `W_cubic(t) = C (t - K)^3 + W_max` (4.2, figure 1).
+    /// Returns `W_cubic(t) = C (t - K)^3 + W_max` (4.2, figure 1).
     fn w_cubic(&self, t: f64) -> f64 {
         let from_plateau = t - self.k;
         C * from_plateau * from_plateau * from_plateau + self.w_max

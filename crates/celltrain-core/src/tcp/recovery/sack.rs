@@ -125,7 +125,7 @@ impl Sack {
         board.missing(not_lost_from, flight.max) + board.missing(flight.una, resent_below)
     }
 
-    /// `NextSeg` (4).
+    /// Returns the next segment to send: `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
         // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c). No data above it is.

@@ -125,7 +125,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     for (i, policy) in policies.into_iter().enumerate() {
         let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "40ms");
-        // Random ties use streams of random numbers with different names.
+        // Random ties would draw from streams with different names.
         network.tie_order = [TieOrder::Rotating, TieOrder::Fixed][i % 2];
         network.service_order = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][i / 2 % 2];
         let own = run(&network);
