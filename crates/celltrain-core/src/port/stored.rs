@@ -39,7 +39,7 @@ impl Port {
         self.stores
     }
 
-    /// Returns whether the port must ask policies now. Called once for each cell, after [`Port::start_cell`].
+    /// Returns whether the port must ask policies now. Called once for each cell, after `Port::start_cell`.
     pub(crate) fn must_decide(&mut self, cell: Cell, starts: bool) -> bool {
         match self.stores {
             Some(PacketAdmission::End) => {

@@ -114,7 +114,7 @@ pub struct WaitingRuns<'a> {
     pub(crate) counts: &'a mut Counts,
     pub(crate) sent: &'a mut Vec<Sent>,
     pub(crate) granularity: ReportGranularity,
-    /// Number of cells sent so far in this call of [`Scheduler::serve`].
+    /// Number of cells sent so far in this call of `serve`.
     pub(crate) number: u32,
 }
 
