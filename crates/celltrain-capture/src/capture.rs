@@ -31,7 +31,7 @@ pub struct Capture<W: Write> {
     is_open: Vec<bool>,
     /// The frames whose cells were written most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
-    /// The current packet.
+    /// Bytes of the current packet.
     bytes: Vec<u8>,
     /// Number of packets in the handshakes at the beginning.
     made_up: u64,

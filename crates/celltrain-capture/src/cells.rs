@@ -19,7 +19,7 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// True if departing cells are written; true if arriving cells are written.
+    /// Selects departing cells, and arriving cells.
     ways: [bool; 2],
     /// Number of each link's interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,

@@ -13,11 +13,11 @@ pub struct CaptureChoice {
     /// For packets: whether senders and receivers are observed. For cells: whether departures and arrivals are
     /// observed.
     pub(crate) looks_at: [bool; 2],
-    /// Ports, VCs, flows and the window.
+    /// The selected ports, VCs, flows and window.
     pub(crate) of: Selection,
 }
 
-/// Names of kinds.
+/// Names of the kinds of captures.
 pub const KINDS: [(&str, CaptureKind); 4] = [
     ("ip", CaptureKind::Ip),
     ("aal5", CaptureKind::Aal5),

@@ -1,4 +1,4 @@
-//! Connections of a network, as a capture shows them: addresses of hosts, labels of VCs, parameters of TCP.
+//! Connections of a network as a capture represents them: addresses of hosts, labels of VCs, parameters of TCP.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -17,7 +17,7 @@ pub(crate) struct Connections {
     /// First and last host of each VC.
     hosts: TiVec<VcIndex, [NodeIndex; 2]>,
     labels: TiVec<VcIndex, Labels>,
-    /// Names and TCP of the groups of requests. Stacks send packets of their own.
+    /// Names and TCP of the groups of requests; no TCP if real stacks send the group's packets.
     groups: TiVec<GroupIndex, (String, Option<Tcp>)>,
     /// True for the ends of requests that are observed: senders and receivers.
     of_requests: [bool; 2],

@@ -1,4 +1,5 @@
-//! Ethernet frames around IPv4 packets, without the checksum, as cards pass them to programs (IEEE 802.3, 3.1 and 3.2.7).
+//! Ethernet frames around IPv4 packets, without the checksum, as network cards pass them to programs (IEEE 802.3, 3.1
+//! and 3.2.7).
 //!
 //! The address of a host is `02:00` followed by its IPv4 address: `02` marks addresses that a network assigns itself.
 
@@ -9,7 +10,7 @@ const TYPE_IPV4: [u8; 2] = [0x08, 0];
 
 /// Puts the frame around an IPv4 packet into `frame`.
 pub(crate) fn put(packet: &[u8], frame: &mut Vec<u8>) {
-    // The header of a packet from outside the simulation might be cut.
+    // The header of a packet from outside the simulation might be truncated.
     let address = |from: usize| packet.get(from..from + 4).unwrap_or(&[0; 4]);
     frame.clear();
     for address in [address(16), address(12)] {

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`CaptureKind::Ip`], one host | an IPv4 packet | RAW (101) |
 //! | [`CaptureKind::Ip`], several hosts | the same after four bytes that say IPv4 | NULL (0) |
-//! | [`CaptureKind::Ip`], packets that delimit themselves | an Ethernet frame without its checksum | ETHERNET (1) |
+//! | [`CaptureKind::Ip`], packet framing | an Ethernet frame without its checksum | ETHERNET (1) |
 //! | [`CaptureKind::Aal5`], LLC/SNAP | an AAL5 frame with its pad and trailer | ERF (197), records of AAL5 |
 //! | [`CaptureKind::Aal5`], VC multiplexing | the same | SUNATM (123) |
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
@@ -27,10 +27,10 @@
 //! Wireshark's epoch time is the time since the start of the run.
 //!
 //! **The handshake** of every flow over TCP comes first, from nanosecond 1 to 2, with comments saying that it is made
-//! up. Requests have the model's own handshake. Anything earlier than the end of the handshake gets the timestamp of that end. The short round trip matters:
-//! Wireshark marks a segment retransmitted within the handshake's round trip as *out of order*, not as a
-//! retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not recognise a round trip that
-//! takes no time or begins at time 0.
+//! up. Requests have the model's own handshake. A packet earlier than the end of the handshake gets the timestamp of
+//! that end. The short round trip matters: Wireshark marks a segment retransmitted within the handshake's round trip as
+//! *out of order*, not as a retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not
+//! recognise a round trip that takes no time or begins at time 0.
 //!
 //! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted
 //! segments, including fast retransmissions. A segment retransmitted in the same nanosecond as newer data is marked
@@ -79,7 +79,7 @@ pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 /// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureKind {
-    /// IPv4 packets at hosts, in Ethernet frames if packets delimit themselves.
+    /// IPv4 packets at hosts, in Ethernet frames with packet framing.
     Ip,
     /// IPv4 packets in AAL5 frames.
     Aal5,
@@ -101,7 +101,7 @@ impl CaptureKind {
 pub struct About {
     /// Program that wrote the capture, with its version.
     pub application: String,
-    /// The captured run.
+    /// Description of the captured run.
     pub comment: String,
 }
 
@@ -110,11 +110,11 @@ pub struct About {
 pub struct Interface {
     /// The interface's name in the scenario.
     pub name: String,
-    /// Description, in words.
+    /// Description of the interface.
     pub description: String,
 }
 
-/// Subject of a capture.
+/// The parts of a network that a capture shows, and their form.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Type of the capture's packets.
@@ -156,7 +156,7 @@ pub struct SeenPacket<'a> {
     pub time_ns: u64,
     /// Number of the host's interface in the capture.
     pub interface: u32,
-    /// Arrival or departure.
+    /// Whether the packet arrives or departs.
     pub direction: Direction,
     /// VPI and VCI of the packet's cells at the host.
     pub circuit: Circuit,
@@ -171,9 +171,9 @@ pub struct SeenPacket<'a> {
 pub struct SeenCell<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the port.
+    /// Number of the port's interface in the capture.
     pub interface: u32,
-    /// Arrival or departure.
+    /// Whether the cell arrives or departs.
     pub direction: Direction,
     /// VPI and VCI of the cell at the port.
     pub circuit: Circuit,

@@ -38,7 +38,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Creates a packet that can be written at once, without an outcome.
+    /// Creates a packet that can be written immediately, without an outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, own: None, comment: None, open: None }
     }

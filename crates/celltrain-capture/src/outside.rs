@@ -1,6 +1,6 @@
 //! Times of packets and cells outside the window of a capture.
 
-/// First and last time, in nanoseconds, of the packets or cells that only the window excludes.
+/// First and last time, in nanoseconds, of the packets or cells that were left out only because of the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outside(Option<[u64; 2]>);
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub(crate) struct Writer<W> {
     out: W,
     block: Vec<u8>,
-    /// Packets so far.
+    /// Number of packets written so far.
     pub(crate) packets: u64,
 }
 
@@ -145,7 +145,7 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Major and minor version.
+/// Major and minor version of the file format.
 const VERSION_1_0: [u8; 4] = [1, 0, 0, 0];
 /// The section length is -1 (unknown), since the file is written as packets arrive.
 const SECTION_LENGTH_UNKNOWN: [u8; 8] = [0xff; 8];

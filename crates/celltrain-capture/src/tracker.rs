@@ -37,7 +37,7 @@ struct Hop {
     waiting: VecDeque<Place>,
 }
 
-/// The cell of an event.
+/// The tracker's knowledge about the cell of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
     /// The cell's index in the frame, from 0.

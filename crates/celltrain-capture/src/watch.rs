@@ -33,7 +33,7 @@ pub struct Watch<'a> {
     outside: Outside,
     looks: Looks,
     connections: Connections,
-    /// `None` after a failure.
+    /// The capture that is being written; `None` after a failure.
     capture: Option<Writing<'a>>,
     /// The problem, if the capture cannot represent part of the traffic.
     refused: Option<String>,
@@ -70,7 +70,7 @@ impl Ended {
     /// Returns the number of packets or cells. The handshakes at the beginning of a capture do not count.
     ///
     /// # Errors
-    /// If there are none. The error states when the run has some.
+    /// If there are none. The error gives the times at which the run has some.
     pub fn packets(self) -> Result<u64, String> {
         if !self.is_empty() {
             return Ok(self.packets);

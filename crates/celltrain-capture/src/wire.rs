@@ -28,9 +28,9 @@ use crate::{CaptureError, CaptureKind, Place};
 pub struct Connection {
     /// The connection's name in the scenario.
     pub name: String,
-    /// Source of its data.
+    /// Source of the connection's data.
     pub sender: End,
-    /// Destination of its data.
+    /// Destination of the connection's data.
     pub receiver: End,
     /// Labels of the VC that carries the data.
     pub data: Labels,
@@ -97,7 +97,7 @@ pub struct Frame {
     pub connection: u32,
     /// Number of the frame within its VC.
     pub number: u32,
-    /// The ECN bits of its headers.
+    /// The ECN bits of the frame's headers.
     pub ecn: EcnBits,
     /// Its content.
     pub carries: Carries,
@@ -116,7 +116,7 @@ pub enum Carries {
     SynAck,
     /// A packet without a reply, from the sender to the receiver.
     Packet {
-        /// Its number, from 0.
+        /// The packet's number, from 0.
         number: u64,
         /// The packet's payload in bytes.
         bytes: u64,

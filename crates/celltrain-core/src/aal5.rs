@@ -50,7 +50,7 @@ pub enum Framing {
     Packets,
 }
 
-/// The cells of a network.
+/// Sizes of a network's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellFormat {
     /// Bytes of a cell on the wire.
@@ -60,10 +60,10 @@ pub struct CellFormat {
 }
 
 impl CellFormat {
-    /// Cells of ATM.
+    /// The cell format of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates a format of cells without headers, for switches that count their memory in such cells.
+    /// Creates a format of cells without headers, for switches that count their memory in cells of this size.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -73,8 +73,8 @@ impl CellFormat {
         self.size.saturating_mul(8)
     }
 
-    /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits that checks
-    /// impose.
+    /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits of
+    /// scenario checks.
     pub(crate) fn cells_of(self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
@@ -185,8 +185,8 @@ impl Aal5Options {
 
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC do not overtake each other. So when a frame is delivered, the log discards all older frames. It
-/// keeps only frames that a link delays (`delay_line.rs`).
+/// When a frame is delivered, the log discards all older frames, because cells of one VC do not overtake each other.
+/// Only older frames that a link delays are kept (`delay_line.rs`).
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.
@@ -249,7 +249,7 @@ impl<B: Copy> FrameLog<B> {
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// Returns the number of the next frame.
+    /// Returns the number that the next frame will get.
     pub fn next(&self) -> FrameNumber {
         let kept = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
         self.first.later(kept, self.mask)
@@ -260,7 +260,7 @@ impl<B: Copy> FrameLog<B> {
         number.since(self.first, self.mask)
     }
 
-    /// Returns the frames starting with this number.
+    /// Returns the frame with this number and all later frames.
     pub fn since(&self, number: FrameNumber) -> impl Iterator<Item = Frame<B>> {
         self.frames.iter().skip(number.since(self.first, self.mask) as usize).copied()
     }
@@ -272,7 +272,7 @@ impl<B: Copy> FrameLog<B> {
         Some(oldest)
     }
 
-    /// Discards every frame before this number.
+    /// Discards every frame before the frame with this number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         let gone = number.since(self.first, self.mask);
         assert!(gone as usize <= self.frames.len(), "only frames that were sent are forgotten");
@@ -283,31 +283,32 @@ impl<B: Copy> FrameLog<B> {
     }
 }
 
-/// Reassembles one VC's cells at the receiver (section 1.3).
+/// Reassembles one VC's cells into frames at the receiver (section 1.3).
 ///
-/// In AAL5, a frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell
-/// is lost, the remaining cells are joined to the next frame and both frames are discarded. Any other lost cell
-/// destroys only its own frame.
+/// In AAL5, a frame is delivered when its last cell arrives and all of its cells, and no others, were collected. If the
+/// last cell is lost, the remaining cells are joined to the next frame and both frames are discarded. Any other lost
+/// cell destroys only its own frame.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     frame: FrameNumber,
     cells: u32,
     mixed: bool,
-    /// True if the next cells need the slow path, because their frame is too long or packets delimit themselves.
+    /// True if the next cells need the slow path, because their frame is too long or the framing is
+    /// [`Framing::Packets`].
     slow: bool,
     delimits: bool,
 }
 
-/// The result of a cell's arrival.
+/// The effect of an arriving cell on the frame being reassembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reassembled {
     /// The frame is not yet complete.
     Incomplete,
-    /// A complete frame, with its number.
+    /// The frame with this number is complete.
     Whole(FrameNumber),
-    /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
+    /// With [`Framing::Packets`], call [`Reassembler::on_packet_run`] instead.
     Packet,
-    /// Cells that do not form a complete frame. They are discarded.
+    /// Discarded cells that do not form a complete frame.
     Damaged {
         /// Number of cells discarded.
         cells: u32,
@@ -327,8 +328,8 @@ impl Reassembler {
         self.mixed || self.slow
     }
 
-    /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the maximum number of cells
-    /// in a frame.
+    /// Processes a cell. `cells_of` returns the number of cells in the frame with a given number; `max_cells` is the
+    /// maximum for any frame.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.slow {
@@ -379,7 +380,8 @@ impl Reassembler {
         self.on_single_cells(run, max_cells, cells_of)
     }
 
-    /// Does the same cell by cell. A call of its own, so that whole frames save no registers for this loop.
+    /// Like [`Self::on_run`], but cell by cell. It is a separate function, so that the path for whole frames saves no
+    /// registers for this loop.
     #[inline(never)]
     fn on_single_cells(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         let mut damaged = 0;
@@ -396,9 +398,9 @@ impl Reassembler {
 
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
-    /// Processes the cells of a run, of a packet that delimits itself ([`Framing::Packets`]). `cells_of` returns the
-    /// number of cells in a packet. Calls `failed` with the number of each packet that will never be complete. Returns the
-    /// packet if it is complete, and the number of cells discarded.
+    /// Processes a run of cells of one packet with [`Framing::Packets`]. `cells_of` returns the number of cells in a
+    /// packet. Calls `failed` with the number of each packet that will never be complete. Returns the packet if it is
+    /// complete, and the number of cells discarded.
     #[inline]
     pub fn on_packet_run(
         &mut self,

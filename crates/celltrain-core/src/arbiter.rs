@@ -10,7 +10,7 @@ use celltrain_formula::PerVc;
 use crate::coverage::reached;
 use crate::error::Fault;
 
-/// Selects the next VC.
+/// Selects the VC that sends next.
 pub trait Arbiter: Send {
     /// Adds a VC that now has a cell and had none before.
     fn join(&mut self, vc: usize);
@@ -19,7 +19,7 @@ pub trait Arbiter: Send {
     /// cells.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// Returns the VC that every turn serves until another VC joins.
+    /// Returns the VC, if any, that is served in every turn until another VC joins.
     fn alone(&self) -> Option<usize>;
 
     /// True if a VC that becomes empty and gets a cell before the next turn counts as never having been empty.
@@ -108,7 +108,7 @@ impl Arbiter for RoundRobin {
 #[derive(Debug)]
 pub struct MinimumShares {
     ring: RoundRobin,
-    /// `m_j` in billionths.
+    /// Minimum share `m_j` of each VC, in billionths.
     shares: Vec<u64>,
     /// The sum of the shares of VCs with cells.
     promised: u64,
@@ -256,7 +256,7 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 
-/// Key of the minimum shares.
+/// Key of the minimum shares in a scenario.
 pub const MINIMUM_SHARE: &str = "minimum_share";
 
 #[cfg(test)]

@@ -109,20 +109,20 @@ impl Cell {
         self.label_and_bits & TAGGED != 0
     }
 
-    /// Returns the same cell with this tag.
+    /// Returns the same cell, tagged if `tagged`.
     #[inline]
     #[must_use]
     pub fn with_tag(self, tagged: bool) -> Self {
         Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
     }
 
-    /// Returns whether the cell's frame is ECN-capable. Ports mark such packets instead of dropping them.
+    /// Returns whether the cell's frame is ECN-capable. Ports mark ECN-capable packets instead of dropping them.
     #[inline]
     pub fn capable(self) -> bool {
         self.label_and_bits & NOT_CAPABLE == 0
     }
 
-    /// Returns the same cell with this ECN capability.
+    /// Returns the same cell, ECN-capable if `capable`.
     #[inline]
     #[must_use]
     pub fn with_capable(self, capable: bool) -> Self {
@@ -142,7 +142,7 @@ impl Cell {
         self.label_and_bits & RM != 0
     }
 
-    /// Returns whether the cell has any of these header bits.
+    /// Returns whether the cell has any of the header bits in `bits`.
     #[inline]
     pub fn is_selected(self, bits: CellBits) -> bool {
         self.label_and_bits & bits.0 != 0
@@ -154,7 +154,7 @@ impl Cell {
         self.label_and_bits & CONGESTED != 0
     }
 
-    /// Returns the same cell with this mark.
+    /// Returns the same cell, marked if `marked`.
     #[inline]
     #[must_use]
     pub fn with_efci(self, marked: bool) -> Self {
@@ -216,7 +216,7 @@ impl Run {
         self.last == next.last.not_last()
     }
 
-    /// Appends these cells to a queue, and merges them with the queue's last run if possible.
+    /// Appends a run of cells to a queue, and merges it with the queue's last run if possible.
     #[inline]
     pub fn append(queue: &mut VecDeque<Run>, run: Run) {
         match queue.back_mut() {

@@ -24,23 +24,23 @@ macro_rules! situations {
 situations! {
     /// The retransmission timer of a TCP sender expires during fast recovery.
     TimeoutInRecovery,
-    /// The timer expires after this recovery has already retransmitted the first hole.
+    /// The retransmission timer expires although this recovery has already retransmitted the first hole.
     ResentSegmentLost,
-    /// The timer expires a second time before a valid round-trip sample.
+    /// The retransmission timer expires a second time before a valid round-trip sample.
     TimeoutAgain,
-    /// The timer expires after an acknowledgement that reports a mark.
+    /// The retransmission timer expires after an acknowledgement that reports a mark.
     TimeoutAfterMark,
     /// Duplicate acknowledgements trigger a retransmission.
     FastRetransmit,
-    /// Three duplicates do not start a recovery, because they may be caused by an earlier loss.
+    /// Three duplicate acknowledgements do not start a recovery, because an earlier loss may have caused them.
     DuplicatesOfOldLoss,
     /// An acknowledgement covers part of the data that was outstanding when the recovery began.
     PartialAck,
     /// A further partial acknowledgement arrives, which does not restart the timer.
     PartialAckAgain,
-    /// RFC 6675: a segment counts as lost before the third duplicate.
+    /// RFC 6675: a segment counts as lost before the third duplicate acknowledgement.
     LossBeforeThirdDuplicate,
-    /// RFC 6675: a duplicate allows a new segment before the recovery begins.
+    /// RFC 6675: a duplicate acknowledgement allows a new segment before the recovery begins.
     LimitedTransmit,
     /// RFC 6675: the sender retransmits a hole that does not count as lost yet.
     HoleSentEarly,
@@ -54,15 +54,15 @@ situations! {
     WindowClosed,
     /// The sender sends a second window probe in a row.
     WindowProbedAgain,
-    /// A closed window opens.
+    /// A closed receive window opens again.
     WindowReopened,
-    /// An acknowledgement changes only the window.
+    /// An acknowledgement changes only the receive window.
     WindowUpdate,
     /// A segment fits the window, but must wait because of pacing.
     SegmentWaitsForPace,
     /// A pause at least as long as a timeout resets cwnd.
     IdleRestart,
-    /// A mark reduces the window.
+    /// A mark (ECN) reduces the window.
     WindowReducedByMark,
     /// A mark does not reduce the window, because an earlier mark already did.
     MarkIgnoredInWindow,
@@ -70,7 +70,7 @@ situations! {
     DctcpReducesByShare,
     /// The retransmission timer of a SYN expires.
     SynTimeout,
-    /// A repeated SYN gets a second answer.
+    /// A repeated SYN gets a second SYN-ACK.
     SynAckRepeated,
     /// A frame arrives after its connection has closed.
     FrameAfterClose,
@@ -100,7 +100,7 @@ situations! {
     SegmentDamaged,
     /// A TCP receiver discards a segment beyond a gap.
     SegmentDiscardedOutOfOrder,
-    /// A segment fills a gap.
+    /// A segment fills a gap in the received data.
     GapFilled,
     /// A TCP segment contains no new data.
     SegmentRepeated,
@@ -114,13 +114,13 @@ situations! {
     FrameJoined,
     /// The last cell arrives, but other cells of the frame are missing.
     FrameIncomplete,
-    /// A self-delimiting packet ends without its last cell, because a cell of the next packet arrives.
+    /// With packet framing, a packet ends without its last cell, because a cell of the next packet arrives.
     PacketWithoutLastCell,
     /// A cell of an admitted packet uses the shared part of its pool, because the headroom of its group is full.
     RestBeyondHeadroom,
     /// A packet starts at a port after the last cell of the previous packet was lost.
     PacketStartsUnannounced,
-    /// A cell inside an admitted packet finds no room, at a port where such cells only change counts.
+    /// A cell in the middle of an admitted packet finds no room, at a port that only counts such cells.
     NoRoomInsidePacket,
     /// The stored cells of a packet whose last cell is missing are freed when the next packet starts.
     UnfinishedPacketFreed,
@@ -132,7 +132,7 @@ situations! {
     ArrivingPacketRemoved,
     /// A policy selects a queue all of whose packets have begun to leave.
     NoPacketToRemove,
-    /// A packet has taken places for cells that never arrive.
+    /// A packet has reserved places for cells that never arrive.
     PlacesNeverUsed,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
@@ -194,22 +194,22 @@ situations! {
     MemoryFull,
     /// A cell has a reserved place, although the shared memory is full.
     ReserveWithoutMemory,
-    /// A pool is at its limit.
+    /// A pool of a shared memory is at its limit.
     PoolFull,
     /// A cell fits on the ingress side, but not on the egress side.
     EgressRefusesAfterIngress,
-    /// A cell enters a headroom.
+    /// A cell enters the headroom of a lossless group.
     HeadroomUsed,
-    /// A group's headroom is exhausted.
+    /// The headroom of a lossless group is exhausted.
     HeadroomUsedUp,
     /// The headroom shared by the groups of a pool is exhausted.
     PoolHeadroomUsedUp,
-    /// A group pauses at its threshold.
+    /// A lossless group pauses its link because the group reaches its threshold.
     PausedAtThreshold,
-    /// A group resumes because it is below its threshold by the configured offset, not because it is below its fixed
-    /// limit.
+    /// A lossless group lets its link resume because it is below its threshold by the configured offset, not because it
+    /// is below its fixed limit.
     ResumedByOffset,
-    /// A pause frame stops a port that has cells to send.
+    /// A pause frame stops a port that still has cells to send.
     PausedPortWaits,
     /// A cell overtakes cells of a paused priority.
     PausedPriorityOvertaken,
@@ -219,13 +219,13 @@ situations! {
     ArrivingFrameLosesCell,
     /// A shared memory refuses a whole frame.
     WholeFrameRefused,
-    /// Longest Queue Drop: several queues are equally long, and longest.
+    /// Longest Queue Drop: several queues share the greatest length.
     LongestQueueTie,
     /// Longest Queue Drop: the arriving cell belongs to the longest queue, and is refused.
     ArrivalAtLongestQueue,
     /// Credence refuses a cell that fits in its virtual queue, because of a prediction.
     PredictedLoss,
-    /// Credence: a prediction is flipped.
+    /// Credence: a prediction is flipped at random.
     PredictionFlipped,
     /// ABM: a queue drains at less than its minimum share.
     DrainRateAtLeast,
@@ -263,7 +263,7 @@ situations! {
     FrameTagged,
     /// A cell arrives faster than the peak rate allows.
     CellTooFast,
-    /// Guaranteed rate: UBR is served before other classes, to give it its rate.
+    /// Guaranteed rate: UBR is served before other classes, to give UBR its rate.
     GuaranteedRateUsed,
     /// Minimum rate: a VC is served because its minimum share is due.
     MinimumShareDue,
@@ -279,7 +279,7 @@ situations! {
     CellsLostInRounds,
     /// The engine admits overlapping trains one after the other.
     StretchAdmitted,
-    /// Trains with simultaneous cells are merged with other trains, cell by cell.
+    /// Trains whose cells coincide are merged with other trains, cell by cell.
     TieInterleaved,
     /// A queue becomes empty while a train that was admitted as a whole arrives.
     QueueRunsEmptyInTrain,
@@ -330,7 +330,7 @@ pub fn take_reached_here() -> Vec<&'static str> {
         .collect()
 }
 
-/// Marks a rare situation, optionally if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is
+/// Marks a rare situation, optionally only if a condition holds: `reached!(EpdAtThreshold if x == r)`. The condition is
 /// evaluated only in builds with debug assertions.
 macro_rules! reached {
     ($situation:ident) => {

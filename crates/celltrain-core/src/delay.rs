@@ -1,7 +1,7 @@
 //! Delays of packets: at each port, from sender to receiver, and from sending to acknowledgement.
 //!
 //! A packet waits at a port from the arrival of its last cell to the start of that cell's transmission. So the delay
-//! does not depend on how much of the packet had left before. The round-trip time is measured for every segment that is
+//! does not depend on when the packet's other cells left. The round-trip time is measured for every segment that is
 //! sent once (Karn's algorithm, RFC 6298 section 3). Jitter follows RFC 3550 section 6.4.1 without its smoothing. Every
 //! distribution is exact: it counts each delay that occurred, in units of the clock.
 
@@ -34,16 +34,17 @@ pub struct FlowDelayTimes {
     pub jitter_ms: Option<f64>,
 }
 
-/// The queues of a port whose delays are measured separately.
+/// The queues of a port. Packet delays are measured separately for each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortQueues {
     /// Names of the queues between which a scheduler or shaped port selects; empty if the port has one queue.
     names: Vec<String>,
-    /// Index of each VC's named queue, by label.
+    /// Index in `names` of each VC's queue, by label.
     of_vc: TiVec<Label, usize>,
-    /// Index of each VC's part, by label.
+    /// Index of each VC's part, by label. A part contains the VCs with the same named queue and the same queue of a
+    /// shared memory.
     part_of: TiVec<Label, usize>,
-    /// Number of parts.
+    /// Number of parts, each with its own distribution of delays.
     pub(crate) parts: usize,
 }
 
@@ -131,7 +132,7 @@ impl PortDelayTimes {
         DelayTimes::merged(self.parts.iter(), clock)
     }
 
-    /// Returns the distribution of the VCs that satisfy `is_in`. The result must be the same for all VCs of a queue.
+    /// Returns the distribution of the VCs that satisfy `is_in`. `is_in` must return the same for all VCs of a queue.
     pub(crate) fn of_vcs(&self, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
         let mut is_part_in = vec![false; self.parts.len()];
         for (label, &part) in self.queues.part_of.iter_enumerated() {
@@ -156,7 +157,8 @@ impl PortDelayTimes {
     }
 }
 
-/// The measured period, including `first`. An event exactly at the start of a window is before `first`.
+/// The measured period, from `first` to `first + length` inclusive. A window excludes events at its start, so `first`
+/// is the next unit of time.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     first: Time,
@@ -164,10 +166,10 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window lies outside the run.
+    /// A window that lies outside the run.
     pub(crate) const EMPTY: Self = Self { first: Time::NEVER, length: Span(0) };
 
-    /// Creates a window from its ends. A missing end defaults to that end of the run.
+    /// Creates a window from its ends. If an end is missing, it is the start or the end of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         let first = after.map_or(Time::default(), |after| after + Span(1));
         Self { first, length: until.unwrap_or(Time::NEVER) - first }
@@ -183,7 +185,7 @@ impl Window {
         self.first + self.length
     }
 
-    /// Returns the window that starts and ends later.
+    /// Returns the window moved later by this time.
     pub(crate) fn later(self, by: Span) -> Self {
         Self { first: Time(self.first.0.saturating_add(by.0)), ..self }
     }
@@ -197,7 +199,8 @@ impl Window {
     }
 }
 
-/// The packets of a VC whose last cell has reached the port, in order. Lost packets remain until a later packet leaves.
+/// The packets of a VC whose last cells have reached the port, in order. Lost packets remain until a later packet
+/// leaves.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting {
     /// A ring buffer whose size is a power of two, faster than a `VecDeque`.
@@ -208,7 +211,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Records the arrival of a packet's last cell, even if it is lost.
+    /// Records the arrival of a packet's last cell, even if that cell is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
         if self.come.wrapping_sub(self.gone) >= self.ring.len() {
@@ -229,13 +232,13 @@ impl Waiting {
         self.arrive(frame, now);
     }
 
-    /// Returns whether no packets wait or remain.
+    /// Returns whether there are neither waiting packets nor remaining lost ones.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.come == self.gone
     }
 
-    /// Undoes the latest arrival.
+    /// Undoes the latest arrival of a packet.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;
     }
@@ -393,7 +396,7 @@ impl OfFlow {
         }
     }
 
-    /// Excludes segments with bytes between `seq` and `end` from the round-trip times.
+    /// Excludes segments with bytes between `seq` and `end` from the round-trip times, because they are retransmitted.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
         let first = self.segments.partition_point(|&(end, _)| end <= seq);

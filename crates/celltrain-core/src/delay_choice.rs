@@ -6,9 +6,9 @@ pub enum DelayChoice {
     /// No delays.
     #[default]
     None,
-    /// Delays at ports.
+    /// Only the delays at ports.
     Ports,
-    /// Delays of flows.
+    /// Only the delays of flows.
     Flows,
     /// All delays.
     All,

@@ -1,8 +1,8 @@
 //! The delay line at the end of a link that delays some packets.
 //!
 //! Cells leave the line at least one cell time of the link apart. The cells of a delayed packet are collected and leave
-//! together, so that its last cell is late by the packet's delay. They never leave between cells of another packet of
-//! their VC, and later packets overtake them (`docs/design/engine-order.md`).
+//! together, so that its last cell is late by the packet's delay. A packet's cells never leave between cells of another
+//! packet of the same VC. Later packets overtake a delayed packet (`docs/design/engine-order.md`).
 
 use std::collections::VecDeque;
 
@@ -23,8 +23,8 @@ pub(crate) struct DelayLine {
     leaving: VecDeque<(Time, Cell)>,
     /// Complete packets, ordered by the time at which they may leave.
     late: VecDeque<LatePacket>,
-    /// For each label, the first label of its VC on the wire. On the link behind the port where VCs merge, each branch still
-    /// has its own label.
+    /// For each label, the first label of the VC with which it has merged, or the label itself. On the link behind the
+    /// port where VCs merge, each branch still has its own label.
     merged: TiVec<Label, Label>,
     vcs: TiVec<Label, VcOnLine>,
 }
@@ -40,7 +40,7 @@ struct LatePacket {
 struct VcOnLine {
     /// The delayed packet whose cells are currently arriving.
     collected: Option<Collected>,
-    /// True if the last data cell that left was not the end of its packet. For merged VCs, kept at the first label.
+    /// True if the last data cell that left was not the end of its packet. For merged VCs, stored at the first label.
     is_within_packet: bool,
     /// Packets that are due and wait for the end of the packet that is currently leaving, at the same label.
     waiting: VecDeque<Vec<Cell>>,
@@ -49,7 +49,7 @@ struct VcOnLine {
 #[derive(Clone, Debug)]
 struct Collected {
     delay: Span,
-    /// Arrival time of the latest of the packet's cells.
+    /// Arrival time of the packet's latest cell.
     latest: Time,
     cells: Vec<Cell>,
 }
@@ -131,7 +131,7 @@ impl DelayLine {
         self.leaving.iter().map(|(_, cell)| cell).chain(late).chain(of_vcs).copied()
     }
 
-    /// Sets the time at which a packet may leave: its last cell then leaves late by the packet's delay.
+    /// Sets the time at which a packet may leave, so that its last cell is late by the packet's delay.
     fn complete(&mut self, Collected { delay, latest, cells }: Collected, now: Time) {
         let takes = self.cell_time * (cells.len() as u64 - 1);
         let due = now.max(latest + Span(delay.0.saturating_sub(takes.0)));
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_delayed_packet_that_lost_its_last_cell_does_not_delay_the_next_packet() {
         let cells = [(0, 0, false, Some(4)), (6, 1, false, None), (8, 1, true, None)];
-        // The packet was due at 4, but some of its cells could still have arrived.
+        // The packet was due at 4, but more of its cells could have arrived later.
         assert_eq!(through(&cells), [(6, 1), (8, 1), (10, 0)]);
     }
 }

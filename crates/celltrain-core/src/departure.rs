@@ -1,4 +1,4 @@
-//! Departures, as a rule sees them that acts on cells at the head of a queue.
+//! Departing cells, as reported to a rule that acts on cells at the head of a queue.
 //!
 //! The rule sees each cell when its transmission starts, with the time for which its frame has waited. In both engines,
 //! a port records the arrivals of frames in [`FrameArrivals`]; the fast engine does so only at ports with such a rule.
@@ -16,14 +16,14 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departing {
     pub(crate) cell: Cell,
-    /// Number of cells left behind that the rule compares with its limits.
+    /// Number of remaining cells, which the rule compares with its limits.
     pub(crate) left: u32,
     /// Time since the first cell of the frame entered the port. For a cell that ends its frame, the time since this cell
     /// entered. 0 for RM cells, which belong to no frame.
     pub(crate) waited: Span,
 }
 
-/// The arrivals of the frames that wait at a port, by label. Only cells that enter the port count.
+/// Arrival times of the frames that wait at a port, by label. Refused cells do not count.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameArrivals(TiVec<Label, VecDeque<FrameArrival>>);
 
@@ -41,7 +41,7 @@ impl FrameArrivals {
         Self(ti_vec![VecDeque::new(); vcs])
     }
 
-    /// Records a cell that enters the port at `now`. Cells inside a frame may be left out.
+    /// Records a cell that enters the port at `now`. Callers may skip cells in the middle of a frame.
     #[inline]
     pub(crate) fn enter(&mut self, cell: Cell, now: Time) {
         if cell.is_rm() {
@@ -54,8 +54,8 @@ impl FrameArrivals {
         }
     }
 
-    /// Records a cell that leaves the head of its queue at `now`. Returns [`Departing::waited`]. The frames of a VC leave
-    /// in the order in which they entered. Frames before this one have lost their last cells.
+    /// Records a cell that leaves the head of its queue at `now`. Returns [`Departing::waited`]. The frames of a VC
+    /// leave in the order in which they entered. Earlier frames in the list have lost their last cells.
     #[inline]
     pub(crate) fn leave(&mut self, cell: Cell, now: Time) -> Span {
         if cell.is_rm() {
@@ -75,7 +75,7 @@ impl FrameArrivals {
     }
 }
 
-/// A rule of a port that acts on cells at the head of its queue, and the arrivals from which it computes their waits.
+/// A port's rule for cells at the head of its queue, and the arrival times from which it computes their waiting times.
 /// The only such rule marks cells.
 pub(crate) struct HeadRule {
     pub(crate) marker: Marker,

@@ -51,10 +51,10 @@ use vc_ends::Vcs;
 pub struct EndSystems {
     max_cells: u32,
     connections: Connections,
-    /// Requests, if the network has any.
+    /// State of the requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Kept apart from other state of a VC, because every cell accesses it.
+    /// Stored apart from a VC's other state, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     /// Indices of the sleeping clocks.
@@ -223,7 +223,8 @@ impl EndSystems {
         }
     }
 
-    /// Records that a link delays a frame of `vc`, which later frames may overtake. May be called for each of its cells.
+    /// Records that a link delays a frame of `vc`, which later frames may overtake. May be called for each of the
+    /// frame's cells.
     pub(crate) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
         self.vcs.delay(vc, number);
     }

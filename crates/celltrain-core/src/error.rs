@@ -1,3 +1,3 @@
-//! Faults of settings.
+//! Faults that checks find in settings.
 
 pub use celltrain_formula::SettingFault as Fault;

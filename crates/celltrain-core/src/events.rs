@@ -58,7 +58,7 @@ pub enum Event {
     Frame(FrameEvent),
     /// A single cell at a port.
     Cell(CellEvent),
-    /// The rate of an ABR VC.
+    /// A change of an ABR VC's rate.
     Rate(RateEvent),
     /// A memory shared by ports refused a cell, or a group's pause began or ended.
     Memory(MemoryEvent),
@@ -88,7 +88,7 @@ pub enum FrameStep {
     Cut {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there.
+        /// Cells waiting at the port.
         occupancy: u32,
         /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
@@ -100,7 +100,7 @@ pub enum FrameStep {
     LostJoined {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there.
+        /// Cells waiting at the port.
         occupancy: u32,
     },
     /// A loss rule discards a cell on this link, the first lost cell of the frame.
@@ -177,11 +177,11 @@ impl FrameStep {
 pub struct Judged {
     /// The port's link.
     pub link: LinkIndex,
-    /// X: cells waiting.
+    /// X: number of waiting cells.
     pub occupancy: u32,
     /// `Y_i`: waiting cells of the frame's VC.
     pub vc_cells: u32,
-    /// `N_a`: VCs with cells waiting.
+    /// `N_a`: number of VCs with waiting cells.
     pub active_vcs: u32,
     /// True if the frame is tagged (CLP = 1).
     pub tagged: bool,
@@ -201,7 +201,7 @@ impl Judged {
 /// Reason why a frame is not delivered even though its last cell arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Cells are missing.
+    /// Some cells of the frame are missing.
     Incomplete,
     /// The previous frame lost its last cell, so its remaining cells were joined with this frame.
     Joined,
@@ -275,7 +275,7 @@ pub enum Loss {
         /// True for the first cell of the frame that is lost in this way.
         cuts: bool,
     },
-    /// The cell's frame was refused.
+    /// The cell's whole frame was refused.
     WithFrame,
     /// The cell's frame had already lost a cell.
     WithRest,
@@ -286,7 +286,7 @@ pub enum Loss {
 pub struct RateEvent {
     /// The VC.
     pub vc: VcIndex,
-    /// ACR before, in cells per second.
+    /// ACR before the change, in cells per second.
     pub before: f64,
     /// ACR afterwards.
     pub after: f64,

@@ -14,9 +14,9 @@ use crate::units::{Clock, Span, Time};
 pub struct Files {
     /// L.
     size: u64,
-    /// First byte of the next file to be sent.
+    /// Position in the stream at which the next file to be sent begins.
     next: u64,
-    /// End of the oldest incomplete file.
+    /// Position in the stream at which the oldest incomplete file ends.
     until: u64,
     /// Start times of the incomplete files, oldest first. The window limits the number of incomplete files.
     began: VecDeque<Time>,

@@ -84,11 +84,11 @@ const MAX_CDVT: Duration = Duration::from_milliseconds(1_000);
 /// Counters of a VC's cells at the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub frames: u64,
-    /// Frames eligible for the guarantee.
+    /// Number of frames eligible for the guarantee.
     pub eligible_frames: u64,
-    /// Number of ineligible frames that the network tagged.
+    /// Number of ineligible frames, which the network tagged.
     pub tagged_frames: u64,
     /// Number of cells that arrived faster than PCR allows, or beyond the MFS of their frame.
     pub nonconforming_cells: u64,
@@ -97,13 +97,13 @@ pub struct EdgeCounters {
 /// Conformance tests of one VC.
 pub(crate) struct Policer {
     frame_rate: Bucket,
-    /// F-GCRA's tau in the bucket's unit.
+    /// F-GCRA's tau, in the unit of the bucket.
     tau: u128,
     peak_rate: Bucket,
     cdvt: u128,
     mfs: u32,
     tagging: bool,
-    /// Cells received of the current frame.
+    /// Number of cells of the current frame received so far.
     in_frame: u32,
     passed: bool,
     tags: bool,
@@ -111,7 +111,7 @@ pub(crate) struct Policer {
 }
 
 /// An exact leaky bucket for cells on any clock. Each cell adds 424 times the clock's units per second. In each unit of
-/// time, the bucket loses the rate in bits per second.
+/// time, the bucket drains by the rate in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,
@@ -244,8 +244,8 @@ pub(crate) mod tests {
         Policer::new(contract, LINK, clock())
     }
 
-    /// The other definition of GCRA, virtual scheduling: a cell conforms if it is at most `tau` before the theoretical
-    /// arrival time `tat`. Times are multiplied by the rate, as in a [`Bucket`], so `increment` is T.
+    /// Implements virtual scheduling, the other definition of GCRA: a cell conforms if it is at most `tau` before the
+    /// theoretical arrival time `tat`. Times are multiplied by the rate, as in a [`Bucket`], so `increment` is T.
     fn schedule(tat: &mut Option<u128>, arrival: u128, increment: u128, tau: u128) -> bool {
         let expected = tat.unwrap_or(arrival);
         let conforms = expected <= arrival + tau;
@@ -274,7 +274,7 @@ pub(crate) mod tests {
             let [mut at_mcr, mut at_pcr] = [None; 2];
             let mut now = Time::default();
             for gap in gaps {
-                // Thousandths of a cell time on the link.
+                // `gap` is in thousandths of a cell time on the link.
                 now += Span(clock().cell_time(LINK).0 * gap / 1_000);
                 let before = policer.counters;
                 policer.on_cell(now, cell(0, 0, true));

@@ -79,21 +79,21 @@ indices! {
     /// bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
     Label;
 
-    /// A link of a network, and the output port at its start.
+    /// Index of a link in a network, and of the output port at the link's start.
     LinkIndex;
 
-    /// A virtual channel of a network.
+    /// Index of a virtual channel in a network.
     VcIndex;
 
-    /// A flow of a network.
+    /// Index of a flow in a network.
     FlowIndex;
 
-    /// A host, a switch or an edge device of a network.
+    /// Index of a host, a switch or an edge device in a network.
     NodeIndex;
 
-    /// A group of VCs that merge in a network.
+    /// Index of a group of VCs that merge in a network.
     MergeIndex;
 
-    /// A memory shared by output ports of one switch.
+    /// Index of a memory shared by output ports of one switch.
     MemoryIndex;
 }

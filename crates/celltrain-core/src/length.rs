@@ -1,6 +1,6 @@
-//! Lengths of queues, as scenarios write them: a number of cells, or a size such as `"28kB"`.
+//! Lengths of queues in scenarios: a number of cells, or a size such as `"28kB"`.
 //!
-//! Publications give most lengths in bytes. Written so, they hold for any size of cells.
+//! Publications give most lengths in bytes. A scenario with lengths in bytes holds for any cell size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ impl Length {
         .max(1)
     }
 
-    /// Returns the fault of a length of zero.
+    /// Returns a fault if the length is zero.
     pub(crate) fn check(self, key: &str) -> Option<Fault> {
         let problem = "must be at least one cell";
         match self {

@@ -1,8 +1,8 @@
 //! Losses and delays on links: cells and whole frames of chosen VCs that a link does not deliver, or delivers late.
 //!
-//! A lost cell takes its time on the link and disappears when it would arrive, like a cell with a bit error in its
-//! header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the link, including those
-//! lost by another rule. A delayed frame leaves the link later (`delay_line.rs`).
+//! A lost cell occupies the link for its transmission time and disappears at the instant when it would arrive, like a
+//! cell with a bit error in its header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC
+//! on the link, including those lost by another rule. A delayed frame leaves the link later (`delay_line.rs`).
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -59,15 +59,15 @@ pub enum LossPattern {
     Every {
         /// Distance from one selected packet or cell to the next, at least 1.
         period: u64,
-        /// Number of the first loss.
+        /// Number of the first selected packet or cell.
         first: u64,
     },
     /// Each packet or cell with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
     Probability(f64),
     /// Bursts of losses, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>/gilbert_elliott`.
     GilbertElliott(GilbertElliott),
-    /// The packet with the byte at this offset of its flow, the first `times` times that the byte enters the link. The
-    /// unit must be packets.
+    /// The packet that carries the byte at this offset of its flow, for the first `times` times that the byte enters
+    /// the link. The unit must be packets.
     Byte {
         /// Offset of the byte in the flow's data, from 0.
         offset: u64,
@@ -76,14 +76,14 @@ pub enum LossPattern {
     },
 }
 
-/// A link with a good and a bad state (E. N. Gilbert, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963). It starts in the good
-/// state. Each packet or cell is lost with the probability of the state, and then the state may change. In the long run,
-/// the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
+/// A link with a good and a bad state (E. N. Gilbert, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963). The link starts in
+/// the good state. Each packet or cell is lost with the probability of the state, and then the state may change. In the
+/// long run, the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// p: probability of the change from good to bad.
+    /// p: probability of the change from the good to the bad state.
     pub p: f64,
-    /// r: probability of the change from bad to good.
+    /// r: probability of the change from the bad to the good state.
     pub r: f64,
     /// Probability of a loss in the good state.
     pub good: f64,
@@ -117,7 +117,7 @@ impl LinkLoss {
 pub enum Fate {
     /// It arrives.
     Passes,
-    /// It is lost.
+    /// The cell is lost.
     Lost(LinkLoss),
     /// The link delays the frame of this packet or cell by the given time.
     Delayed(Span),
@@ -126,7 +126,7 @@ pub enum Fate {
 /// Counters of a VC's cells at the end of a link with losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Cells that reached the end of the link, including cells lost there.
+    /// Cells that reached the end of the link, including cells that are then lost.
     pub came: u64,
     /// Cells lost.
     pub lost: u64,
@@ -144,11 +144,11 @@ impl LossCounters {
     }
 }
 
-/// Numbers of packets or cells that a rule could have selected in a run, and that it selected.
+/// Numbers of packets or cells that reached a rule during a run, and of those that it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
     /// Packets or cells that reached the end of the link. For a byte rule: number of the flow's bytes up to the last
-    /// byte that did.
+    /// byte that reached the end of the link.
     pub reached: u64,
     /// Packets or cells that the rule lost or delayed.
     pub selected: u64,
@@ -202,7 +202,7 @@ pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Optio
     Some(format!("{which} never sent over this link; {of} sent {came} {}{numbered}", name(came)))
 }
 
-/// The state of a link's rules.
+/// The state of all rules of a link.
 #[derive(Clone, Debug)]
 pub struct LinkLosses {
     /// The link.
@@ -220,7 +220,7 @@ struct VcLosses {
 
 #[derive(Clone, Debug)]
 struct RuleState {
-    /// The rule's place among the link's rules.
+    /// Index of the rule among the link's rules.
     place: usize,
     /// The branch whose frames the rule counts, if several VCs have merged.
     branch: Option<u8>,
@@ -243,13 +243,13 @@ struct RuleState {
 }
 
 impl LinkLosses {
-    /// Creates the state of a link that `vcs` VCs cross, without rules.
+    /// Creates the state of a link that `vcs` VCs cross, at first without rules.
     pub fn new(link: LinkIndex, vcs: usize) -> Self {
         Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
     }
 
     /// Adds a rule for the VC with this label. If several VCs have merged, the rule counts the frames of `branch`. A
-    /// probability uses `draws`.
+    /// pattern with a probability draws from `draws`.
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
         self.add_rule(label, rule.unit, &rule.pattern, None, branch, draws);
     }

@@ -3,10 +3,10 @@
 //! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM Transactions on
 //! Networking 1(4), 1993, for the average and the probability; RFC 3168 and RFC 8257 for marks. `k_min`, `k_max`,
 //! `p_max` and `w` are the first source's `min_th`, `max_th`, `max_p` and `w_q`. Differences from the source: a packet
-//! is marked if its last cell is, as ITU-T I.363.5 has it for EFCI in AAL5. So a port decides once for each packet,
+//! is marked if its last cell is, as ITU-T I.363.5 specifies for EFCI in AAL5. So a port decides once for each packet,
 //! when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread over the packets
-//! since the last mark, and the average does not fall while the queue is empty. A
-//! packet that is not ECN-capable is dropped instead (`NotCapable`).
+//! since the last mark, and the average does not fall while the queue is empty. A packet that is not ECN-capable is
+//! dropped instead (`NotCapable`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub enum MarkedAt {
 }
 
 impl MarkingConfig {
-    /// Returns a step at `k_min`, for the queue length that a packet finds.
+    /// Returns settings that mark every packet that arrives while the queue is longer than `k_min`.
     pub fn step(k_min: Threshold) -> Self {
         Self {
             k_min,
@@ -144,7 +144,7 @@ pub(crate) struct Marker {
     p_max: f64,
     weight: f64,
     at: MarkedAt,
-    /// Selects which number of cells the caller must count.
+    /// Selects the cells that the caller must count.
     pub(crate) of: Counted,
     average: f64,
     /// True if every data cell is marked, false if only the last cell of a packet is marked.
@@ -155,7 +155,8 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// Creates the marker of a port whose allocator marks data cells that leave more than `most` cells behind (EFCI).
+    /// Creates the marker of a port whose allocator marks data cells that depart while more than `most` other cells
+    /// wait (EFCI).
     pub(crate) fn of_every_cell(most: u32) -> Self {
         let config = MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(most.into()) };
         Self { every_cell: true, ..config.build(None, Stream::new(0, "no random number is drawn for marks")) }
@@ -170,14 +171,14 @@ impl Marker {
         self.every_cell
     }
 
-    /// Marks an arriving cell if marking on arrival requires it, and returns the cell. `waiting` cells are already
-    /// waiting.
+    /// If packets are marked on arrival, marks the arriving cell if the queue requires it. Returns the cell. `waiting`
+    /// cells are already waiting.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
     }
 
-    /// Marks a departing cell if marking on departure requires it, and returns the cell.
+    /// If packets are marked on departure, marks the departing cell if the queue requires it. Returns the cell.
     #[inline]
     pub(crate) fn on_departure(&mut self, departing: Departing) -> Cell {
         let Departing { cell, left, .. } = departing;

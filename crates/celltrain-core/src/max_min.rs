@@ -27,9 +27,9 @@ pub struct Terms<'a> {
 }
 
 /// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links that each VC
-/// crosses, as indices into `capacities`. The rate of a VC that crosses no link is infinite. With minimums m and
-/// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
-/// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
+/// crosses, as indices into `capacities`. The rate of a VC that crosses no link is infinite. Let r be a VC's rate, and
+/// m and w its minimum and weight in [`Terms`]. Every VC with r > m crosses a full link on which no other VC with r > m
+/// has a larger r / w. On a link that the minimums alone overload, every VC gets exactly its minimum.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &CancellationToken::never()).expect("no test cancels a run")
 }
@@ -60,7 +60,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // In this order of VCs, one pass finds the level at which a link is full.
+    // With VCs in this order, one pass finds the level at which a link is full.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -69,7 +69,7 @@ fn filled(
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
     // Links are processed in the order in which they fill. Levels only rise as other links fill, so an outdated level
-    // is detected when its link is next.
+    // is detected when its link is processed.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
         token.tick(on.len())?;

@@ -48,7 +48,7 @@ pub struct FinalState<'a> {
     pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
     /// Time for which each link with Ethernet frames has sent packets; `None` if no link has them.
     pub(crate) on_ethernet: Option<&'a TiVec<LinkIndex, u64>>,
-    /// Its end systems.
+    /// The network's end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a TiSlice<VcIndex, u64>,

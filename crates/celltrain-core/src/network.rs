@@ -50,7 +50,7 @@ pub(crate) use times::PAUSE_FRAME_BITS;
 pub struct Network {
     /// Seed of every random stream.
     pub seed: u64,
-    /// Duration of the run at most; events at its end still happen.
+    /// Maximum duration of the run. Events exactly at its end still happen.
     pub duration: Duration,
     /// Determines whether the run may end earlier.
     pub until: Until,
@@ -58,11 +58,11 @@ pub struct Network {
     pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links. Each has an output port at its start.
     pub links: TiVec<LinkIndex, Link>,
-    /// Memories shared by output ports of one switch. A port belongs to at most one.
+    /// Memories shared by output ports of one switch. A port belongs to at most one memory.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
-    /// Points where virtual channels merge.
+    /// Merges of virtual channels.
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
@@ -74,7 +74,7 @@ pub struct Network {
     pub tie_order: TieOrder,
     /// Order of a departure and arrivals at a port in the same instant.
     pub service_order: ServiceOrder,
-    /// How switches forward packets that delimit themselves.
+    /// Rules by which switches forward packets with packet framing.
     pub switching: Switching,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
@@ -129,7 +129,7 @@ pub struct Link {
     pub from: NodeIndex,
     /// The node at the end of the link.
     pub to: NodeIndex,
-    /// Bits per second.
+    /// Transmission rate of the link.
     pub rate: BitRate,
     /// Propagation delay.
     pub delay: Duration,
@@ -137,9 +137,9 @@ pub struct Link {
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
-    /// Selects the next cell to send.
+    /// The scheduler, which selects the next cell to send.
     pub scheduler: SchedulerConfig,
-    /// Feedback to the sources of the port's ABR VCs.
+    /// The allocator of the port, which controls the rates of ABR sources; `None` without one.
     pub allocator: Option<AllocatorConfig>,
     /// Rules for marking packets; `None` if the port marks no packets.
     pub marking: Option<MarkingConfig>,
@@ -182,7 +182,7 @@ pub struct Vc {
     pub contract: Option<Gfr>,
     /// True if the VC's source tags all of its cells (CLP = 1).
     pub tagged: bool,
-    /// Class used by schedulers.
+    /// The VC's service class, used by schedulers.
     pub class: Class,
     /// The VC's priority in memories shared by ports, 0 to 7.
     pub priority: u8,
@@ -221,7 +221,7 @@ pub struct Flow {
     pub start: Duration,
     /// TCP settings of the flow, if it sends over TCP.
     pub tcp: TcpConfig,
-    /// Data to send.
+    /// The data to send, and its timing.
     pub traffic: TrafficConfig,
     /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. In its
     /// `tcp`, the MSS is the payload of a full frame, and the receive window is the larger buffer of its ends.
@@ -291,13 +291,13 @@ impl Network {
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
     }
 
-    /// Returns the fraction of data cells in a flow's rate. Only with ABR is it below 1.
+    /// Returns the fraction of data cells in a flow's rate. The fraction is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
     }
 
-    /// Returns whether the port of a link stores each packet whole before it sends it, and how it admits packets. Only
-    /// switches whose packets delimit themselves do.
+    /// Returns how the port of a link admits packets, if it stores each packet whole before it sends it. Only switches
+    /// with packet framing store packets.
     pub fn stores(&self, link: LinkIndex) -> Option<PacketAdmission> {
         let Switching { cut_through, admission } = self.switching;
         let delimits = self.aal5.framing == Framing::Packets;

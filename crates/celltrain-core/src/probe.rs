@@ -19,7 +19,7 @@ pub trait Probe: Observer {
         None
     }
 
-    /// Returns the ports whose ranges of queue lengths the probe reads ([`Queues::range`]). These ports stay the same
+    /// Returns the ports whose ranges of queue lengths the probe reads ([`Queues::range`]). The list stays the same
     /// during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
@@ -91,7 +91,7 @@ pub struct SeriesChoice {
     pub occupancy: bool,
     /// cwnd and ssthresh of each connection.
     pub windows: bool,
-    /// Bytes delivered of each flow.
+    /// Delivered bytes of each flow.
     pub delivered: bool,
     /// ACR of each flow whose data VC is ABR; see [`Recorder::rate_flows`].
     pub rates: bool,
@@ -121,9 +121,9 @@ pub struct Recorder {
     pub times: Vec<Time>,
     /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
-    /// The smallest number of waiting cells since the previous sample, in the same layout as `queue`.
+    /// The smallest number of waiting cells since the previous sample, in the same layout as `queue_cells`.
     pub queue_cells_least: Vec<u32>,
-    /// The largest number of waiting cells since the previous sample, in the same layout as `queue`.
+    /// The largest number of waiting cells since the previous sample, in the same layout as `queue_cells`.
     pub queue_cells_largest: Vec<u32>,
     /// Waiting cells by VC, one row per sample, one column per label at each chosen port.
     pub occupancy_cells: Vec<u32>,
@@ -208,7 +208,7 @@ impl Recorder {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 
-    /// Returns the queues of shared memories. They are the columns of their series.
+    /// Returns the queues of shared memories. They are the columns of the memory series.
     pub fn queues(&self) -> &[(MemoryIndex, QueueIndex)] {
         &self.queues
     }

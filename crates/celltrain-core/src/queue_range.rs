@@ -11,7 +11,7 @@ pub struct QueueRange {
 
 /// Tracks the range of a queue that is empty at the start of a run.
 ///
-/// A cell that starts to be sent at its arrival still counts as waiting at that time, as in
+/// A cell whose transmission starts when it arrives still counts as waiting at that instant, as in
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {

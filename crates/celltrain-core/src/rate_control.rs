@@ -26,7 +26,7 @@ pub struct Place {
     pub label: Label,
 }
 
-/// All shapers of a network.
+/// The shaped ports, control loops and allocators of a network.
 #[derive(Default)]
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
@@ -34,8 +34,9 @@ pub struct RateControl {
     /// The port and label at which each VC is shaped; `None` if the VC is not shaped.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// For each link and label of a VC: the port by which data of the other direction leaves the switch at the end of
-    /// the link, if its allocator writes into the VC's backward RM cells. Empty if there is no such port.
+    /// For each link and label of a VC: the port whose allocator writes into the VC's backward RM cells at the end of
+    /// the link. Data of the other direction leaves the switch through that port. Empty if the network has no such
+    /// port.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
@@ -164,8 +165,8 @@ impl RateControl {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
-    /// Records whether data cells of an ABR VC are marked at the end of its loop. Cells are reported in order. They may
-    /// be reported before they arrive, because only later RM cells read the mark.
+    /// Records whether data cells of an ABR VC are marked at the end of its loop. Cells must be reported in order. They
+    /// may be reported before they arrive, because only later RM cells read the mark.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of_mut(vc).destination.on_data(marked);
@@ -208,7 +209,7 @@ impl RateControl {
         }
     }
 
-    /// Returns the place of the allocator that writes into an RM cell arriving over a link under a label, if the cell
+    /// Returns the place of the allocator that writes into an RM cell arriving over a link with a label, if the cell
     /// goes backward.
     #[inline]
     pub fn allocator_at(&self, link: LinkIndex, label: Label) -> Option<Place> {
@@ -220,8 +221,8 @@ impl RateControl {
         self.rm_content(vc, number).backward
     }
 
-    /// Lets an allocator write into an RM cell on `vc` that passes its switch. The port at `place` carries the data of
-    /// the loop, and has `queue` waiting cells.
+    /// Lets an allocator write into an RM cell on `vc` that passes the allocator's switch. The port at `place` carries
+    /// the data of the loop, and has `queue` waiting cells.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("every ABR VC leaves its source through a shaped port");

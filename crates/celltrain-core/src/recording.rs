@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Memory that the records of a run may take, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Records by key. Clones share the same records.
+/// A map of records. Clones share its content.
 #[derive(Debug)]
 pub(crate) struct Records<K, R>(Arc<Mutex<BTreeMap<K, R>>>);
 
@@ -29,7 +29,7 @@ impl<K: Ord, R> Records<K, R> {
     }
 }
 
-/// Memory of all records of a run. Clones share it.
+/// Memory used by all records of a run. Clones share this counter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget(Arc<AtomicUsize>);
 

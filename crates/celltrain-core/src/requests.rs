@@ -18,10 +18,10 @@ use crate::tcp::TcpConfig;
 use crate::units::{Bytes, Duration};
 
 indices! {
-    /// An ordered pair of hosts between which requests are possible.
+    /// Index of an ordered pair of hosts between which requests are possible.
     PairIndex;
 
-    /// A group of requests.
+    /// Index of a group of requests.
     GroupIndex;
 }
 
@@ -55,12 +55,12 @@ pub struct Pair {
 pub struct RequestGroup {
     /// The group's name in scenarios and results.
     pub name: String,
-    /// The TCP of its connections. If their ends are outside the simulation, only its sizes matter.
+    /// The TCP of its connections. If their ends are outside the simulation, only the sizes in these settings matter.
     pub tcp: TcpConfig,
     /// True if the ends of its connections are outside the simulation, for example real stacks. The connections then
-    /// open and close when these end systems determine it ([`crate::engine::HostedSimulation`]).
+    /// open and close when those end systems decide ([`crate::engine::HostedSimulation`]).
     pub outside: bool,
-    /// Opening of connections: with a handshake or at once.
+    /// Opening of connections: with a handshake or without.
     pub opening: Opening,
     /// Determines when connections open, between which hosts, and with which sizes.
     pub arrivals: Arrivals,
@@ -77,13 +77,13 @@ impl RequestGroup {
     }
 }
 
-/// How a connection opens.
+/// Procedure by which connections open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
     /// Connections open with a SYN and a SYN-ACK, followed by data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
-    /// Connections open without a handshake: the first data leaves at once, as if the connection were already open.
+    /// Connections open without a handshake: the first data leaves immediately, as if the connection were already open.
     Open,
 }
 
@@ -94,14 +94,14 @@ pub enum Arrivals {
     Poisson {
         /// Mean time between two requests of the group.
         mean: Duration,
-        /// Sizes of requests.
+        /// Distribution of the sizes of requests.
         sizes: Sizes,
-        /// Queries. Several hosts answer each query at once.
+        /// Pairs of hosts, from which each request's pair is selected.
         pairs: Vec<PairIndex>,
-        /// Selects a request's pair.
+        /// Rule that selects a request's pair of hosts.
         order: PairOrder,
     },
-    /// Queries, each of which several hosts answer at once.
+    /// Queries, each answered by several hosts at the same time.
     Incast {
         /// Time from one query to the next, and from the start of the run to the first query.
         interval: Duration,
@@ -109,7 +109,7 @@ pub enum Arrivals {
         times: QueryTimes,
         /// Total size of all answers to a query. Each sender sends an equal part, rounded up.
         bytes: Bytes,
-        /// Number of hosts that answer.
+        /// Number of hosts that answer each query.
         senders: u32,
         /// For each possible receiver, the pairs that lead to it; there are at least `senders`. Each query draws a
         /// receiver, and then the senders from its pairs.
@@ -119,10 +119,10 @@ pub enum Arrivals {
     },
 }
 
-/// How the pair of hosts of the next request is selected.
+/// Rule that selects the pair of hosts of the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PairOrder {
-    /// Each pair is drawn independently.
+    /// The pair of each request is drawn independently.
     #[default]
     Random,
     /// All pairs take turns, in a random order that is drawn once.
@@ -135,7 +135,7 @@ pub enum QueryTimes {
     /// Constant.
     #[default]
     Fixed,
-    /// Drawn from an exponential distribution.
+    /// Intervals are drawn from an exponential distribution.
     Exponential,
 }
 

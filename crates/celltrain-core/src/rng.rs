@@ -131,7 +131,7 @@ pub(crate) fn proptest_seeded(seed: u64) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         rng_seed: proptest::test_runner::RngSeed::Fixed(seed),
         failure_persistence: None,
-        // The nightly job draws more cases, with the environment variable of proptest.
+        // The nightly job sets `PROPTEST_CASES` to draw more cases.
         cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64),
         ..Default::default()
     }

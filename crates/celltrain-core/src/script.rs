@@ -19,7 +19,7 @@ pub(crate) trait Player {
     /// Returns the records of sent items that no script line has expected yet.
     fn unexpected(&self) -> &[Self::Sent];
 
-    /// Fails if the player sent an item before the next event that the script does not list.
+    /// Fails if, before the next event, the player sent an item that the script does not list.
     fn expect_silence(&self) -> Result<(), String> {
         if self.unexpected().is_empty() {
             Ok(())

@@ -34,13 +34,13 @@ struct Shaped {
     pace: Pace,
     /// Cells received of an incomplete packet.
     assembling: u32,
-    /// Contents of its RM cells in flight.
+    /// Contents of the VC's RM cells in flight.
     rms: FrameLog<RmCell>,
     rms_sent: u64,
 }
 
 enum Pace {
-    /// Cells are sent by ABR's rules.
+    /// The ABR source determines when cells are sent.
     Controlled(Box<Source>),
     /// The source sends cells at the line rate. The next cell starts no earlier than this time.
     Line(Time),
@@ -50,7 +50,7 @@ enum Pace {
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
-    /// Start of the first cell.
+    /// Start time of the first cell taken early.
     first: Time,
     period: Span,
     cells: u32,
@@ -280,7 +280,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The last cell to start is the cell before those taken back.
+            // The last cell that starts is the cell before those taken back.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))

@@ -1,14 +1,14 @@
-//! How switches forward packets that delimit themselves (`docs/design/packets.md`).
+//! Forwarding of packets by switches, with packet framing (`docs/design/packets.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How switches forward packets that delimit themselves. Has no effect on AAL5 frames.
+/// Rules by which switches forward packets with packet framing. They have no effect on AAL5 frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
     /// True if a packet may leave a port before its last cell has arrived there.
     pub cut_through: bool,
-    /// When and with which cells policies decide about a packet.
+    /// Determines when policies decide about a packet, and which of its cells they take into account.
     pub admission: PacketAdmission,
 }
 

@@ -1,4 +1,4 @@
-//! Thresholds of a buffer, as scenarios write them. All policies share one grammar:
+//! Thresholds of a buffer in scenarios. All policies use one grammar:
 //!
 //! | written | means |
 //! |---|---|
@@ -96,7 +96,7 @@ impl Threshold {
         }
     }
 
-    /// Returns the value as a scenario writes it: strings are in quotes.
+    /// Returns the value as it is written in a scenario: strings are in quotes.
     pub(crate) fn written(self) -> String {
         match self {
             Threshold::Whole(_) | Threshold::Share(_) => self.to_string(),

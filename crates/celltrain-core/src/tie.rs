@@ -55,14 +55,14 @@ pub enum TieBreaker {
     Random(Stream),
     /// [`TieOrder::Rotating`].
     Rotating {
-        /// Number of input links.
+        /// Number of input links of the node.
         inputs: u32,
         /// The input that comes first when cells next arrive at the same instant.
         first: u32,
     },
     /// [`TieOrder::Fixed`].
     Fixed,
-    /// [`TieOrder::EventList`] and [`TieOrder::EventListLastIn`].
+    /// State for [`TieOrder::EventList`] and [`TieOrder::EventListLastIn`].
     EventList(EventList),
 }
 
@@ -94,7 +94,7 @@ impl TieBreaker {
         }
     }
 
-    /// Does the work of [`TieBreaker::order`] once for each `T`, not for each caller.
+    /// The part of [`TieBreaker::order`] that is compiled once for each `T`, not for each caller.
     fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: &dyn Fn(&T) -> u32) {
         match self {
             Self::EventList(list) => list.order(now, cells, input),
@@ -134,8 +134,8 @@ impl TieBreaker {
     }
 }
 
-/// The order in a simulator's event list, in which the arrival of a link's cell creates the arrival of the link's next
-/// cell.
+/// The order of cells in the event list of a simulator in which each arrival of a cell on a link schedules the link's
+/// next arrival.
 ///
 /// Links that were idle come before links whose cells follow one another without a gap. Within each of these groups,
 /// the order is that of the links' previous cells, or its reverse.
@@ -143,7 +143,7 @@ impl TieBreaker {
 pub struct EventList {
     links: Vec<LinkOfList>,
     is_reversed: bool,
-    /// The smallest rank.
+    /// The smallest rank in the list.
     first: i64,
 }
 
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their previous order");
     }
 
-    /// A literal model of the rule: a list of links, from which the links with a cell move to the front.
+    /// Implements the rule literally, as a list of links from which the links with a cell move to the front.
     fn by_moving(list: &mut Vec<u32>, starting: &[u32], continuing: &[u32], is_reversed: bool) -> Vec<u32> {
         let of_list = |group: &[u32]| {
             let mut found: Vec<u32> = list.iter().copied().filter(|link| group.contains(link)).collect();

@@ -101,7 +101,7 @@ impl Clock {
         Self::covering_bits(cell_bits, rates.into_iter().map(|rate| (cell_bits, rate)), times)
     }
 
-    /// Does the same as [`covering`](Clock::covering), for the times of numbers of bits at rates.
+    /// Like [`covering`](Clock::covering), for the transmission times of numbers of bits at given rates.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "divisors are positive, and a product of 41 and 64 bits fits in 128 bits"
@@ -130,8 +130,8 @@ impl Clock {
         Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
-    /// Returns the clock with units `times` times shorter. Returns it unchanged if it is not exact or the result would
-    /// be too fine.
+    /// Returns the clock with units `times` times shorter. Returns the same clock if it is not exact or the result
+    /// would be too fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {
@@ -184,7 +184,8 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
-/// Returns the greatest common divisor. Generic, because 64-bit division is several times as fast as 128-bit division.
+/// Returns the greatest common divisor. The function is generic, because 64-bit division is several times as fast as
+/// 128-bit division.
 #[expect(clippy::arithmetic_side_effects, reason = "no division by zero: b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }

@@ -1,4 +1,4 @@
-//! When a run ends: after its duration, or as soon as all measured traffic is complete.
+//! The end of a run: after its duration, or as soon as all measured traffic is complete.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

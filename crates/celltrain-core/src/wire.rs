@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const FRAME: u64 = 14 + 4;
 /// Bytes of the shortest frame (IEEE 802.3, 4.4.2).
 const SHORTEST: u64 = 64;
-/// Bytes of time around a frame: the preamble with the delimiter, and the gap.
+/// Time before and after a frame, in bytes: the preamble with its delimiter, and the gap between frames.
 const AROUND: u64 = 8 + 12;
 
 /// The unit in which a link carries packets.
@@ -23,7 +23,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// Returns the bits whose time the last cell of an IP packet takes. `cells` is the number of the packet's cells of
+    /// Returns the transmission time of the last cell of an IP packet, in bits. The packet has `cells` cells of
     /// `cell_bits`.
     pub fn last_cell_bits(self, packet_bytes: u64, cells: u32, cell_bits: u64) -> u64 {
         match self {
@@ -35,7 +35,7 @@ impl Wire {
         }
     }
 
-    /// Returns the bits whose time a frame of `bytes` takes, with its header and checksum.
+    /// Returns the transmission time of a frame of `bytes`, which include its header and checksum, in bits.
     pub fn frame_bits(self, bytes: u64) -> u64 {
         match self {
             Self::Cells => bytes.saturating_mul(8),
@@ -43,7 +43,7 @@ impl Wire {
         }
     }
 
-    /// Returns the number of bits of which the time of every packet on the link is a multiple.
+    /// Returns a number of bits of which the transmission time of every packet on the link is a multiple.
     pub(crate) fn unit_bits(self, cell_bits: u64) -> u64 {
         match self {
             Self::Cells => cell_bits,

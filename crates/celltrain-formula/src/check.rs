@@ -16,10 +16,11 @@ impl Vocabulary {
         Checker { vocabulary: self, named: Vec::new(), hints: Vec::new(), certain: false }.kind(expression)
     }
 
-    /// Infers the unit of names that have none yet: the unit of the value that a name is added to or compared with.
+    /// Infers the units of names whose unit is unknown: such a name gets the unit of the value that it is added to or
+    /// compared with.
     ///
-    /// If `certain`, the units of all names in that value must be known: the unit of `a / B` may still change while the
-    /// unit of `a` is unknown.
+    /// If `certain`, a value gives a unit only if the units of all its names are known: the unit of `a / B` may still
+    /// change while the unit of `a` is unknown.
     pub fn hints<'a>(&'a self, expression: &'a Expression, certain: bool) -> Vec<(&'a str, Unit)> {
         let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new(), certain };
         // Mismatches are reported later, when the units are known.

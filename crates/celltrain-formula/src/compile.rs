@@ -253,7 +253,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Compiles an operation on two values. If both values are known and the result need not be replaced, computes the
-    /// result at once.
+    /// result during compilation.
     fn two(
         &mut self,
         operation: OfTwo,
@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
         Ok(Place::Register(to))
     }
 
-    /// Compiles an operation on one value. Computes the result at once under the same conditions as `two`.
+    /// Compiles an operation on one value. Computes the result during compilation under the same conditions as `two`.
     fn one(
         &mut self,
         operation: OfOne,

@@ -80,7 +80,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     Ok(tokens)
 }
 
-/// Marks of measures.
+/// Operators and punctuation in measures.
 const SIGNS: &[&str] = &["+", "-", "*", "/", "(", ")"];
 
 /// Splits a measure into tokens, with [`Piece::End`] as the last. Tokens are separated by spaces, because the names in

@@ -4,7 +4,7 @@
 //! 256 registers that cannot crash, hang or allocate, no matter what the source text is. Jumps only go forward, a
 //! register number is one byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
-//! [`parse_measure`] reads measures of a run with the same parser; Measures contain paths instead of names, and are not
+//! [`parse_measure`] reads measures of a run with the same parser; measures contain paths instead of names, and are not
 //! compiled. [`rules`] reads several formulas with their constants and state, as in a scenario.
 //!
 //! The crate is independent of policies. The caller defines the names that a rule may use, with their units and

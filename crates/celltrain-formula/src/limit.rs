@@ -4,12 +4,12 @@ use crate::arithmetic::OfTwo;
 use crate::parse;
 use crate::tree::{Binary, Expression, Node};
 
-/// The largest value that a condition allows a quantity which grows by one, or by `arriving`.
+/// The largest value that a condition allows for a quantity that grows by one, or by `arriving`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     /// Formula of the number with which the condition compares the quantity.
     pub text: String,
-    /// Added to the quantity in the condition, besides the growth.
+    /// Number added to the quantity in the condition, besides the growth.
     offset: f64,
     /// True if the quantity must stay below the number.
     is_strict: bool,

@@ -60,7 +60,7 @@ impl PerVc {
         }
     }
 
-    /// Returns a fault for every invalid weight: only the ratios of weights count, so any positive number will do.
+    /// Returns a fault for every invalid weight: only the ratios of weights count, so any positive number is valid.
     pub fn check_weights(&self) -> Vec<SettingFault> {
         let problem = "is not a weight; it must be a number above 0 (only the ratios of the weights count)";
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)

@@ -59,7 +59,7 @@ pub struct Name {
     pub name: &'static str,
     /// Kind of the name's value, with its unit.
     pub kind: Kind,
-    /// The name's meaning, for the page.
+    /// The name's meaning, for the reference page.
     pub about: &'static str,
 }
 
@@ -73,9 +73,9 @@ impl Name {
 /// The occasion on which a formula is evaluated. It determines the names and functions that the formula may use.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
-    /// Once, when the run starts.
+    /// The formula is evaluated once, when the run starts.
     Start,
-    /// For an answer to this question, or at this event.
+    /// The formula is evaluated to answer this question, or at this event.
     Event(&'static str),
 }
 
@@ -108,7 +108,8 @@ pub trait Host {
         &[]
     }
 
-    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for other things than VCs change it.
+    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for things other than VCs
+    /// override this method.
     fn state_by_vc(&self) -> &'static str {
         "vc_state"
     }
@@ -128,7 +129,7 @@ pub struct Texts<'a> {
     pub vc_state: &'a BTreeMap<String, Start>,
     /// Questions that formulas answer during a run: key, formula, kind of answer.
     pub questions: &'a [(&'static str, &'a str, Kind)],
-    /// New values of state, by event.
+    /// Formulas for new values of state, by event.
     pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
     /// The VCs, by label; `None` if they are not known yet.
     pub vcs: Option<&'a [&'a str]>,
@@ -150,7 +151,7 @@ pub struct Rules {
     pub registers: Box<Registers>,
     /// Values of every VC, by label, for the registers from the user's first one on: constants by VC, then state.
     pub by_vc: Vec<f64>,
-    /// Number of these values per VC.
+    /// Number of values per VC in `by_vc`.
     pub per_vc: usize,
     /// True if a constant differs from VC to VC.
     pub has_constants_by_vc: bool,

@@ -28,7 +28,7 @@ pub(crate) enum Node {
     Not(Box<Expression>),
     Binary(Binary, Box<[Expression; 2]>),
     Call(Function, Vec<Expression>),
-    /// Condition, then, else.
+    /// A condition, the value if it is true, and the value if it is false.
     If(Box<[Expression; 3]>),
     /// The definition of a name: its value, and the expression in which the name is valid.
     Let(String, Box<[Expression; 2]>),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// The data that an application writes.
 pub enum Application {
-    /// Data without end.
+    /// Unlimited data.
     Bulk,
-    /// This many bytes.
+    /// A file of this many bytes.
     File(u64),
     /// Bursts of this many bytes. A pause follows the last acknowledgement of each burst.
     Bursts {
@@ -23,7 +23,7 @@ pub struct Source {
     written: u64,
     /// Number of bytes that the application wants to write up to now.
     wanted: u64,
-    /// End of the pause.
+    /// End of the current pause.
     next: Option<Duration>,
 }
 

@@ -36,9 +36,9 @@ pub(crate) struct Captured {
 /// The reason why a captured run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It was complete.
+    /// The run was complete.
     Complete,
-    /// A file was full.
+    /// A capture file reached its maximum size.
     Full,
     /// A stack panicked.
     Panic,

@@ -1,4 +1,4 @@
-//! The time, as a transport stack sees it.
+//! Time as seen by a transport stack.
 
 use std::time::Duration;
 

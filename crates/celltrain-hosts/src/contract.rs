@@ -12,8 +12,8 @@ use crate::stack::{Endpoint, HEADER, Report, Side};
 /// Largest number of packets from one call of `poll`. A gigabit link needs half a second for as many full packets.
 pub const MOST_PACKETS: usize = 50_000;
 
-/// Maximum number of an end's packets on their way, and of their bytes, for a given number of cells waiting at its
-/// host's port.
+/// Maximum number of an end's packets in transit, and of their bytes, for a given number of cells waiting at its host's
+/// port.
 const MOST_ON_THE_WAY: (u64, u64) = (1_000_000, 1_000_000_000);
 
 /// The packets of an end so far. They limit what its stack can send and report.

@@ -1,11 +1,11 @@
 //! Runs stacks at the ends of a network's flows and requests.
 //!
-//! Order within an instant: everything else happens first, then packets that have arrived are passed to their stacks in
-//! the order of arrival. Then the stacks that received a packet, have a timeout or belong to a request that opens are
-//! polled, by connection, the sender first, and their packets join the queues of their hosts' ports.
+//! Order within an instant: first, all other events occur. Then arrived packets are passed to their stacks, in the
+//! order of arrival. Finally, the stacks that received a packet, have an expired timeout or belong to a request that
+//! opens are polled, by connection, the sender first. Their packets join the queues of their hosts' ports.
 //!
 //! A request closes when its receiver has all bytes and its sender knows it. Its stacks are then removed, and packets
-//! that are still on the way to them are ignored.
+//! still in transit to them are ignored.
 
 mod idle;
 
@@ -51,7 +51,7 @@ pub struct Hosts {
     connections: BTreeMap<usize, Hosted>,
     /// Running number of the next connection.
     next: usize,
-    /// By group of requests, `None` if the simulation's own TCP carries them.
+    /// The functions that create stacks, by group of requests; `None` if simulated TCP carries the group's requests.
     groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
@@ -67,9 +67,9 @@ type OnPacket<'a, P> = dyn FnMut(&mut P, &Seen<'_>) + 'a;
 /// A hosted connection.
 struct Hosted {
     flow: FlowIndex,
-    /// Its name and its bytes, if it is a request.
+    /// Name and bytes of the request, if the connection belongs to a request.
     request: Option<OwnRequest>,
-    /// The sender and the receiver.
+    /// The sending end and the receiving end.
     ends: [End; 2],
     segments: Segments,
 }
@@ -241,7 +241,7 @@ impl Hosts {
     ///
     /// # Errors
     /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods its host's
-    /// port, reports more bytes than have arrived, or is polled again and again for nothing.
+    /// port, reports more bytes than have arrived, or is polled repeatedly without effect.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -318,7 +318,7 @@ impl Hosts {
         Some(kept.to)
     }
 
-    /// Lets a stack send.
+    /// Polls a stack, which may send packets.
     fn poll<P: Probe>(
         &mut self,
         end: usize,
@@ -327,7 +327,7 @@ impl Hosts {
         observe: &mut OnPacket<'_, P>,
     ) -> Result<(), HostsError> {
         let (now, side) = (simulation.now(), side(end));
-        // Its peer may have closed the connection in this instant.
+        // The other end may have closed the connection at this instant.
         let Some(connection) = self.connections.get_mut(&(end / 2)) else { return Ok(()) };
         let Hosted { flow, request, ends, segments } = connection;
         let flow = *flow;
@@ -429,7 +429,7 @@ fn name_of<'a>(network: &'a Network, flow: FlowIndex, request: Option<&'a OwnReq
     request.map_or_else(|| network.flows[flow].name.as_str(), |(name, _)| name)
 }
 
-/// Returns a packet as its observer sees it, on the VC that carries it.
+/// Returns a packet as seen by an observer, on the VC that carries it.
 fn seen(kept: &InFlight, step: Step, segment: Option<SegmentStep>, (time, vc): (Time, VcIndex)) -> Seen<'_> {
     let &InFlight { number, sent, frame, flow, to, ref bytes } = kept;
     let side = match step {
@@ -455,7 +455,7 @@ pub enum HostsError {
     /// The run was interrupted.
     Interrupted,
     /// A stack sends a packet with a wrong header or beyond its MTU, floods its host's port, reports more than has
-    /// arrived, or is polled again and again for nothing.
+    /// arrived, or is polled repeatedly without effect.
     Wrong(String),
 }
 
@@ -469,7 +469,7 @@ impl From<SimulationError> for HostsError {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Interrupted => Self::Interrupted,
-            // A packet that its VC cannot carry.
+            // The other errors concern a packet that its VC cannot carry.
             error => Self::Wrong(error.to_string()),
         }
     }

@@ -21,9 +21,9 @@ pub struct Outcome {
     pub flows: TiVec<FlowIndex, FlowOutcome>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
-    /// Links that lose chosen packets.
+    /// Results for the links that lose chosen packets.
     pub losses: TiVec<LossyIndex, LossResult>,
-    /// Cell counts of all flows together.
+    /// Numbers of cells of all flows together.
     pub cells: CellTotals,
     /// 64-bit digest that changes if the time or a byte of any packet changes.
     pub fingerprint: Fingerprint,
@@ -40,13 +40,13 @@ pub struct FlowOutcome {
     pub goodput_mbps: f64,
     /// Payload of all segments that arrived, in megabits per second; `None` without TCP or UDP.
     pub throughput_mbps: Option<f64>,
-    /// Segments sent, retransmissions included; `None` without TCP or UDP.
+    /// Number of segments sent, including retransmissions; `None` without TCP or UDP.
     pub segments_sent: Option<u64>,
-    /// Segments retransmitted; `None` without TCP or UDP.
+    /// Number of segments retransmitted; `None` without TCP or UDP.
     pub retransmitted_segments: Option<u64>,
     /// Number of segments that arrived without new data; `None` without TCP or UDP.
     pub repeated_segments: Option<u64>,
-    /// Packets sent without TCP or UDP.
+    /// Number of packets sent without TCP or UDP.
     pub unknown_packets: u64,
     /// Congestion window at the end, in segments; `None` if the stack does not report it.
     pub cwnd_segments: Option<f64>,

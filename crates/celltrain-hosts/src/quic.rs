@@ -2,7 +2,7 @@
 //!
 //! The sender is the client. Each file, each burst, and endless data use one stream. Connections are not encrypted, so
 //! the seed determines all bytes. The path MTU is known and not probed; idle connections stay open; packets carry
-//! ECT(0), but no switch marks them. The receiving application reads at once.
+//! ECT(0), but no switch marks them. The receiving application reads immediately.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ const PORT: u16 = 443;
 /// UDP header plus IP header without options.
 const HEADERS: u16 = 28;
 const TIME_TO_LIVE: u8 = 64;
-/// Number of bytes that an application writes at once.
+/// Number of bytes that an application writes in one call.
 const WRITE: usize = 4096;
 
 impl Quic {

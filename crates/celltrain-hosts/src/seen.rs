@@ -14,12 +14,11 @@ use crate::stack::Side;
 pub struct Seen<'a> {
     /// Time of the observation. For a lost packet, the time when its loss became known.
     pub time: Time,
-    /// The end at which the packet was observed. For a lost packet, the end to which it was sent.
+    /// Time at which the packet was sent.
     pub sent: Time,
     /// The flow.
     pub flow: FlowIndex,
-    /// The event of the packet's TCP segment or acknowledgement, if there is one. Data flows from the sender to the
-    /// receiver.
+    /// The end at which the packet was observed. For a lost packet, the end to which it was sent.
     pub side: Side,
     /// The event.
     pub step: Step,
@@ -27,7 +26,8 @@ pub struct Seen<'a> {
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The event of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
+    /// The event of the packet's TCP segment or acknowledgement, if the packet has one. Data flows from the sender to
+    /// the receiver.
     pub segment: Option<SegmentStep>,
     /// Number of the packet in the run, from 0, in sending order.
     pub number: u64,
@@ -42,7 +42,7 @@ pub enum Step {
     Sent,
     /// The packet has arrived at its stack.
     Arrived,
-    /// It is lost.
+    /// The packet is lost.
     Lost,
 }
 

@@ -11,7 +11,7 @@ use etherparse::{SlicedPacket, TransportSlice};
 pub struct Segments {
     /// Position of the first byte of data, once a segment has been sent.
     first: Option<u64>,
-    /// End of the newest data sent.
+    /// Position after the newest data sent.
     sent: u64,
     acknowledged: u64,
     /// Data that has arrived: disjoint ranges of positions, in order.

@@ -1,7 +1,8 @@
 //! The stack [smoltcp](https://docs.rs/smoltcp), whose only source of randomness is its seed.
 //!
 //! smoltcp 0.14 has fixed properties: an RTO of 1 to 60 s, timers of 1 ms, a clock of 1 us, at most four gaps in the
-//! receiver's data, no selective acknowledgements at the sender, and no ECN. The receiving application reads at once.
+//! receiver's data, no selective acknowledgements at the sender, and no ECN. The receiving application reads
+//! immediately.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub struct Config {
     pub receive_window: usize,
     /// The sender's buffer, in bytes.
     pub send_buffer: usize,
-    /// Longest acknowledgement delay; `None` to acknowledge each segment at once.
+    /// Longest acknowledgement delay; `None` to acknowledge each segment immediately.
     pub ack_delay: Option<Duration>,
     /// True if a segment that is not full waits until earlier data is acknowledged.
     pub nagle: bool,

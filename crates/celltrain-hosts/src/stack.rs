@@ -50,8 +50,8 @@ pub struct Report {
     pub completed: bool,
     /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
     pub cwnd: Option<u64>,
-    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, so
-    /// that packet headers must give it.
+    /// At the sender, the number of lost packets whose data was sent again; `None` if the stack does not count them, in
+    /// which case packet headers provide the number.
     pub retransmitted: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ pub enum Side {
 pub struct Endpoint {
     /// The flow.
     pub flow: FlowIndex,
-    /// The end of the flow.
+    /// The side of the flow: sender or receiver.
     pub side: Side,
     /// The end's address.
     pub local: Ipv4Addr,

@@ -94,8 +94,8 @@ impl Trial {
         Self { seed, ..self }
     }
 
-    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the
-    /// share of this payload in the capacity of the link.
+    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. Efficiency is relative to the goodput of a
+    /// link filled with such packets.
     #[must_use]
     pub fn mss(self, bytes: u64) -> Self {
         Self { mss: bytes, ..self }
@@ -205,7 +205,7 @@ impl Trial {
     ///
     /// # Panics
     /// If a stack panics, sends a packet with a wrong IP header or beyond its MTU, floods its host's port, reports more
-    /// bytes than have arrived, or is polled again and again for nothing.
+    /// bytes than have arrived, or is polled repeatedly without effect.
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
         let network = self.network();
         let run = observed(&network, &mut make, |_| {});

@@ -21,7 +21,7 @@ pub struct Build {
     pub version: &'static str,
     /// Commit from which this program was built, or `None` if it was built without git.
     pub commit: Option<&'static str>,
-    /// `release` or `debug`.
+    /// Build profile: `release` or `debug`.
     pub profile: &'static str,
 }
 
@@ -46,8 +46,8 @@ impl Build {
         env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
     }
 
-    /// Sets the commit of the program, before the first call of `this`. Only the program's own crate is compiled again
-    /// after each commit.
+    /// Sets the commit of the program, before the first call of `this`. Because the commit is set at run time, only the
+    /// program's own crate is compiled again after each commit.
     pub fn identify(commit: &'static str) {
         COMMIT.get_or_init(|| commit);
     }
@@ -74,7 +74,7 @@ pub struct Answer<'a> {
     pub run: &'a EndedRun,
     /// Requested parts of the answer's lists, or `None` for all.
     pub wanted: Option<&'a Wanted>,
-    /// Cancels the writing of rows.
+    /// Token that cancels the writing of rows.
     pub token: &'a CancellationToken<'a>,
 }
 

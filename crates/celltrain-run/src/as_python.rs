@@ -34,7 +34,7 @@ fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // An accent is visible after a letter.
+    // Test the character after a letter, because an accent is visible only there.
     !format!("a{c}").escape_debug().to_string().starts_with("a\\")
 }
 

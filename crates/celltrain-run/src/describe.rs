@@ -16,7 +16,7 @@ use crate::reading::Estimated;
 use crate::vetting::Verdict;
 use crate::{Unfinished, outside, vetting};
 
-/// Reports the outcome of reading a scenario, without the scenario.
+/// Reports the outcome of reading a scenario, without the scenario itself.
 pub fn reading(read: &Estimated) -> Value {
     let Estimated { reading, memory, .. } = read;
     json!({
@@ -119,7 +119,8 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     verdicts(|| vetting::conformance(make, seed))
 }
 
-/// Checks a memory policy (the JSON of a pool's `policy`) against the rules for all memory policies, as [`conformance`].
+/// Checks a memory policy (the JSON of a pool's `policy`) against the rules for all memory policies, like
+/// [`conformance`].
 ///
 /// # Errors
 /// Returns an error if the text is not the JSON of a memory policy, or if the policy raises an error.

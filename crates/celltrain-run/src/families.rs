@@ -1,5 +1,5 @@
-//! Families of runs: runs of a batch that may be the same run, because their cases differ only in buffers, shared
-//! memories and policies.
+//! Families of runs: groups of runs in a batch that may have the same result, because their cases differ only in
+//! buffers, shared memories and policies.
 //!
 //! Source: `docs/design/certificates.md`. The least restrictive run of a family, its *leader*, is run first and records
 //! the decisions of its policies. Each other run of the family is filled from the leader if the leader's
@@ -33,7 +33,7 @@ pub(crate) struct Known {
 pub(crate) enum Part<'a> {
     /// The run records its decisions for the others.
     Leads(&'a Mutex<Option<Known>>, usize),
-    /// The run may be filled from another.
+    /// The run's row may be filled from another run.
     Follows(&'a Known),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Part<'a> {
 enum State {
     #[default]
     Running,
-    /// With its result, if it has a certificate.
+    /// The leader has ended; its result, if it has a certificate.
     Ended(Option<Arc<Known>>),
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn run<P: Probe + Tap>(
         .map_err(unfinished)
 }
 
-/// A variant of [`run`] for the probe only, without a result, up to `until`.
+/// Runs a network like [`run`], but for the probe only, without a result, up to `until`.
 ///
 /// # Errors
 /// Returns the same errors as [`run`].

@@ -9,7 +9,7 @@ pub struct Measure<T> {
     pub name: &'static str,
     /// Unit; empty for strings, `1` for pure numbers.
     pub unit: &'static str,
-    /// Meaning, in one line.
+    /// Meaning of the measure, in one line.
     pub meaning: &'static str,
     /// How the measure is shown in printed tables.
     pub printed: Printed,
@@ -37,7 +37,7 @@ pub enum Accessor<T> {
 pub enum When {
     /// Printed tables omit the measure; only the JSON answer has it.
     Never,
-    /// In every table.
+    /// The measure is shown in every table.
     Always,
     /// The column is shown if its value differs between rows.
     Differs,
@@ -141,14 +141,14 @@ impl<T> Measure<T> {
     }
 }
 
-/// Returns a row as a JSON object. It contains the measures for which `keep` returns true, which also gets the name of the
-/// measure's group, or the measure's own name. A group
-/// without any value is null.
+/// Returns a row as a JSON object with the measures for which `keep` returns true. `keep` receives the measure, and the
+/// name of its group or else its own name. A group without any value is null.
 pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: numbers are 1, flags true, and strings are empty, except for the first string, which is `name`.
+/// Returns a row with every measure: numbers are 1, flags are true, and strings are empty, except that the first string
+/// is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),

@@ -21,7 +21,7 @@ use provided::{free, used};
 #[cfg(not(target_family = "wasm"))]
 use system::{free, used};
 
-/// Number of active runs, and the readings of memory taken while there was none.
+/// Number of active runs, and the readings of memory taken while no run was active.
 struct Readings {
     runs: u64,
     machine: Machine,
@@ -74,7 +74,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins a run with this estimate, which ends when the watch is dropped.
+    /// Begins a run with this estimate. The run ends when the watch is dropped.
     ///
     /// # Errors
     /// Returns the reason if the run certainly does not fit.

@@ -51,7 +51,7 @@ pub struct How<'a> {
     pub engine: Engine,
     /// Limit on a run's real time, including reading its scenario.
     pub limit: Option<Duration>,
-    /// Measures of a row, in place of an answer.
+    /// Measures to return as a row, instead of an answer.
     pub measures: Option<&'a Measures>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
@@ -59,7 +59,7 @@ pub struct How<'a> {
     pub most_records: u64,
     /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
-    /// True to fill rows of a batch from other runs that are known to be the same.
+    /// True to fill rows of a batch from other runs that are known to have the same result.
     pub certificates: bool,
 }
 
@@ -85,16 +85,16 @@ pub struct Finished {
     pub series: Option<Recorded>,
     /// The records of all requests, if they were requested and are not too many.
     pub records: Option<Records>,
-    /// Rules of links that lost or delayed less than they should.
+    /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
-    /// Rules of links that never met the packets or cells that they select.
+    /// Rules of links that lost or delayed fewer packets or cells than they should.
     pub unmet: Vec<UnmetRule>,
 }
 
 /// A run as a row of a table.
 #[derive(Debug, PartialEq)]
 pub struct Row {
-    /// Its measures, in their order.
+    /// Values of the measures, in their order.
     pub figures: Vec<Figure>,
     /// Fingerprint of the result as 16 hex digits.
     pub fingerprint: String,
@@ -250,7 +250,7 @@ impl Run<'_> {
         let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
         let with_slowdowns = how.wanted().is_none_or(of_requests);
-        // Slowdowns compare requests with runs of their own, which meet other queues.
+        // Slowdowns need separate simulations of single requests, whose queues no certificate covers.
         let part = self.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
         if let Some(Part::Follows(known)) = part
             && let Some(finished) = self.filled(known, &network, &checked)?
@@ -307,7 +307,7 @@ impl Run<'_> {
         run.requests = requests;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         let answer = Answer { run: &run, wanted: how.wanted(), token };
-        // The lab asks for no measures, and leaves their code out.
+        // The lab never requests measures, so its build leaves out the code for them.
         let (answer, row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
             None => (answer.text()?, None),
             Some(measures) => (String::new(), Some(row(measures, &checked, &answer, series.as_ref())?)),
@@ -324,7 +324,7 @@ impl Run<'_> {
         Ok(Finished { answer, row, series, records, captured, unmet })
     }
 
-    /// Returns the row of a run that is known to be the same as another; `None` if this is not known.
+    /// Returns the row of a run that is known to have the same result as another run; `None` if this is not known.
     fn filled(&self, known: &Known, network: &Network, checked: &Checked) -> Result<Option<Finished>, Unfinished> {
         let begun = Instant::now();
         let Some(measures) = self.how.measures.filter(|_| known.certificate.covers(network)) else { return Ok(None) };
@@ -402,7 +402,7 @@ impl Run<'_> {
         let choices: Vec<_> = watched.captures.iter().map(|one| (one.choice, one.start)).collect();
         let mut ended = observe(watched, until)?;
         if ended.iter().any(Ended::is_empty) {
-            // Only the whole run shows what can be captured.
+            // The error for an empty capture names the times of traffic outside the window, so observe the whole run.
             let mut ignore: Vec<_> = choices.iter().map(|_| |_: &[u8]| true).collect();
             let sinks = choices.iter().zip(&mut ignore);
             let captures = sinks.map(|(&(choice, start), sink)| Captured { choice, sink, start }).collect();

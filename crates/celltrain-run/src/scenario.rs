@@ -122,7 +122,7 @@ impl Checked {
         serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
     }
 
-    /// Returns the case as its runs' measures read it: the canonical form without `name` and `seed`.
+    /// Returns the case in the form that measures read: the canonical form without `name` and `seed`.
     pub fn case(&self) -> Value {
         without_name(self.json())
     }
@@ -199,7 +199,7 @@ impl Checked {
     }
 }
 
-/// Ignores poisoning, because a panic during reading or building leaves no partial state.
+/// Ignores poisoning of the mutex, because a panic during reading or building leaves no partial state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

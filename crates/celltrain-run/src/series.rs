@@ -66,7 +66,7 @@ impl Over {
         }
     }
 
-    /// Returns the number of columns that a recorder has.
+    /// Returns the number of columns that a recorder has for these entities.
     fn width(self, recorder: &Recorder, network: &Network) -> usize {
         match self {
             Over::Ports => recorder.links().len(),
@@ -361,7 +361,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The errors of [`Trace::recorder`].
+    /// Returns the errors of [`Trace::recorder`].
     pub fn empty(&self, network: &Network) -> Result<Vec<(&'static str, &'static str)>, String> {
         let recorder = self.recorder(network)?;
         let mut empty = Vec::new();

@@ -15,13 +15,13 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 /// Interval at which the calling thread checks for cancellation. It is well below the documented 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// Time in which threads stop by themselves before they are interrupted.
+/// Time allowed for threads to stop by themselves before they are interrupted.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// An interpreter whose code may run on the threads.
 #[derive(Debug)]
 pub struct Host {
-    /// Calls the whole work of a thread.
+    /// Calls the function that does all the work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
     /// Interrupts the interpreter's code on a thread. If no code runs now, interrupts the next code that runs there.
     /// May be called several times.
@@ -47,8 +47,8 @@ pub fn provide(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Allows interrupting the interpreter's code on this thread if it is still busy after `limit`, until the value is
-/// dropped. `None` if the process has no interpreter.
+/// Lets the interpreter's code on this thread be interrupted if it is still busy after `limit`, until the returned
+/// value is dropped. Returns `None` if the process has no interpreter.
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +57,7 @@ pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     Some(Limited(number))
 }
 
-/// An entry in [`DUE`].
+/// A limit that can be withdrawn; its number in [`DUE`].
 pub(crate) struct Limited(u64);
 
 impl Drop for Limited {

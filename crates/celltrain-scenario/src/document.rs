@@ -35,7 +35,8 @@ impl SyntaxFault {
 const MAX_BYTES: usize = 16 << 20;
 /// The limit for JSON is higher, because programs write all default values.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
-/// Maximum length of a quotation. With the line number, longer quotations would help no more.
+/// Maximum length of a quotation from the text. Messages also contain the line number, so longer quotations are not
+/// needed.
 const MAX_QUOTED: usize = 60;
 /// Maximum number of errors reported for a text.
 const MAX_SYNTAX_FAULTS: usize = 20;

@@ -44,7 +44,7 @@ pub(crate) fn expectation(schema: &Value) -> String {
 
 struct Form<'a> {
     definitions: &'a Value,
-    /// Bytes of a cell.
+    /// Number of bytes in a cell.
     cell_bytes: u64,
     faults: Faults,
     token: &'a CancellationToken<'a>,
@@ -113,7 +113,7 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
-                // In addition to the known keys, the user may name own tables, but no other values.
+                // In addition to the known keys, users may add their own tables, but no other values.
                 Value::Object(_) if !known.is_empty() && !value.is_object() => {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
@@ -142,7 +142,6 @@ impl<'a> Form<'a> {
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
-        // If the value is optional, report the requirements that apply when it is present.
         if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
             let problem = format!("has {} items; at most {most} are possible", items.len());
             self.faults.push(KeyFault::of_key(path, problem));

@@ -6,8 +6,8 @@
 //! at the first. [`topology`] contains the available topologies, one file each. [`build`] builds the network that the
 //! engines run.
 
-// Arithmetic on user settings must always consider the largest values. Lints against lossy casts are enabled in the
-// whole workspace.
+// Arithmetic on user settings must not overflow even for the largest values. Lints against lossy casts are enabled in
+// the whole workspace.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;

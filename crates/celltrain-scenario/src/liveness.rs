@@ -80,7 +80,7 @@ pub fn probe(
         if port_info.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
-        // A single cell is waiting, first one of another VC, then one of the same VC.
+        // Offer frames while a single cell is waiting: first a cell of another VC, then a cell of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
         // One admission is enough to prove that frames are admitted, and twelve-cell frames are slow to test.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)

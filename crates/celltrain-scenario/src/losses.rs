@@ -1,4 +1,4 @@
-//! Rules of links for losses and delays, as scenarios write them: the checks, and the rules of the network.
+//! Rules for losses and delays of links: checks the tables of a scenario, and converts them to the network's rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -301,7 +301,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     }
 }
 
-/// Returns the value for packets or the value for cells. A table has only one of them.
+/// Returns the value for packets or the value for cells. A table has only one of the two.
 fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
     match (packets, cells) {
         (Some(packets), None) => Some((LossUnit::Packets, packets)),

@@ -189,7 +189,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Checks that the memory sends pause frames as on a wire.
+    /// Checks that the memory sends pause frames, to which a response time applies.
     fn pause_response(&self, response: PauseResponse, scope: &mut Scope<'_>) {
         let problem = if self.options.pauses == Pauses::Counted {
             "has no effect, because pauses stop no port; set pauses = \"links\", or leave it out"

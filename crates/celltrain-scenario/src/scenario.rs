@@ -407,7 +407,7 @@ impl Scenario {
         !self.requests.is_empty() || !self.incast.is_empty()
     }
 
-    /// Returns how switches forward packets that delimit themselves.
+    /// Returns the rules by which switches forward packets with packet framing.
     pub fn switching(&self) -> Switching {
         let SwitchOptions { cut_through, admission, .. } = &self.switch;
         Switching { cut_through: cut_through.unwrap_or_default(), admission: admission.unwrap_or_default() }
@@ -445,7 +445,7 @@ pub struct MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// Returns the size above which requests are long.
+    /// Returns the size up to which requests are short.
     pub fn short(&self) -> Bytes {
         self.short_requests.unwrap_or(Bytes { bytes: 100_000 })
     }

@@ -15,7 +15,7 @@ pub struct Scope<'a> {
     found: &'a mut Faults,
     /// Faults found by the schema check. That check has removed the malformed values.
     malformed: &'a [KeyFault],
-    /// Cancels the checks.
+    /// Token that cancels the checks.
     token: &'a CancellationToken<'a>,
 }
 

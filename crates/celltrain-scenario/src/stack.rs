@@ -34,7 +34,8 @@ registry! {
 }
 
 impl StackConfig {
-    /// Returns whether packets of the stack may be ECN-capable. QUIC's are. The code of a Python stack decides.
+    /// Returns whether packets of the stack may be ECN-capable. QUIC's packets are. For a Python stack, its code
+    /// decides.
     pub(crate) fn may_use_ecn(&self) -> bool {
         match self {
             Self::Smoltcp(_) => false,
@@ -50,7 +51,7 @@ pub struct StackSizes {
     pub mss: u64,
     /// Largest window that the receiver advertises.
     pub receive_window: u64,
-    /// Size of the sender's buffer at most.
+    /// Maximum size of the sender's buffer.
     pub send_buffer: u64,
 }
 

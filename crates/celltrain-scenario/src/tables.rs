@@ -27,7 +27,7 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Looks up the tables.
+    /// Looks up the tables for all parts of a layout.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.

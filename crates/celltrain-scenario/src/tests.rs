@@ -594,7 +594,8 @@ fn the_error_for_an_invalid_value_of_one_megabyte_is_short() {
     assert!(named.warnings.iter().all(|warning| warning.message.len() < 2500));
 }
 
-/// Whole numbers above 1 that are defaults, each with its unit. None counts cells that a source gives in bytes.
+/// Whole numbers above 1 that are defaults, each with its unit. None of them is a number of cells for which a source
+/// gives a size in bytes.
 const COUNTED_DEFAULTS: [(&str, &str); 6] = [
     ("Abr.mrm", "RM cells, which only ATM has"),
     ("Abr.nrm", "cells, as TM 4.0 counts them"),

@@ -205,7 +205,7 @@ fn captured_ip_and_tcp_headers_contain_the_ecn_bits() {
     let echo = Frame { ecn: EcnBits { echo: true, ..EcnBits::default() }, ..ack(0, 512, &[]) };
     capture.frame(&seen(6, Place::Receiver, echo)).expect("writing to memory cannot fail");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
-    // The codepoint of the IP header, and the flags CWR, ECE and ACK, SYN and PSH of TCP's.
+    // The ECN codepoint of the IP header, and the TCP flags CWR, ECE, ACK, SYN and PSH.
     let bits: Vec<_> = packets.iter().map(|packet| (packet.bytes[1] & 3, transport(&packet.bytes)[13])).collect();
     assert_eq!([bits[0], bits[2], bits[4]], [(0, 0xc2), (0, 0x52), (0, 0x10)], "the handshake");
     assert_eq!(bits[6..], [(2, 0x10), (3, 0x10), (2, 0x90), (0, 0x50)]);

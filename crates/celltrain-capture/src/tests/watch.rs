@@ -101,7 +101,7 @@ fn a_cell_capture_contains_every_cell_that_arrived_or_left_including_cells_of_da
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The cell tracker determines the headers in the file, and the engine's cells determine the events.
+        // The headers in the file come from the cell tracker, and the events from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
@@ -530,7 +530,7 @@ fn capturing_a_time_window_without_packets_is_an_error_that_reports_when_packets
             let (first, last) = rest.split_once(" to ").expect("the error has two times");
             let [first, last] = [first, last].map(|time| time.strip_suffix('s').unwrap().parse::<f64>().unwrap());
             assert!((0.002..0.0022).contains(&first) && (first..=0.006).contains(&last), "{kind} {at}: {problem}");
-            // The error's times are those of a window with the first and the last of them.
+            // A window that begins at the first or the last time in the error is not empty.
             let window = format!("{first}s:{:.9}s", first + 1e-6);
             assert!(ended((kind, at), &window, engine).is_ok(), "{window}");
             let window = format!("{last}s:{:.9}s", (last + 1e-6).min(0.006));

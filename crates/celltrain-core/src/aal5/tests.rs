@@ -40,7 +40,7 @@ proptest! {
                 damaged += discarded;
             }
         }
-        // If the final packet has lost its last cell, nothing shows where the packet ends.
+        // If the last cell of the final packet is lost, the receiver cannot tell where the packet ends.
         let cells = |frame: usize| arrived.iter().filter(|&&cell| cell == frame).count();
         let open = receiver.cells as usize;
         for (frame, &length) in lengths.iter().enumerate() {

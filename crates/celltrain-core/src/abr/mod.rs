@@ -1,7 +1,8 @@
 //! ABR, the available bit rate service: sources control their rates in closed loops of resource management (RM) cells.
 //!
-//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section
-//! 2. `docs/design/abr.md` describes how the parts work together.
+//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; section 2 of
+//! draft-jagan-e2e-traf-mgmt-00.
+//! `docs/design/abr.md` describes how the parts work together.
 
 pub mod allocator;
 mod destination;
@@ -16,8 +17,8 @@ pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
 pub use rate::Rate;
 pub use source::{Counters, Kind, Source};
 
-/// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. The engines do not round them to the
-/// 16-bit format of real cells unless the VC asks for it.
+/// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. The engines round them to the 16-bit
+/// format of real cells only if the VC's parameters require it.
 #[expect(clippy::struct_excessive_bools, reason = "the cast keeps exactly the bits of this field")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {

@@ -77,7 +77,7 @@ pub enum RateFormat {
 }
 
 impl RateFormat {
-    /// Returns a rate in cells per second as it is after being written into an RM cell and read back.
+    /// Returns the value of a rate, in cells per second, after it was written into an RM cell and read back.
     pub fn through_cell(self, rate: f64) -> f64 {
         match self {
             Self::Exact => rate,
@@ -179,7 +179,7 @@ impl Parameters {
             refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
         }
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
-            // Users who did not set the key must also understand the message.
+            // The message must also make sense to users who did not set the key.
             let is_default = self.tcr == Self::default().tcr;
             let own = if is_default { ", so the default of tcr is too high" } else { "" };
             let problem = format!("must be a positive rate of at most pcr = \"{pcr}\"{own}");

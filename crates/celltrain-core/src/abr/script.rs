@@ -34,7 +34,7 @@ use crate::script::{self, Settings, TOLERANCE, compare, number, play_all};
 use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
-/// Scripts count microseconds.
+/// Times in scripts are in microseconds.
 const CLOCK: Clock = Clock::exact(1_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,7 +304,7 @@ impl Player {
     }
 }
 
-/// Returns the kind of an RM cell as a script writes it.
+/// Returns the kind of an RM cell as written in a script.
 fn kind_of(rm: &RmCell) -> &'static str {
     match (rm.out_of_rate, rm.backward) {
         (false, false) => "frm",
@@ -314,7 +314,8 @@ fn kind_of(rm: &RmCell) -> &'static str {
     }
 }
 
-/// Returns the content of an RM cell as the other end reads it: rates are rounded if the VC uses the cell's format.
+/// Returns the content of an RM cell as the other end reads it: rates are rounded if the VC uses the rate format of RM
+/// cells.
 fn as_read(content: &RmCell, rate_format: RateFormat) -> RmCell {
     let read = |rate| rate_format.through_cell(rate);
     RmCell { er: read(content.er), ccr: read(content.ccr), mcr: read(content.mcr), ..*content }

@@ -7,7 +7,7 @@
 //! Choices that the rules leave open: a forward RM cell required by rule 3(a) is not sent until data or a backward RM
 //! cell is waiting, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it
 //! behaviour (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
-//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something is
+//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and a cell is
 //! waiting.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
@@ -144,7 +144,7 @@ impl Source {
     }
 
     /// Returns the time between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, but at least the cell time
-    /// of the first link. Returns `u64::MAX` if the interval exceeds every possible run.
+    /// of the first link. Returns `u64::MAX` if the interval is longer than any possible run.
     pub fn interval(&self) -> Span {
         self.interval
     }
@@ -168,9 +168,9 @@ impl Source {
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), is sent out of
-    /// rate. A turned-around out-of-rate cell precedes any in-rate cell; an out-of-rate forward cell is sent only if no
-    /// in-rate cell may be sent.
+    /// Returns whether the cell that starts at `now` is sent out of rate. `now` must not be earlier than
+    /// [`next_start`](Self::next_start). A turned-around out-of-rate cell precedes any in-rate cell. An out-of-rate
+    /// forward cell is sent only if no in-rate cell may be sent.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
@@ -342,9 +342,9 @@ impl Source {
     }
 
     /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be in the past. A
-    /// turned-around cell is sent at once (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from the
-    /// last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell is waiting. They are
-    /// sent only if the VC enables them.
+    /// turned-around cell is sent immediately (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from
+    /// the last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell is waiting. They
+    /// are sent only if the VC enables them.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());
@@ -453,8 +453,8 @@ fn after(time: Time, interval: Span) -> Time {
     Time(time.0.saturating_add(interval.0))
 }
 
-/// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this leaves a
-/// margin.
+/// Bound on the relative error of a rate, and of a quotient by a rate: 2^-48. Each operation rounds by only 2^-53, so
+/// the bound has a margin.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
 /// Scenario checks limit all times to this number of units.
 const LONGEST: u64 = 1 << 62;

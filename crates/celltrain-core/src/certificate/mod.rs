@@ -1,12 +1,12 @@
-//! Certificates: the settings of buffers and policies under which a run would have been the same run.
+//! Certificates: settings of buffers and policies that are proven to give the same result as a finished run.
 //!
 //! Source: `docs/design/certificates.md`. A run is a function of the network, the seed and the answers of its policies.
 //! A [`Recording`] collects the questions that a run asks its policies. If another setting gives the same answers and
 //! leaves room for the same cells, the whole run is the same, cell by cell, by induction over the questions. So a
 //! candidate is checked by asking its policies the recorded questions ([`Certificate::covers`]).
 //!
-//! The record is kept around each policy, at the only two places where a network creates policies. Without a recording,
-//! nothing is wrapped.
+//! A recording wraps each policy, at the only two places where a network creates policies. Without a recording, nothing
+//! is wrapped.
 
 mod outline;
 mod pools;
@@ -93,8 +93,8 @@ impl Certificate {
         Ok(Self { outline: Outline::of(network), memories: memories.collect(), ports })
     }
 
-    /// Returns whether a run of `candidate` is the same run, cell by cell: the networks differ only in buffers, shared
-    /// memories and policies, and the candidate's policies give the same answers. False if this is not known.
+    /// Returns whether a run of `candidate` is known to be identical, cell by cell: the networks differ only in
+    /// buffers, shared memories and policies, and the candidate's policies give the same answers.
     pub fn covers(&self, candidate: &Network) -> bool {
         if Uncertified::before(candidate).is_some() || Outline::of(candidate) != self.outline {
             return false;
@@ -111,8 +111,8 @@ impl Certificate {
             })
     }
 
-    /// Returns the smallest buffer of a port with which the run is the same, if the port lost no cell for lack of room
-    /// and its policy was never asked.
+    /// Returns the smallest buffer of a port with which the run would have been identical, if the port lost no cell for
+    /// lack of room and its policy was never asked.
     pub fn least_buffer(&self, link: LinkIndex) -> Option<u32> {
         self.ports[link].least_buffer()
     }

@@ -1,4 +1,4 @@
-//! The part of a network that a run and a candidate must have in common.
+//! The part of a network that a run and a candidate must have in common, so that a certificate can cover the candidate.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::policy::tail_drop;
 
 /// A digest of everything in a network except the settings that certificates cover. Two networks with the same outline
-/// differ at most in these settings: a chance collision of 128 bits is as likely as a defect of the machine.
+/// differ at most in these settings: a collision of these 128-bit digests is as unlikely as a hardware fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outline(u128);
 
@@ -20,9 +20,9 @@ impl Outline {
                 continue;
             }
             link.policy = tail_drop::Config {}.into();
-            // An allocator also reads the size of the buffer.
+            // With an allocator, the size of the buffer stays in the outline, because allocators read it.
             if link.allocator.is_none() {
-                // Only these values of a marker depend on the buffer.
+                // Of a marker, only the limits depend on the buffer.
                 let limits = link.marking.as_ref().map(|marking| marking.limits(link.buffer));
                 digest.add(&limits);
                 link.buffer = None;

@@ -1,4 +1,4 @@
-//! Memories and policies of their pools with which a run would have been the same.
+//! Checks whether a run would have been identical with other shared memories and pool policies.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -22,13 +22,13 @@ impl PoolCertificate {
         Self { config: config.clone(), record }
     }
 
-    /// Returns whether the memory has the same settings.
+    /// Returns whether the memory of the run has these settings.
     pub(super) fn is_of(&self, config: &MemoryConfig) -> bool {
         self.config == *config
     }
 
-    /// Returns whether a memory with these settings, which `create` creates, would have treated the same cells in the
-    /// same way.
+    /// Returns whether a memory with these settings, created by `create`, would have treated all cells of the run in
+    /// the same way.
     pub(super) fn covers(&self, config: &MemoryConfig, create: impl FnOnce() -> Memory) -> bool {
         let Self { config: own, record } = self;
         if record.is_unknown || !own.is_single_pool() || !config.is_single_pool() {

@@ -1,4 +1,4 @@
-//! Buffers and policies of a port with which a run would have been the same.
+//! Checks whether a run would have been identical with another buffer and policy of a port.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -42,7 +42,7 @@ impl PortCertificate {
         (self.never_filled() && !was_asked).then_some(self.max_queue)
     }
 
-    /// Returns whether the port of `candidate` would have treated the same cells in the same way.
+    /// Returns whether the port of `candidate` would have treated all cells of the run in the same way.
     pub(super) fn covers(
         &self,
         (candidate, link): (&Network, LinkIndex),
@@ -55,7 +55,8 @@ impl PortCertificate {
             return true;
         }
         if in_memory || candidate.stores(link).is_some() {
-            // The port's policy sees the memory, or packets whose cells have not all arrived.
+            // The policy's view includes the shared memory, or packets whose cells have not all arrived. The record
+            // lacks both.
             let [own, other] = [(&self.policy, self.buffer), (policy, *buffer)].map(|(policy, buffer)| {
                 let built = policy.build(buffer, &[]);
                 (built.admits_up_to() == Some(u32::MAX)).then(|| built.overflow())
@@ -77,12 +78,13 @@ impl PortCertificate {
         if !self.never_filled() && own.overflow() != policy.overflow() {
             return false;
         }
-        // Up to this occupancy, the run's policy admitted every frame without being asked.
+        // Up to this occupancy, the run's policy admitted every frame without being called.
         let unasked = match &candidate.links[link].marking {
             Some(marking) => marking.dropping(own, self.buffer).admits_up_to(),
             None => own.admits_up_to(),
         };
-        // An admitted frame enters the queue that its first cell found, so the queue is at least a cell longer then.
+        // When an admitted frame's first cell joined the queue, the queue grew by a cell. So every admission happened
+        // at least one cell below the largest queue.
         let longest = if self.never_filled() { self.max_queue.checked_sub(1) } else { Some(self.max_queue) };
         unasked.min(longest) <= policy.admits_up_to()
             && self.replaced_results == 0

@@ -1,11 +1,11 @@
-//! Settings in the result of a run.
+//! Replaces the settings in the result of a run.
 
 use crate::metrics::RunResult;
 use crate::network::Network;
 
 impl RunResult {
-    /// Replaces the settings of ports and memories in a result with those of another network, of which it is also the
-    /// result ([`Certificate::covers`](super::Certificate::covers)).
+    /// Replaces the settings of ports and memories in a result with the settings of another network whose run gives the
+    /// same result ([`Certificate::covers`](super::Certificate::covers)).
     #[must_use]
     pub fn with_settings_of(mut self, network: &Network) -> Self {
         for (own, link) in self.ports.iter_mut().zip(&network.links) {

@@ -147,7 +147,7 @@ impl Discard for AdaptiveDiscard {
 }
 
 impl AdaptiveDiscard {
-    /// Evaluates the algorithm. A queue at MQS loses a packet only if `full_counts`.
+    /// Evaluates the algorithm. A packet is dropped because the queue is at MQS only if `full_counts`.
     fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
         let v = &mut self.vcs[vc];
         let is_full = full_counts && packets.ql(vc) >= v.mqs;
@@ -173,7 +173,7 @@ impl AdaptiveDiscard {
 /// Default of LT, in packets.
 pub(super) const DEFAULT_LT: u32 = 6;
 
-/// f and LT.
+/// The thresholds f and LT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
     pub(super) f: f64,
@@ -191,7 +191,7 @@ impl Thresholds {
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
-            // The message must also make sense to a user who did not write the key.
+            // The message must also make sense to users who did not set the key.
             let own = if self.lt == DEFAULT_LT { ", so the default of low_threshold is too high" } else { "" };
             let problem = format!("must be at most {mqs}, the number of full packets that fit into the buffer{own}");
             faults.push(Fault::new("low_threshold", self.lt, problem));

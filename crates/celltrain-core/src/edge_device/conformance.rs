@@ -81,7 +81,7 @@ impl Bench {
     }
 }
 
-/// Creates a packet; every third one is tagged.
+/// Creates a packet; every third packet is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
     Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }

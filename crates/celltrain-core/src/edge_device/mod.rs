@@ -2,7 +2,7 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer manages the queues, the counts
 //! and the free space. A discard algorithm reads them and may drop packets. A new algorithm needs one file in this
-//! directory, two lines below and a page in `docs/models/`.
+//! directory, two lines in this file and a page in `docs/models/`.
 
 mod packets;
 
@@ -46,7 +46,7 @@ registry! {
     /// Creates the algorithm for these VCs, which have no packets yet.
     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
-    /// Returns every algorithm with its default settings, for tests that hold for all of them.
+    /// Returns every algorithm with its default settings, for tests that hold for all algorithms.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod discard| discard::Config::default().into() }
 }
@@ -170,8 +170,9 @@ pub trait Configure {
 /// QL, the queue length in packets, includes a packet until its last cell is taken. The number of waiting cells
 /// excludes taken cells. Once one of its cells is taken, a packet is under way and never dropped.
 ///
-/// An engine may take cells of a packet early if nothing can happen meanwhile. Before any other call it puts back the
-/// cells that have not started ([`EdgeBuffer::untake`]), so that algorithms still see them in the queue.
+/// An engine may take cells of a packet before they start, if no event can occur in the meantime. Before any other
+/// call, it puts back the cells that have not started ([`EdgeBuffer::untake`]), so that algorithms still see these
+/// cells in the queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,

@@ -1,4 +1,4 @@
-//! The packets of an edge device: their queues, sizes and counters, as discard algorithms see them.
+//! The packets of an edge device: their queues, sizes and counters, as seen by discard algorithms.
 
 use std::collections::VecDeque;
 
@@ -24,9 +24,9 @@ pub struct Packet {
 /// Reason why a packet is dropped from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Lack of room.
+    /// Lack of room in the buffer.
     NoRoom,
-    /// Fall of the VC's ACR.
+    /// A fall of the VC's ACR.
     RateFell,
 }
 
@@ -39,7 +39,7 @@ pub struct PacketOutcome {
     pub packet: Packet,
     /// Waiting cells of all packets except the arriving one.
     pub occupancy: u32,
-    /// Number of those cells that belong to the packet's VC.
+    /// Waiting cells of the VC's packets, except the arriving one.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -56,11 +56,11 @@ pub enum PacketStep {
     Refused,
     /// The packet is dropped to make room for another.
     DroppedForRoom,
-    /// The packet was dropped because its VC's rate fell.
+    /// The packet is dropped because its VC's rate fell.
     DroppedByRate,
 }
 
-/// The waiting packets of all VCs. Discard algorithms read them and may drop some, but change nothing else.
+/// The waiting packets of all VCs. Discard algorithms read the packets and may drop some, but change nothing else.
 pub struct Packets {
     /// EB, the buffer size; `u32::MAX` means unlimited.
     capacity: u32,
@@ -146,8 +146,8 @@ impl Packets {
         u64::from(queue.cells) + u64::from(queue.taken)
     }
 
-    /// Returns the number of cells of all VCs' packets. The cells of a packet under way all count, so the result may
-    /// exceed EB.
+    /// Returns the number of cells of all VCs' packets. All cells of a packet under way count, so the result may exceed
+    /// EB.
     pub fn all_whole_cells(&self) -> u64 {
         self.whole_cells
     }
@@ -188,7 +188,7 @@ impl Packets {
         queue.packets.len() > queue.first_droppable()
     }
 
-    /// Drops a VC's first packet that is not under way. Returns false if there is none.
+    /// Drops a VC's first packet that is not under way. Returns false if the VC has no such packet.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
         let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
@@ -313,8 +313,8 @@ impl Packets {
         self.tracker.max_queue()
     }
 
-    /// Returns the range of the number of waiting cells of all VCs since the latest sample. The caller must already
-    /// have put back cells that were taken early.
+    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. The caller
+    /// must already have put back cells that were taken early.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }

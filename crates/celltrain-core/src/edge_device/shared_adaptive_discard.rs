@@ -85,7 +85,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    /// A change of a VC's rate never drops a packet of another VC.
+    /// Only packets of the VC itself can be dropped.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_vc_that_exceeds_its_memory_share_the_most_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
-        // At the end, the VCs hold 60, 30 and 10 cells, as their shares say.
+        // At the end, the VCs hold 60, 30 and 10 cells, which are their shares.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
             for _ in 0..packets {
                 bench.offer_at(vc, 10, acr);

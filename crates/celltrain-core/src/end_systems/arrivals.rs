@@ -35,8 +35,8 @@ struct Arrival {
 impl EndSystems {
     /// Collects cells of `vc` at the host where it ends. Returns the frame's number if they complete a frame. Cells of
     /// a VC must be passed in order. They may be passed before they arrive, because they have no effect until
-    /// [`EndSystems::deliver`] is called. Calls `report` with the number of each frame that has failed, and the reason: if
-    /// a last cell does not complete a frame, or if a frame has lost its last cell and delimits itself.
+    /// [`EndSystems::deliver`] is called. Calls `report` with the number of each failed frame and the reason: its last
+    /// cell arrived but did not complete it, or, with packet framing, its last cell was lost.
     #[inline]
     pub fn collect(
         &mut self,
@@ -66,7 +66,7 @@ impl EndSystems {
         }
     }
 
-    /// Collects cells of a self-delimiting packet. Calls `failed` with the number of each packet that has failed.
+    /// Collects cells of a packet, with packet framing. Calls `failed` with the number of each packet that has failed.
     #[inline(never)]
     fn collect_packet(&mut self, vc: VcIndex, run: Run, failed: impl FnMut(FrameNumber)) -> Option<FrameNumber> {
         let Collection { reassembler, damaged, .. } = &mut self.collections[vc];

@@ -66,7 +66,7 @@ pub(super) enum ClockKind {
 #[derive(Default)]
 pub(super) struct HostClocks {
     pub(super) all: Vec<HostClock>,
-    /// Indices in `all`, by kind and ticks.
+    /// Index in `all` of the clock of a kind with these ticks.
     places: BTreeMap<(ClockKind, Ticks), usize>,
 }
 
@@ -125,7 +125,7 @@ impl HostClocks {
             senders: ti_vec![NONE; network.nodes.len()],
             receivers: ti_vec![NONE; if is_delayed { network.nodes.len() } else { 0 }],
         };
-        // Ends outside the simulation have clocks of their own.
+        // Ends outside the simulation have their own clocks.
         for pair in group.pairs().filter(|_| !group.outside) {
             let Pair { from, to, .. } = network.requests.pairs[pair];
             let tick = tick(options, network.seed, clock);
@@ -168,8 +168,8 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
 
 /// Returns the time from one tick of a retransmission clock to the next.
 ///
-/// A common shift of all ticks would only shift the whole run in time, because every event that a tick starts keeps its
-/// distance from later ticks.
+/// A shift of all ticks by the same time would only shift the whole run, because every event that a tick starts keeps
+/// its distance from later ticks.
 fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
     let period = clock.span(options.resolution());
     match options.timer_rules().tick_phase {

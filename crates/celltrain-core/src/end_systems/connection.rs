@@ -54,7 +54,7 @@ pub(super) struct Sight {
     pub(super) which: u64,
 }
 
-/// Kinds of observation.
+/// Kinds of observations at an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Segment = 1,
@@ -77,7 +77,7 @@ impl Sight {
     }
 }
 
-/// Bursts over TCP.
+/// State of a connection that sends bursts over TCP.
 pub(super) struct Bursts {
     /// Size of each burst.
     pub(super) bytes: u64,
@@ -86,7 +86,7 @@ pub(super) struct Bursts {
     pub(super) next: Option<Time>,
 }
 
-/// Packets without feedback.
+/// State of a source that sends packets without feedback.
 pub(super) struct Packets {
     pub(super) emissions: Emissions,
     /// Payload of each packet.
@@ -208,7 +208,7 @@ impl Connection {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Returns the number of different bytes delivered to the application: the bytes in order over TCP, otherwise the
+    /// Returns the number of distinct bytes delivered to the application: the bytes in order over TCP, otherwise the
     /// bytes of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
         let others = self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes);

@@ -192,7 +192,7 @@ impl EndSystems {
     }
 }
 
-/// The timers of a sender, in the same order as [`Sender::timers`].
+/// The timers of a sender, in the same order as `Sender::timers`.
 const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
 fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observer: &mut impl Observer) {

@@ -56,7 +56,7 @@ pub(crate) enum Body {
     /// A frame of an end system outside the simulation, identified by its tag.
     Outside {
         tag: u64,
-        /// Length of its packet.
+        /// Length of the frame's packet.
         bytes: u64,
         /// True if the packet is ECN-capable.
         capable: bool,

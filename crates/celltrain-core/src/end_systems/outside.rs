@@ -14,7 +14,7 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The time of arrival.
+    /// Time at which the frame arrived.
     pub time: Time,
     /// The VC that carried the frame.
     pub vc: VcIndex,
@@ -29,17 +29,17 @@ pub struct Delivered {
 pub struct OpenedOutside {
     /// The connection, for counters and events. Its number is never used twice.
     pub flow: FlowIndex,
-    /// The group of the request.
+    /// The group to which the request belongs.
     pub group: GroupIndex,
     /// Number of the request within the group, from 0.
     pub number: u32,
     /// The VC of the sender's packets and the VC of the receiver's packets.
     pub vcs: [VcIndex; 2],
-    /// Bytes to send.
+    /// Number of bytes to send.
     pub bytes: u64,
 }
 
-/// Counters of a flow whose ends are outside the simulation. These end systems report them.
+/// Counters of a flow whose ends are outside the simulation. The end systems report the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutsideCounters {
     /// Bytes passed to the application, each counted once.
@@ -94,7 +94,7 @@ pub(crate) struct InjectedFrame {
     pub(crate) tag: u64,
 }
 
-/// Frames that have arrived.
+/// Record of the injected frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
     /// Arrived frames that the caller has not retrieved yet, in order of arrival.
@@ -112,7 +112,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. Its host sends it like its own frames.
+    /// Injects a frame. The host sends it like frames of its own.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, bytes, capable, tag } = frame;
         self.outside.get_or_insert_default();
@@ -151,7 +151,7 @@ impl EndSystems {
         }
     }
 
-    /// Closes the connection of a request, because both ends have what they need.
+    /// Closes the connection of a request, with which both ends have finished.
     pub(crate) fn close_outside(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         self.connections[flow].outside.as_mut().expect(IS_OUTSIDE).completed = Some(now);
         self.close(flow, now, observer);

@@ -21,7 +21,7 @@ pub(crate) struct Ends {
 pub(crate) struct EndMessages {
     /// Frames that were sent, in order for each VC.
     frames: Vec<(VcIndex, Frame<Body>)>,
-    /// The SACK blocks of the acknowledgements among these frames, in order for each VC.
+    /// The SACK blocks of the acknowledgements in `frames`, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
     /// Frames that a switch has marked after they were sent, for delivery in the other partition.
     marks: Vec<(VcIndex, FrameNumber)>,
@@ -30,8 +30,8 @@ pub(crate) struct EndMessages {
 }
 
 impl EndSystems {
-    /// Restricts the simulation to these ends, so the clocks of other ends do not tick. If only one end of a connection
-    /// is in this partition, its observations are stored.
+    /// Restricts the simulation to the ends in this partition, so the clocks of other ends do not tick. If only one end
+    /// of a connection is in this partition, its observations are stored.
     pub(crate) fn keep(&mut self, here: &Ends) {
         for clock in &mut self.clocks {
             let ends = match clock.kind {

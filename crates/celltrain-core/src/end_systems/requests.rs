@@ -55,7 +55,7 @@ struct Group {
 }
 
 impl Requests {
-    /// Creates the requests of a network before the first one opens; `None` if it has none.
+    /// Creates the requests of a network before the first one opens; `None` if the network has none.
     pub(super) fn new(network: &Network, clocks: &mut HostClocks, clock: Clock) -> Option<Self> {
         if network.requests.groups.is_empty() {
             return None;
@@ -113,7 +113,8 @@ impl Requests {
         self.next = self.groups.iter().filter_map(|group| group.schedule.next()).min();
     }
 
-    /// Returns the next connection that opens at `now`, with its group. Records queries that begin before it.
+    /// Returns the next connection that opens at `now`, with its group. Records queries that begin before that
+    /// connection opens.
     fn take_due(&mut self, now: Time) -> Option<(GroupIndex, Opening)> {
         for (number, group) in self.groups.iter_mut_enumerated() {
             while let Some(due) = group.schedule.take_due(now) {

@@ -35,7 +35,7 @@ impl EndSystems {
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
         if let Some(files) = &mut connection.files {
-            // This function runs for every acknowledgement and every segment.
+            // A call here is enough, because this function runs for every acknowledgement and every segment.
             files.on_progress(connection.sender.acknowledged(), connection.sender.sent(), now);
         }
         let departure = connection.sender.next_departure(now);

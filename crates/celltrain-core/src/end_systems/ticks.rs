@@ -11,13 +11,14 @@ use crate::index::FlowIndex;
 use crate::units::{Span, Time};
 
 impl EndSystems {
-    /// Returns whether the next tick may now be earlier: a clock has woken, a sender is paced, pauses or does not use
-    /// TCP, or hosts take time to process packets.
+    /// Returns whether the next tick may now be earlier than scheduled: a clock has woken, a sender is paced, pauses or
+    /// does not use TCP, or hosts take time to process packets.
     pub fn take_rescheduled(&mut self) -> bool {
         std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// Wakes all clocks because an event concerns a connection after all ticks before `until`.
+    /// Wakes all clocks, because an event is about to affect a connection. Ticks before `until` count as earlier than
+    /// the event.
     #[inline]
     pub(super) fn wake_before(&mut self, until: Time) {
         if !self.asleep.is_empty() {

@@ -14,8 +14,8 @@ pub(super) struct Vcs {
     /// SACK blocks of acknowledgements in transit, by VC and parallel to the frames. Empty if no ends exchange SACK
     /// blocks.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// All VCs that merge into each first branch; empty for a VC that does not merge. The whole list is empty if no VCs
-    /// merge.
+    /// For the first branch of each merge, all VCs that merge; empty for a VC that does not merge. The whole list is
+    /// empty if no VCs merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
     /// Frames that links delay, by VC. Empty if no link delays frames.
     delayed: TiVec<VcIndex, Vec<DelayedFrame>>,
@@ -24,7 +24,7 @@ pub(super) struct Vcs {
 /// A delayed frame, which later frames may overtake.
 struct DelayedFrame {
     number: FrameNumber,
-    /// The first frame sent after this frame's release, which does not overtake it; `None` before the release.
+    /// The first frame sent after this frame's release, which therefore cannot overtake it; `None` before the release.
     followed_by: Option<FrameNumber>,
 }
 
@@ -33,7 +33,7 @@ struct DelayedFrame {
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
-    /// A last cell on that link. Its frame number is arbitrary.
+    /// A cell that ends a frame on that link. Its frame number is arbitrary.
     last: Cell,
     /// The VC's branch number in a merge.
     branch: u8,

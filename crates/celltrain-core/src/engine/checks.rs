@@ -27,7 +27,7 @@ impl Checks {
         Some(Self { to, start, step, next: start })
     }
 
-    /// Returns whether the run ends at the present check. If not, the next check is due later.
+    /// Returns whether the run ends at the current check, and schedules the next check.
     pub(crate) fn ends(&mut self, network: &Network, end_systems: &EndSystems) -> bool {
         self.next = self.following();
         let is_file = |load: Load<'_>| matches!(load, Load::Stream(Some(_)));
@@ -36,8 +36,8 @@ impl Checks {
             && end_systems.has_completed(self.to)
     }
 
-    /// Returns the check after the present one. In the first step, checks are a hundredth of the time since the start
-    /// apart, so that a run much shorter than its duration ends soon after its traffic.
+    /// Returns the time of the next check. In the first step, the time between checks is a hundredth of the time since
+    /// the start. So a run ends soon after its traffic, even if that is long before its duration ends.
     fn following(&self) -> Time {
         let passed = self.next - self.start;
         if passed >= self.step {
@@ -50,7 +50,7 @@ impl Checks {
 
 /// Number of checks of a run that is measured from its start and lasts its whole duration.
 const STEPS: u64 = 1000;
-/// Maximum number of checks of equal length in the first step.
+/// Maximum number of intervals between checks in the first step.
 const FIRST_STEPS: u64 = 10_000;
 
 #[cfg(test)]

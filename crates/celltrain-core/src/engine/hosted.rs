@@ -14,9 +14,9 @@ use crate::units::{Clock, Span, Time};
 /// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
 /// end systems ([`Engine::run_hosted`]).
 ///
-/// These end systems act last in an instant: when the simulation stops, all other events of the instant have happened.
-/// Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not arrived
-/// is lost.
+/// End systems outside the simulation act last in an instant: when the simulation stops, all other events of the
+/// instant have happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC
+/// that has not arrived is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
@@ -78,7 +78,8 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.next_event()
     }
 
-    /// Moves the end of the run to `end`, which is not before the present or after the end of the network's run.
+    /// Moves the end of the run to `end`, which must be neither before the present nor after the end of the network's
+    /// run.
     pub fn end_at(&mut self, end: Time) {
         assert!(
             (self.now()..=self.network().end(self.clock())).contains(&end),
@@ -102,7 +103,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Passes a frame to the port of `host` at the present instant, as [`Simulation::inject`] does.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         self.put(host, InjectedPacket { vc, bytes, capable: false, tag })
     }
@@ -110,7 +111,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Passes a frame with an ECN-capable packet to the port of `host` at the present instant. Ports may mark it.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub fn inject_capable(
         &mut self,
         host: NodeIndex,
@@ -142,8 +143,8 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.end_systems().take_opened()
     }
 
-    /// Counts the bytes that the receiver of an open request has received so far. If these are all, the request is
-    /// complete.
+    /// Counts the bytes that the receiver of an open request has received so far. The request is complete if these are
+    /// all of its bytes.
     pub fn progress(&mut self, request: FlowIndex, received: u64) {
         let now = self.now();
         let (end_systems, probe) = self.simulation.parts();
@@ -158,8 +159,6 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     }
 
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
-    ///
-    /// Lets the probe take its last snapshots. Does not compute a result.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
     }

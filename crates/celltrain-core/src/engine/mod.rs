@@ -68,7 +68,7 @@ impl Engine {
     /// how long the run takes.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     #[doc(hidden)]
     pub fn run_by(
         self,
@@ -86,7 +86,7 @@ impl Engine {
     /// earlier.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     pub fn observe(
         self,
         network: &Network,
@@ -123,11 +123,11 @@ impl Engine {
         })
     }
 
-    /// A variant of [`Engine::run_hosted`] for the probe only, without a result, up to `until` or the end of the run,
-    /// whichever is earlier.
+    /// Runs a network like [`Engine::run_hosted`], but for the probe only, without a result, up to `until` or the end
+    /// of the run, whichever is earlier.
     ///
     /// # Errors
-    /// The same as for [`Engine::run_hosted`].
+    /// Returns the errors of [`Engine::run_hosted`].
     pub fn observe_hosted<P: Probe, E: From<Interrupted>>(
         self,
         network: &Network,
@@ -146,11 +146,12 @@ impl Engine {
     }
 
     /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
-    /// always uses one thread. One thread is also used for networks that cannot be partitioned: networks with requests,
-    /// controlled rates, edge devices, flows or policies outside the core, or all nodes close together.
+    /// always uses one thread. Networks that cannot be partitioned also use one thread: networks with requests,
+    /// controlled rates, edge devices, or flows or policies outside the core, and networks whose nodes are all close
+    /// together.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     pub fn run_parallel(
         self,
         options: ParallelOptions,
@@ -190,7 +191,7 @@ impl Engine {
     /// be partitioned.
     ///
     /// # Errors
-    /// The same as for [`Engine::run`].
+    /// Returns the errors of [`Engine::run`].
     #[doc(hidden)]
     pub fn run_in_partitions(
         mode: PortMode,
@@ -217,17 +218,17 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
     work(&progress, &CancellationToken::new(&go_on))
 }
 
-/// The end of an advance of the simulation.
+/// The point to which the simulation advances.
 #[derive(Clone, Copy)]
 struct Advance {
     /// The last simulated instant.
     until: Time,
-    /// Snapshots happen only before this instant.
+    /// Snapshots are taken only before this instant.
     snapshots_end: Time,
 }
 
 impl Advance {
-    /// Ends at `until`, before a snapshot at that instant is taken.
+    /// Creates an advance that ends at `until`, before the snapshot of that instant.
     fn to(until: Time) -> Self {
         Self { until, snapshots_end: until }
     }
@@ -246,7 +247,8 @@ impl Progress {
     }
 }
 
-/// Runs that cannot be interrupted. This crate compiles them, so that its callers need not compile the engines again.
+/// Runs that cannot be interrupted. They are not generic, so that this crate compiles the engines for them and its
+/// callers need not.
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {

@@ -36,8 +36,8 @@ pub(super) struct LossRecorder {
     losses: Vec<bool>,
     /// Arrivals of the waiting cells in each egress queue, in order.
     waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
-    /// Arrivals of the cells of each waiting packet, at ports that store whole packets. A queue has one label and packet
-    /// number for each packet, so these name it.
+    /// Arrivals of the cells of each waiting packet, at ports that store whole packets. A packet is identified by its
+    /// queue, label and number.
     packets: BTreeMap<(QueueIndex, Label, FrameNumber), Vec<usize>>,
 }
 

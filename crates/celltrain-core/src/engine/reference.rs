@@ -1,10 +1,10 @@
 //! The reference engine: a single event list, with one event for every cell's arrival and one for the end of its
 //! transmission.
 //!
-//! It is deliberately naive; a faster engine must give the same fingerprint. The order of events
-//! (`docs/design/engine-order.md`) is by time; within an instant by phase: deliveries, end systems, sources, admission,
-//! service, timers; and within a phase by the index of the link, port or flow. The scenario decides the order of cells
-//! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
+//! The engine is deliberately naive; a faster engine must give the same fingerprint. Events are ordered by time, then
+//! by phase (deliveries, end systems, sources, admission, service, timers), and then by the index of the link, port or
+//! flow (`docs/design/engine-order.md`). The scenario decides the order of cells that reach a port at the same instant.
+//! Events are reported to a probe that observes them (`event_sink`).
 
 mod buffers;
 mod build;
@@ -93,13 +93,13 @@ enum What {
 /// An event at the end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AtEnd {
-    /// A cell arrives.
+    /// A cell arrives at the end of the link.
     Arrival,
     /// A cell leaves the delay line, or a packet on the line is due.
     Line,
 }
 
-/// The current instant; reused for all instants to avoid allocations.
+/// Work lists for the current instant, reused to avoid allocations.
 #[derive(Default)]
 struct Instant {
     at_hosts: Vec<(VcIndex, Cell)>,
@@ -183,7 +183,8 @@ impl Engine<'_> {
         self.start_sources(now, probe);
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // The service order applies to ports that receive cells. Shaped ports receive packets.
+            // The service order applies to ports that receive cells. Shaped ports receive packets, so they are
+            // excluded.
             let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now, probe);

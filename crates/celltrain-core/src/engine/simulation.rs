@@ -57,7 +57,7 @@ pub struct Simulation<'a, P = Nothing> {
     clock: Clock,
     now: Time,
     end: Time,
-    /// The ends of the measuring window, and the results at these instants.
+    /// The ends of the measuring window, and the results at both ends.
     window: [Option<Time>; 2],
     bounds: [Option<RunResult>; 2],
     /// Instants at which the run may end early.
@@ -83,7 +83,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             .expect("nothing cancels this run")
     }
 
-    /// A variant of [`Simulation::observed`] with a forced implementation of contended ports.
+    /// Like [`Simulation::observed`], with a forced implementation of contended ports.
     ///
     /// # Errors
     /// Returns an error if `token` is cancelled.
@@ -95,7 +95,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         probe: P,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        // Both engines give the same result.
+        // The fast engine may be replaced by the reference engine, because both give the same result.
         let engine = engine.for_network(network);
         let running = match engine {
             Engine::Fast => {
@@ -155,7 +155,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Like [`Simulation::advance`], but `token` can cancel it.
     ///
     /// # Errors
-    /// The same as for [`Simulation::advance`], and if it is interrupted.
+    /// Returns the errors of [`Simulation::advance`], and an error if it is interrupted.
     pub fn advance_unless(&mut self, until: Time, token: &CancellationToken<'_>) -> Result<(), SimulationError> {
         let Self { clock, now, end, .. } = *self;
         if until < now {
@@ -189,7 +189,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// the frame when it arrives. The packet is not ECN-capable.
     ///
     /// # Errors
-    /// Returns an error if there is no such VC, it starts at another host, or the frame is too long for it.
+    /// Returns an error if the VC does not exist or starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         let frame = self.frame(host, InjectedPacket { vc, bytes, capable: false, tag })?;
         let (now, token) = (self.now, &CancellationToken::never());
@@ -200,7 +200,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Returns the frame of an injected packet.
     ///
     /// # Errors
-    /// The same as for [`Simulation::inject`].
+    /// Returns the errors of [`Simulation::inject`].
     pub(super) fn frame(
         &self,
         host: NodeIndex,
@@ -307,8 +307,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. The fast
-    /// engine's horizon stays ahead of the present, so only injections and steps of this kind may follow.
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. After such a
+    /// step, the fast engine's horizon is ahead of the present, so only injections and steps of the same kind may
+    /// follow.
     pub(super) fn reach_delivery(
         &mut self,
         until: Time,

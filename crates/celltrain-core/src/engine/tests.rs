@@ -306,7 +306,7 @@ fn a_run_ends_as_soon_as_its_progress_callback_requests_a_stop() {
         assert!(whole.is_ok());
         let [building, running, measuring] = shares.get();
         assert!(building >= 4 && running >= 20 && measuring >= 4, "{building} {running} {measuring}");
-        // Every fifth question, and all while the run begins or ends.
+        // Interrupt at every fifth check, and at each of the first and last twenty checks.
         let ends = |most: usize| most < 20 || most + 20 > questions;
         for most in (0..questions).filter(|&most| most % 5 == 0 || ends(most)) {
             let (asked, outcome) = run(engine, most, &shares);
@@ -694,7 +694,8 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 
-/// With a delay of 50 ms, each partition has enough work before cells from the other partition arrive.
+/// Returns a network of distant nodes. With a delay of 50 ms, each partition has enough work before cells from another
+/// partition arrive.
 fn apart(sources: usize, delay: &str) -> Network {
     let tcp = TcpConfig::Sack(TcpOptions::default());
     n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")

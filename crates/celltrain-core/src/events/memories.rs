@@ -9,7 +9,7 @@ use crate::memory::{Limit, QueueIndex, Side};
 pub struct MemoryEvent {
     /// The memory.
     pub memory: MemoryIndex,
-    /// The queue or priority group.
+    /// The queue or priority group of the event.
     pub queue: QueueIndex,
     /// The output link of a queue; the input link of a priority group.
     pub link: LinkIndex,
@@ -36,7 +36,7 @@ pub struct MemoryRefusal {
     pub memory: MemoryIndex,
     /// The queue or priority group that had no room.
     pub queue: QueueIndex,
-    /// The limit that was reached.
+    /// The limit of the memory that was reached.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
@@ -48,7 +48,7 @@ pub struct MemoryRefusal {
     pub threshold: Option<f64>,
 }
 
-/// A step at a memory.
+/// The kind of an event at a shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
     /// The memory has no room for a cell. The port then reports its own event for the cell.
@@ -57,14 +57,14 @@ pub enum MemoryStep {
         vc: VcIndex,
         /// Number of the cell's frame within the VC, or of the RM cell.
         frame: FrameNumber,
-        /// The limit that was reached.
+        /// The limit of the memory that was reached.
         limit: Limit,
         /// The rule of the policy, in words.
         rule: &'static str,
     },
     /// The link that feeds the group must stop sending (xoff).
     Paused,
-    /// The link may continue (xon).
+    /// The link that feeds the group may send again (xon).
     Resumed,
     /// The group is part of a deadlock: all its cells wait at ports that other groups of the cycle have paused.
     Deadlocked,

@@ -19,7 +19,7 @@ pub struct SegmentEvent {
     pub step: SegmentStep,
     /// State of the sender afterwards; `None` without TCP.
     pub sender: Option<SenderState>,
-    /// The ECN bits of its headers.
+    /// The ECN bits of the segment's headers.
     pub ecn: EcnBits,
 }
 
@@ -61,7 +61,7 @@ pub enum SegmentStep {
     Arrived {
         /// Its bytes.
         segment: Segment,
-        /// The kind of arrival.
+        /// Classification of the arriving segment.
         kind: ArrivalKind,
     },
     /// The receiver sends an acknowledgement.
@@ -77,7 +77,7 @@ pub enum SegmentStep {
         ack: Ack,
         /// SACK blocks in the acknowledgement.
         blocks: SackBlocks,
-        /// The kind of acknowledgement.
+        /// Classification of the acknowledgement.
         kind: AckKind,
     },
     /// A step of the handshake that opens a request's connection.
@@ -105,7 +105,7 @@ pub enum HandshakeStep {
 pub enum ArrivalKind {
     /// The next byte that the receiver expects.
     InOrder,
-    /// Bytes beyond a gap.
+    /// Bytes beyond a gap in the received data.
     OutOfOrder,
     /// The segment contained only bytes that had arrived before.
     Repeated,
@@ -138,9 +138,9 @@ pub struct TimerEvent {
 pub enum Timer {
     /// The timer of outstanding segments. If there are several timers, the one that expires first.
     Retransmission,
-    /// Guards a closed window.
+    /// Triggers a probe while the receiver's window is closed.
     Persist,
-    /// Delays an acknowledgement.
+    /// Ends the delay of an acknowledgement.
     DelayedAck,
 }
 

@@ -48,7 +48,7 @@ impl Default for Config {
     }
 }
 
-/// This policy or `abm_occamy`.
+/// Settings of this policy or of `abm_occamy`.
 #[derive(Debug)]
 pub struct Abm {
     alphas: TiVec<PoolQueue, f64>,
@@ -58,7 +58,7 @@ pub struct Abm {
     clock: IntervalClock,
 }
 
-/// How `n_p`, the number of congested queues of a priority, is counted.
+/// Rule for counting `n_p`, the number of congested queues of a priority.
 #[derive(Debug)]
 pub(super) enum Congestion {
     /// Counts queues by their present lengths: a queue with this many cells counts as one, and a shorter queue as a
@@ -67,7 +67,7 @@ pub(super) enum Congestion {
     /// At the end of each interval, counts the queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
-        /// `n_p` by priority.
+        /// `n_p` of each priority.
         counts: Box<[u32; 256]>,
     },
 }

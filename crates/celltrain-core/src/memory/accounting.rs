@@ -2,7 +2,7 @@
 //!
 //! [`Memory::offer`] finds room for a cell that arrives, and [`Memory::leave`] frees the room. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
-//! group has a cell in its headroom, its next cells also enter the headroom until it is empty.
+//! group has a cell in its headroom, its next cells also enter the headroom until the headroom is empty.
 
 mod answers;
 mod counting_queue;
@@ -161,7 +161,7 @@ impl Memory {
         Self { cells: config.cells, used, occupancy, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
-    /// Returns whether nothing but decisions depends on single cells: no policy follows them.
+    /// Returns whether no policy follows single cells, so that cells affect only counts and the policies' decisions.
     pub(crate) fn follows_no_cells(&self) -> bool {
         !self.follows_arrivals && !self.pools.iter().any(|pool| pool.hooks.cells)
     }
@@ -172,7 +172,7 @@ impl Memory {
         self.has_clock
     }
 
-    /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
+    /// Reports an arriving cell to the policies. Called once per cell, before the cell is [offered](Self::offer).
     #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
         if self.follows_arrivals {
@@ -221,7 +221,7 @@ impl Memory {
         self.enter_as::<false>(class, now)
     }
 
-    /// Like [`Memory::offer_rest`], but without the numbers of a refusal.
+    /// Like [`Memory::offer_rest`], but without the details of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter_rest(&mut self, class: CellClass, now: Time) -> Attempt {

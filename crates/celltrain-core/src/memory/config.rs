@@ -26,13 +26,13 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
-    /// The time after which a port obeys a pause frame, where packets delimit themselves; `None` for the
+    /// The time after which a port obeys a pause frame, with packet framing; `None` for the
     /// [limit](PauseResponse::limit) of the standard.
     pub pause_response: Option<PauseResponse>,
 }
 
 impl MemoryConfig {
-    /// Returns whether the memory consists of the shared part of one pool, so that all its cells are counted there.
+    /// Returns whether the memory consists of the shared part of one pool, so that all cells are counted in that part.
     pub(crate) fn is_single_pool(&self) -> bool {
         self.pools.len() == 1
             && self.pools.iter().all(|pool| pool.cells == self.cells && pool.headroom.is_none())
@@ -105,7 +105,7 @@ pub enum Side {
 pub struct QueueConfig {
     /// The output link of a queue; the input link of a priority group.
     pub link: LinkIndex,
-    /// Its priority, 0 to 7.
+    /// The queue's priority, 0 to 7.
     pub priority: u8,
     /// Pool of the queue, on the same side as the queue.
     pub pool: PoolIndex,
@@ -124,7 +124,7 @@ pub struct QueueConfig {
 pub struct Lossless {
     /// Number of cells still admitted after the threshold is reached.
     pub headroom: u32,
-    /// The pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
+    /// The pause ends when the headroom is empty and the group holds fewer than this many cells of the shared part.
     pub xon: u32,
     /// The pause also ends when the headroom is empty and the group is this many cells below its threshold.
     pub xon_offset: Option<u32>,

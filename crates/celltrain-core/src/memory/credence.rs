@@ -36,14 +36,14 @@ pub struct Config {
 /// Credence.
 #[derive(Debug)]
 pub struct Credence {
-    /// The virtual queues.
+    /// Lengths of the virtual queues, which serve as thresholds.
     thresholds: TiVec<PoolQueue, u32>,
     flips: f64,
     rng: Stream,
     /// For each arrival, true if Longest Queue Drop would lose the cell.
     drops: Arc<[bool]>,
     arrivals: usize,
-    /// The prediction about the arriving cell.
+    /// True if Longest Queue Drop is predicted to lose the arriving cell.
     is_drop: bool,
 }
 
@@ -74,7 +74,7 @@ impl Configure for Config {
 }
 
 impl Credence {
-    /// Lets `cells` arrive at a virtual queue.
+    /// Adds `cells` arriving cells to a virtual queue.
     fn follow(&mut self, queue: PoolQueue, cells: u32, most: u32) {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();
@@ -105,7 +105,7 @@ impl MemoryPolicy for Credence {
         }
         let queues = u32::try_from(view.queues.len()).expect("all indices fit in 32 bits");
         let longest = view.queues.iter().copied().max().unwrap_or(0);
-        // q <= B / N without rounding.
+        // Compare q with B / N without a division, to avoid rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);
         let is_within = view.queues[queue].saturating_add(cells) <= self.thresholds[queue];
         reached!(PredictedLoss if !is_safe && is_within && self.is_drop);

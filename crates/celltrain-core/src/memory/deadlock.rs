@@ -1,4 +1,4 @@
-//! Deadlocks of paused links.
+//! Detects deadlocks of paused links.
 
 use std::collections::{BTreeMap, BTreeSet};
 

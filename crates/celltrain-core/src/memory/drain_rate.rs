@@ -19,7 +19,7 @@ pub(super) struct DrainRates {
 }
 
 impl DrainRates {
-    /// Creates rates for the queues of a pool. Until the first interval ends, every share is 1.
+    /// Creates rates for the queues of a pool. Until the first interval ends, every fraction is 1.
     pub(super) fn new(pool: &PoolInfo<'_>, interval: Span) -> Self {
         let priorities = |port: u32| pool.queues.iter().filter(|queue| queue.port == port).count();
         Self {

@@ -1,9 +1,9 @@
 //! Dynamic Threshold: a queue holds at most alpha times the number of free places.
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
-//! Transactions on Networking 6(2), 1998, section III. Symbols: B cells in the shared part, Q of them taken, `q_i` by
-//! queue i, and `alpha_i`. S saturated queues settle at alpha B / (1 + alpha S). Differences from the source: the paper
-//! counts in real numbers and does not say whether the arriving cell counts in Q; see [`ArrivingCell`].
+//! Transactions on Networking 6(2), 1998, section III. Symbols: B cells in the shared part, Q of them occupied, `q_i`
+//! by queue i, and `alpha_i`. S saturated queues settle at alpha B / (1 + alpha S). Differences from the source: the
+//! paper counts in real numbers and does not say whether the arriving cell counts in Q; see [`ArrivingCell`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -50,7 +50,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The default is Dynamic Threshold with an alpha of 1.
+    /// Returns Dynamic Threshold with an alpha of 1.
     fn default() -> Self {
         Self {
             admit: "q_i + 1 <= B - Q".into(),
@@ -90,7 +90,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
 
 const BYTES_PER_CELL: Unit = Unit { cells: -1, bytes: 1, ..Unit::NONE };
 
-/// The properties of the pool. Those that are not known before a run are `None`.
+/// The properties of the pool; `None` if unknown before a run.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,
@@ -155,7 +155,7 @@ impl Config {
         self.with_texts(pool, None, |texts| texts.compile(pool))
     }
 
-    /// Compiles the formulas, including that of a queue's threshold if `admit` is a comparison with it.
+    /// Compiles the formulas, including the formula of a queue's threshold if `admit` compares the queue with one.
     fn compile_limit(&self, pool: &AtPool) -> Option<(Rules, Limit)> {
         let limit = Limit::of(&self.admit, "q_i", "arriving")?;
         let rules = self.with_texts(pool, Some(&limit.text), |texts| texts.compile(pool)).ok()?;
@@ -235,7 +235,8 @@ pub struct Formula {
     end: QueueEnd,
     on_arrival: Updates,
     on_departure: Updates,
-    /// Values of the pool, constants and state. State of a queue is copied here for each evaluation.
+    /// Registers with values of the pool, constants and state. The state of a queue is copied to them for each
+    /// evaluation.
     registers: Box<Registers>,
     queues: Queues,
     /// Number of results that were replaced because they were NaN or infinite.
@@ -251,13 +252,13 @@ struct Queues {
     per_queue: usize,
     priorities: TiVec<PoolQueue, u8>,
     units_per_second: f64,
-    /// True if a formula uses n or rank, which need a look at every queue.
+    /// True if a formula uses n or rank, which depend on every queue.
     reads_active: bool,
     reads_rank: bool,
 }
 
 impl Queues {
-    /// Writes the values of a queue, of which `arriving` cells arrive, into the registers.
+    /// Writes the values of a queue, at which `arriving` cells arrive, into the registers.
     fn write(&self, registers: &mut Registers, view: &View<'_>, queue: PoolQueue, arriving: u32) {
         let mut set = |register: u8, value: f64| registers[usize::from(register)] = value;
         set(Q, view.used.into());
@@ -325,7 +326,7 @@ impl Formula {
         }
     }
 
-    /// Writes the values of a queue, of which `arriving` cells arrive, into the registers.
+    /// Writes the values of a queue, at which `arriving` cells arrive, into the registers.
     fn show(&mut self, view: &View<'_>, queue: PoolQueue, arriving: u32) {
         self.queues.write(&mut self.registers, view, queue, arriving);
     }
@@ -335,8 +336,8 @@ impl Formula {
         self.queues.read(&self.registers, queue);
     }
 
-    /// Chooses a waiting cell that makes room for cells of `queue`. The cells that arrive are the last of their queue, so
-    /// they are refused if their queue is the one that loses its last cell.
+    /// Chooses a waiting cell that makes room for cells of `queue`. The arriving cells would be the last of their
+    /// queue. So if the queue that loses its last cell is their own, they are refused.
     fn victim(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
         let Some(push_out) = self.push_out.take() else { return Verdict::Refuse };
         let may_be_arriving = self.end == QueueEnd::Tail;

@@ -2,8 +2,7 @@
 //!
 //! Source: Kesselman and Mansour, "Harmonic Buffer Management Policy for Shared Memory Switches", Theoretical Computer
 //! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n. Differences
-//! from the source: none known. The rank of a queue is 1 plus the number of longer queues; it applies after the arrival
-//! too.
+//! from the source: none known. The rank of a queue is 1 plus the number of longer queues before the arrival.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,7 @@ pub struct Config {}
 /// Harmonic.
 #[derive(Debug)]
 pub struct Harmonic {
-    /// B / `H_n`.
+    /// B / `H_n`: limit of the longest queue, in cells.
     longest: f64,
 }
 

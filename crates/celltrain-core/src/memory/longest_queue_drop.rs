@@ -34,7 +34,7 @@ pub enum Variant {
     HeadHighest,
 }
 
-/// Longest Queue Drop.
+/// The policy Longest Queue Drop.
 #[derive(Debug)]
 pub struct LongestQueueDrop {
     variant: Variant,

@@ -9,7 +9,8 @@
 //! that counts: first in its queue's reserve, then in the pool's shared part, and then, if the queue is lossless, in
 //! its headroom. The cell in service does not count.
 //!
-//! A new policy needs one file next to these, two lines below, one page under `docs/models/` and one scenario.
+//! A new policy needs one file in this directory, two lines in this file, one page under `docs/models/` and one
+//! scenario.
 
 mod accounting;
 mod config;
@@ -56,10 +57,10 @@ use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
 indices! {
-    /// A pool of a memory.
+    /// Index of a pool in its memory.
     PoolIndex;
 
-    /// A queue or priority group of a memory.
+    /// Index of a queue or priority group in its memory.
     QueueIndex;
 
     /// The number of a queue within its pool. Policies see only these numbers.
@@ -162,7 +163,7 @@ pub struct PerQueue {
 pub struct PoolInfo<'a> {
     /// Names of the memory and the pool, such as `sw/main`.
     pub name: &'a str,
-    /// B: cells of the shared part.
+    /// B: number of cells in the shared part.
     pub cells: u32,
     /// Its queues.
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
@@ -179,7 +180,7 @@ pub struct PoolInfo<'a> {
 pub struct QueueInfo {
     /// Number of the queue's port among the ports of the pool, from 0.
     pub port: u32,
-    /// Its priority, 0 to 7.
+    /// The queue's priority, 0 to 7.
     pub priority: u8,
     /// Transmission time of a cell at its port.
     pub cell_time: Span,
@@ -199,7 +200,7 @@ impl QueueInfo {
 /// The shared part of a pool, as seen by a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// B: cells of the shared part.
+    /// B: number of cells in the shared part.
     pub cells: u32,
     /// Q: number of cells in the shared part, without the arriving cell.
     pub used: u32,
@@ -237,7 +238,7 @@ impl View<'_> {
 pub enum Verdict {
     /// The cells enter if the shared part has room.
     Admit,
-    /// The cells do not enter.
+    /// The cells are refused.
     Refuse,
     /// One waiting cell is removed first. Then the policy decides again.
     PushOut(PushOut),
@@ -252,14 +253,14 @@ pub struct PushOut {
     pub end: QueueEnd,
 }
 
-/// The optional methods of a policy that it implements. A memory does not call the others.
+/// Identifies the optional methods that a policy implements. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
-    /// [`MemoryPolicy::arrived`].
+    /// True for [`MemoryPolicy::arrived`].
     pub arrivals: bool,
-    /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
+    /// True for [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
     pub cells: bool,
-    /// [`MemoryPolicy::next_time`], [`MemoryPolicy::on_time`] and [`MemoryPolicy::pass`].
+    /// True for [`MemoryPolicy::next_time`], [`MemoryPolicy::on_time`] and [`MemoryPolicy::pass`].
     pub clock: bool,
 }
 
@@ -347,8 +348,8 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets, it
-    /// removes a packet, and no cell if every packet of the queue has begun to leave.
+    /// Records that the latest [push-out](Self::on_time) removed this many cells. In networks that store whole packets,
+    /// a push-out removes a whole packet, or no cell if every packet of the queue has begun to leave.
     fn removed(&mut self, cells: u32) {
         let _ = cells;
     }
@@ -370,9 +371,9 @@ pub trait MemoryPolicy: Any + Send {
         let _ = drops;
     }
 
-    /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows from
-    /// the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
-    /// [certificate](crate::network::Recording) can tell which other settings give the same run.
+    /// Returns whether the policy admits an arrival exactly if its queue holds at most a number of cells that follows
+    /// from the settings of the policy and the queue, B, Q and the number of arriving cells. Then a
+    /// [certificate](crate::network::Recording) can determine which other settings give the same run.
     fn is_threshold(&self) -> bool {
         false
     }

@@ -48,7 +48,7 @@ pub struct Occamy {
     slack: Span,
     /// Time at which the bucket will be full again.
     full_at: Time,
-    /// The queue after the queue that last lost a cell.
+    /// The queue at which the round robin continues.
     next: PoolQueue,
     has_victims: bool,
 }
@@ -129,7 +129,7 @@ impl MemoryPolicy for Occamy {
         Some(PushOut { queue, end: QueueEnd::Head })
     }
 
-    /// A packet takes a token for each of its cells.
+    /// Takes a token for each cell of the removed packet.
     fn removed(&mut self, cells: u32) {
         self.full_at += self.per_cell * u64::from(cells.saturating_sub(1));
     }
@@ -152,7 +152,7 @@ mod tests {
     fn occamy_removes_the_oldest_cells_of_the_queues_above_their_thresholds_in_round_robin_order() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
-        // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell at once.
+        // With the arriving cell, 7 places are occupied. The thresholds fall to 5, so queue 0 loses a cell immediately.
         assert!(pool.offer(1));
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 1, 0], "5 <= 12 - 6");

@@ -1,9 +1,10 @@
 //! The distribution of the occupancy of a memory over time.
 //!
 //! Instead of a histogram, the tracker sums, for each number of cells, the time during which the memory held at least
-//! that many. An arrival or departure changes one of these sums: the arrival of the n-th cell subtracts its time from
-//! sum n, and the departure that leaves n - 1 cells adds its time. So every level is exact, at the cost of one addition
-//! per change. The list grows with the largest occupancy, and takes about as much memory as the cells that waited then.
+//! that many cells. An arrival or departure changes one of these sums: the arrival of the n-th cell subtracts its time
+//! from sum n, and the departure that leaves n - 1 cells adds its time. So every level is exact, at the cost of one
+//! addition per change. The list grows with the largest occupancy, and takes about as much memory as the cells waiting
+//! at that time.
 
 use crate::units::{Span, Time};
 
@@ -60,13 +61,14 @@ impl OccupancyTracker {
 /// Distribution of the occupancy of a memory over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccupancyTimes {
-    /// Duration for which the memory held at least a number of cells, by number. The first entry is the whole time.
+    /// For each number of cells, the time during which the memory held at least that many. The first entry is the whole
+    /// time.
     at_least: Vec<Span>,
 }
 
 impl OccupancyTimes {
-    /// Returns the duration for which the memory held at least a number of cells, by number. The first entry is the
-    /// whole time.
+    /// Returns, for each number of cells, the time during which the memory held at least that many. The first entry is
+    /// the whole time.
     pub fn at_least(&self) -> &[Span] {
         &self.at_least
     }
@@ -78,8 +80,8 @@ impl OccupancyTimes {
         (total > 0).then(|| sum as f64 / total as f64)
     }
 
-    /// Returns the smallest occupancy that the memory did not exceed during a share of the time, in thousandths; `None`
-    /// if no time is covered.
+    /// Returns the smallest occupancy that the memory did not exceed during at least `share` thousandths of the time;
+    /// `None` if no time is covered.
     ///
     /// # Panics
     /// If the share is more than 1000.

@@ -40,7 +40,7 @@ pub enum PauseResponse {
 }
 
 impl PauseResponse {
-    /// The kind of quantity in schemas.
+    /// Name of this kind of quantity in schemas.
     pub const KIND: &str = "response time";
 
     /// Returns the limit of annex 31B.3.7 for a port's rate. A rate that is not listed has the limit of the next higher
@@ -53,7 +53,7 @@ impl PauseResponse {
         }
     }
 
-    /// Returns the time on a clock, for a port of this rate.
+    /// Returns the response time on a clock, for a port of this rate.
     pub fn span(self, rate: BitRate, clock: Clock) -> Span {
         match self {
             Self::Time(time) => clock.span(time),

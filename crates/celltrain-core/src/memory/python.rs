@@ -33,11 +33,11 @@ pub struct Config {
 /// The methods that a class overrides, besides the decision about arriving cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Methods {
-    /// Follows arriving cells.
+    /// True if the class has a method for arriving cells.
     pub on_arrival: bool,
-    /// Follows cells that leave.
+    /// True if the class has a method for departing cells.
     pub on_departure: bool,
-    /// Chooses waiting cells that make room, at this end of their queue.
+    /// The end of a queue from which the class removes waiting cells to make room; `None` if it removes none.
     pub push_out: Option<QueueEnd>,
 }
 
@@ -46,7 +46,7 @@ pub trait Interpreter: Send + Sync {
     /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// Returns the methods that the class overrides, if it can be found.
+    /// Returns the methods that the class overrides, if the class can be found.
     fn methods(&self, config: &Config) -> Methods;
 
     /// Creates an object of the class for a pool. Stores errors of the constructor for the caller of the run.
@@ -81,8 +81,8 @@ pub trait Object: Send {
     fn push_out(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Option<PoolQueue>;
 }
 
-/// Returns whether a queue can lose a cell at this end in favour of `queue`: it holds one, or the arriving cell is its
-/// last.
+/// Returns whether a queue can lose a cell at this end in favour of `queue`: it holds a cell, or it is `queue` and can
+/// lose the arriving cell.
 pub fn can_lose(view: &View<'_>, other: PoolQueue, queue: PoolQueue, end: QueueEnd) -> bool {
     view.queues.get(other).is_some_and(|&cells| cells > 0 || (other == queue && end == QueueEnd::Tail))
 }
@@ -168,7 +168,7 @@ impl MemoryPolicy for Python {
 
 #[cfg(any(test, feature = "samples"))]
 impl Default for Config {
-    /// The class of the fake interpreter for tests.
+    /// Returns the class of the fake interpreter for tests.
     fn default() -> Self {
         provide(Box::new(Stand { left: Vec::new() }));
         Self { class: "mine:Mine".into(), settings: BTreeMap::new() }

@@ -9,7 +9,8 @@ use super::{Hooks, MemoryConfig, MemoryPolicy, PoolQueue, PushOut, QueueConfig, 
 use crate::recording::{Budget, Records};
 use crate::units::Time;
 
-/// Largest number of kinds of arrivals that are recorded. A segment and an acknowledgement differ in their cells.
+/// Maximum number of recorded kinds of arrivals. Segments and acknowledgements are different kinds, because they have
+/// different numbers of cells.
 const MOST_KINDS: usize = 64;
 
 /// The answers for one number of used cells.
@@ -28,8 +29,8 @@ impl Answers {
 /// Questions to a pool's policy, if it is a [threshold](MemoryPolicy::is_threshold).
 #[derive(Clone, Debug)]
 pub(crate) struct PoolRecord {
-    /// For each number of cells that arrived together, and the first queue with the same settings as the arrivals' queue:
-    /// the answers by the number of used cells.
+    /// For each kind of arrival, the answers by the number of used cells. A kind is a number of cells that arrive
+    /// together, and the first queue with the same settings as their queue.
     answers: Vec<(u32, PoolQueue, Vec<Answers>)>,
     /// True if the answers may have depended on other values, or there were too many questions.
     pub(crate) is_unknown: bool,
@@ -70,8 +71,9 @@ impl PoolRecord {
         }
     }
 
-    /// Calls `same` with each question that decides, and its answer: queue, number of arriving cells, number of used cells
-    /// and length of the queue. A threshold answers all other questions in the same way. Returns whether all are true.
+    /// Calls `same` with each decisive question and its answer: queue, number of arriving cells, number of used cells
+    /// and length of the queue. A threshold answers all other questions in the same way. Returns whether all calls
+    /// return true.
     pub(crate) fn all(&self, mut same: impl FnMut(Arriving, u32, u32, bool) -> bool) -> bool {
         self.answers.iter().all(|&(cells, queue, ref answers)| {
             let arriving = Arriving { queue, first_alike: queue, cells };

@@ -103,8 +103,8 @@ pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
 
 const LINKS: u32 = 3;
 
-/// A memory with a lossless and a lossy pool on the ingress side, and one pool on the egress side. Link i is both an
-/// input and an output port of the switch.
+/// Returns a memory with a lossless and a lossy pool on the ingress side, and one pool on the egress side. Link i is
+/// both an input and an output port of the switch.
 fn memory_config(pause_at: PauseAt, policy: &MemoryPolicyConfig) -> MemoryConfig {
     let pool = |name: &str, side, cells, headroom, policy: &MemoryPolicyConfig| PoolConfig {
         name: name.to_string(),

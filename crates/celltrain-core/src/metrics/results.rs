@@ -30,11 +30,11 @@ pub struct RunResult {
     /// Sum of the goodputs of the flows and requests that cross the bottleneck, each divided by its maximum possible
     /// goodput there.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if there are none. `None` if
-    /// these flows delivered nothing.
+    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if no flow has such a VC.
+    /// `None` if these flows delivered nothing.
     pub fairness: Option<f64>,
-    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
-    /// same fraction of their fair share. `None` if these flows delivered nothing.
+    /// Jain's index of the goodputs of the same flows as in `fairness`, each divided by its max-min fair goodput: 1 if
+    /// all flows get the same fraction of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows and requests, in megabits per second.
     pub goodput_mbps: f64,
@@ -44,21 +44,21 @@ pub struct RunResult {
     pub flows: TiVec<FlowIndex, FlowResult>,
     /// Timeouts of all flows.
     pub timeouts: Timeouts,
-    /// Requests, by group.
+    /// Results for requests, by group.
     pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
-    /// Memories shared by ports.
+    /// Results for memories shared by ports.
     pub memories: TiVec<MemoryIndex, MemoryResult>,
     /// The first deadlock: priority groups that paused each other forever, if any.
     pub deadlock: Option<Deadlock>,
-    /// Links with loss rules.
+    /// Results for links with loss rules.
     pub losses: TiVec<LossyIndex, LossResult>,
-    /// VCs with a contract.
+    /// Results for VCs with a contract.
     pub contracts: Vec<ContractResult>,
-    /// VCs whose rate is controlled (ABR).
+    /// Results for VCs whose rate is controlled (ABR).
     pub abr: Vec<AbrResult>,
-    /// All VCs together.
+    /// Numbers of cells of all VCs together.
     pub cells: CellTotals,
     /// Number of cells that crossed a link, summed over all links.
     pub cell_hops: u64,
@@ -74,7 +74,7 @@ pub type Outcome = Result<RunResult, Interrupted>;
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// The name of the flow's traffic.
+    /// The name of the flow's kind of traffic.
     pub traffic: &'static str,
     /// Name and version of the stack at the flow's ends, if the ends are outside the simulation; otherwise empty. Not
     /// in the fingerprint.
@@ -86,15 +86,15 @@ pub struct FlowResult {
     pub max_min_mbps: f64,
     /// Payload of all segments that arrived complete, including repetitions, in megabits per second.
     pub throughput_mbps: f64,
-    /// Bytes passed to the application.
+    /// Number of bytes passed to the application.
     pub delivered_bytes: u64,
     /// Payload of all segments that arrived complete, including repetitions, in bytes.
     pub received_bytes: u64,
-    /// Segments sent, retransmissions included.
+    /// Number of segments sent, including retransmissions.
     pub segments_sent: u64,
     /// Segments retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that arrived without new data.
+    /// Number of segments that arrived without new data.
     pub repeated_segments: u64,
     /// Number of packets without TCP and UDP, sent by a stack outside the simulation. If all its packets are of this
     /// kind, segment counts and throughput are unknown. Not in the fingerprint.
@@ -108,9 +108,9 @@ pub struct FlowResult {
     /// Results of the formulas of the flow's congestion control that were replaced because they were not finite
     /// numbers.
     pub replaced_results: u64,
-    /// Packets sent; 0 with TCP.
+    /// Number of packets sent; 0 with TCP.
     pub packets_sent: u64,
-    /// Packets that arrived complete; 0 with TCP.
+    /// Number of packets that arrived complete; 0 with TCP.
     pub packets_delivered: u64,
     /// Seconds from the flow's start until its whole file was acknowledged; `None` if it was not, or if the flow has no
     /// file.
@@ -144,7 +144,7 @@ pub struct PortResult {
     pub scheduler: &'static str,
     /// Largest number of cells waiting at any time.
     pub max_queue_cells: u32,
-    /// Cells waiting at the end.
+    /// Cells waiting at the end of the run.
     pub queue_cells: u32,
     /// Counters of the port's cells.
     pub counters: PortCounters,
@@ -219,7 +219,7 @@ pub struct QueueResult {
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,
-    /// Counters of the port's cells.
+    /// Counters of the queue's cells.
     pub counters: QueueCounters,
     /// Delays of the queue's packets at the output port; `None` for a priority group, or if not measured.
     pub delays: Option<DelayTimes>,
@@ -243,7 +243,7 @@ impl RunResult {
     }
 }
 
-/// A link's rule that lost or delayed fewer packets than it should.
+/// A link's rule that lost or delayed fewer packets than it should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetRule {
     /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
@@ -278,7 +278,7 @@ pub struct ContractResult {
     pub edge: EdgeCounters,
     /// Whole frames that policies discarded at the VC's ports, before any merge.
     pub discarded_frames: u64,
-    /// Frames that lost a cell at these ports because a buffer was full.
+    /// Frames that lost a cell at the VC's ports because a buffer was full.
     pub cut_frames: u64,
 }
 
@@ -303,13 +303,14 @@ pub struct AbrResult {
 /// Numbers of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
-    /// Cells sent by end systems, plus RM cells.
+    /// Cells sent by end systems, including RM cells.
     pub offered: u64,
-    /// Number of cells that reached the host at the end of their VC, or of RM cells that reached the end of their loop.
+    /// Number of cells that reached the host at the end of their VC, and of RM cells that reached the end of their
+    /// loop.
     pub delivered: u64,
     /// Cells lost because a buffer was full, or on a link with loss rules.
     pub lost: u64,
-    /// Discarded by policies.
+    /// Cells discarded by policies.
     pub discarded: u64,
     /// Cells waiting, in service or on a link when the run ended.
     pub in_flight: u64,

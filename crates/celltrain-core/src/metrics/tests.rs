@@ -162,7 +162,7 @@ fn the_fingerprint_includes_the_counts_of_end_systems_then_those_of_ports_then_c
                 lost_overflow: 13,
                 lost_pushed_out: 14,
                 discarded_frame: 8,
-                // The fingerprint contains the sum of both, 15.
+                // The fingerprint contains the sum of both counters, 15.
                 refused_by_memory: 7,
                 discarded_remainder: 16,
                 // The fingerprint omits these counters, because they follow from the cell counts.

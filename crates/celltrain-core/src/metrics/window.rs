@@ -9,8 +9,8 @@ impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations, occupancies of memories and counters to the time after the
     /// snapshot `before`, if there is one, and up to the snapshot `until`. The fingerprint, cell-hops, largest queues,
     /// delays and ends of files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues,
-    /// cells in flight) still cover the whole run. The records of requests and queries are restricted to those that
-    /// opened in this time; each still covers the rest of the run.
+    /// cells in flight) still cover the whole run. Only the records of requests and queries that opened in this time
+    /// remain, and each record still extends to the end of the run.
     #[must_use]
     pub fn over(mut self, before: Option<&RunResult>, until: &RunResult, network: &Network) -> Self {
         self.measured_from_s = before.map_or(0.0, |before| before.measured_to_s);

@@ -11,7 +11,7 @@ use crate::recording::{Budget, Records};
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub(crate) ports: Records<LinkIndex, PortRecord>,
-    /// By the name of the memory.
+    /// Questions to pools, by the name of the memory.
     pub(crate) pools: Records<String, PoolRecord>,
     pub(crate) budget: Budget,
 }

@@ -1,4 +1,4 @@
-//! Labels of VCs on links, and the next hop of each.
+//! Labels of VCs on links, and the next hop of each label.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -10,14 +10,14 @@ use crate::index::{Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 /// The next hop of a cell at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The output port of this link.
+    /// The cell continues at the output port of this link.
     Port {
         /// The link.
         link: LinkIndex,
         /// The VC's label at that port.
         label: Label,
     },
-    /// The destination host of the VC.
+    /// The VC ends at this host.
     Host {
         /// The VC.
         vc: VcIndex,

@@ -3,7 +3,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::policy::tail_drop;
 use crate::tcp::TcpOptions;
 
-/// Flows of tests.
+/// Indices of the first flows.
 pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);

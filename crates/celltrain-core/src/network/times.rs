@@ -76,7 +76,7 @@ impl Network {
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 
-    /// Returns whether pause frames travel as on a wire: they need packets that delimit themselves.
+    /// Returns whether pauses use pause frames as in IEEE 802.3, which requires packet framing.
     pub(crate) fn has_pause_frames(&self) -> bool {
         self.aal5.framing == Framing::Packets && self.memories.iter().any(|memory| memory.pauses == Pauses::Links)
     }
@@ -91,14 +91,15 @@ impl Network {
         self.links[link].wire == Wire::Ethernet
     }
 
-    /// Returns the bits of a byte with the rate of each link that carries Ethernet frames, whose times are multiples of it.
+    /// Returns the bits of a byte and the link's rate, for each link with Ethernet frames. Their times are multiples of
+    /// a byte's time.
     fn ethernet_bytes(&self) -> impl Iterator<Item = (u64, BitRate)> {
         let ethernet = self.links.iter().filter(|link| link.wire == Wire::Ethernet);
         ethernet.map(|link| (link.wire.unit_bits(self.aal5.cell.bits()), link.rate))
     }
 
-    /// Returns the length of pause frames in bits with the rate of each link that may carry them, and the response time of
-    /// its port, if it is not a number of bits.
+    /// Returns the bits of a pause frame and the link's rate, for each link that may carry pause frames, and the
+    /// response time of its port unless that is a number of pause quanta.
     fn pause_frames(&self) -> impl Iterator<Item = ((u64, BitRate), Option<Duration>)> {
         let pausing = self.memories.iter().filter(|memory| self.has_pause_frames() && memory.pauses == Pauses::Links);
         let of_memory = |memory: &MemoryConfig| {

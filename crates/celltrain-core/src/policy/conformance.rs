@@ -44,7 +44,7 @@ fn thresholds_given_as_shares_of_the_buffer_require_a_finite_buffer() {
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();
         let settings = settings[config.name()].as_object().unwrap();
-        // A threshold in cells is a whole number, a share is not.
+        // A threshold in cells is a whole number; a share of the buffer is not.
         let shares = settings.iter().filter(|(key, value)| key.ends_with("threshold") && value.is_f64());
         let shares: Vec<_> = shares.map(|(key, _)| key.as_str()).collect();
         let refused: Vec<_> = config.check(None).iter().map(|fault| fault.key.clone()).collect();
@@ -71,8 +71,8 @@ fn a_policy_threshold_larger_than_the_buffer_is_refused() {
     assert!(with_threshold >= 2 * 11, "all policies with exactly one threshold are listed");
 }
 
-/// Requests decisions of a policy about tagged and untagged frames of two VCs, while `x` cells wait that are divided
-/// between the VCs in several ways.
+/// Asks a policy about tagged and untagged frames of two VCs, while `x` waiting cells are divided between the VCs in
+/// several ways.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {

@@ -39,7 +39,7 @@ pub struct Config {
     pub z: f64,
 }
 
-/// Section 4: "We selected Z = 1.5 in our simulations."
+/// Returns the default of Z (section 4: "We selected Z = 1.5 in our simulations.").
 fn z() -> f64 {
     1.5
 }
@@ -133,7 +133,7 @@ impl BufferPolicy for Dfba {
 }
 
 impl Dfba {
-    /// P{drop} = `W_i` (`X_i` - `R_i`) / (Z `R_i` - `R_i`), with `W_i` = `R_i` / R.
+    /// Returns P{drop} = `W_i` (`X_i` - `R_i`) / (Z `R_i` - `R_i`), with `W_i` = `R_i` / R.
     fn drop_probability(&self, x_i: f64, r_i: f64) -> f64 {
         let w_i = r_i / self.r;
         w_i * (x_i - r_i) / (r_i * (self.z - 1.0))
@@ -171,7 +171,7 @@ impl Config {
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// Maximum number of VCs that the message about too large a sum of thresholds names.
+/// Maximum number of VCs named in the message about a sum of thresholds that is too large.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::policy::bench::{self, draws, share_refused};
 
-    /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
+    /// Returns K = R = 1000, and thresholds of 400 and 200 cells, so the weights are 0.4 and 0.2.
     fn config() -> Config {
         let thresholds = PerVc::from([("vc0", 400.0), ("vc1", 200.0)]);
         Config { thresholds, congestion_threshold: None, z: 1.5 }

@@ -45,17 +45,17 @@ pub struct Config {
     pub z: Option<PerVc>,
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of L (`docs/mechanisms.md`, A-15).
 fn low_threshold() -> Threshold {
     0.5.into()
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of H (`docs/mechanisms.md`, A-15).
 fn high_threshold() -> Threshold {
     0.9.into()
 }
 
-/// `docs/mechanisms.md`, A-15.
+/// Returns the default of alpha (`docs/mechanisms.md`, A-15).
 fn alpha() -> f64 {
     0.5
 }
@@ -143,8 +143,8 @@ impl BufferPolicy for Dfba1998 {
 }
 
 impl Dfba1998 {
-    /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` = `W_i` /
-    /// W; 0 for a VC within its share, that is, while `X_i` W is at most X `W_i`.
+    /// Returns `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` =
+    /// `W_i` / W; 0 for a VC within its share, that is, while `X_i` W is at most X `W_i`.
     fn drop_probability(&self, x: f64, x_i: f64, i: Label) -> f64 {
         let Weights { of, sum } = &self.weights;
         if x_i * sum <= x * of[i] {
@@ -179,7 +179,7 @@ mod tests {
         Config { weights, ..sample(1000) }
     }
 
-    /// K = 1000, so L = 500 and H = 900.
+    /// Returns a buffer with K = 1000, so L = 500 and H = 900.
     fn view(per_vc: &[u32]) -> View<'_> {
         bench::view(1000, per_vc)
     }

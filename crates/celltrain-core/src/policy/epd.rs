@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The default is four fifths of the buffer: 800 of 1000 cells, as in ATM Forum 96-1269.
+    /// Returns a threshold of four fifths of the buffer: 800 of 1000 cells, as in ATM Forum 96-1269.
     fn default() -> Self {
         Self { threshold: 0.8.into() }
     }

@@ -1,4 +1,4 @@
-//! A policy written as formulas in the scenario. They decide which frames may enter, and how the policy's state
+//! A policy written as formulas in the scenario. The formulas decide which frames may enter, and how the policy's state
 //! changes.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.
@@ -106,8 +106,8 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    /// Created when the port is known, or on first use before that. Compiling formulas takes as long as deciding about
-    /// a few hundred frames.
+    /// The compiled formulas. Created when the port is known, or on first use before that. Compiling formulas takes as
+    /// long as deciding about a few hundred frames.
     running: OnceCell<Running>,
 }
 
@@ -196,7 +196,7 @@ impl Formula {
         (super::not_capable::inner(policy) as &dyn Any).downcast_ref()
     }
 
-    /// Lists the clauses of `admit` because of which it refused the frame of VC `vc`. Called right after
+    /// Lists the clauses of `admit` that caused the refusal of the frame of VC `vc`. Called right after
     /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` must be the same as when the
     /// port was built.
     pub fn why_refused(&self, port_info: &PortInfo<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
@@ -215,8 +215,8 @@ impl Table {
         constants_by_vc(&self.constants)
     }
 
-    /// Returns whether a formula uses the number of VCs. Storing the VCs of every port takes memory, so it is done only
-    /// for such formulas.
+    /// Returns whether a formula uses the number of VCs. Storing the VCs of every port takes memory, so they are stored
+    /// only for such formulas.
     pub(super) fn counts_vcs(&self) -> bool {
         self.texts(&self.questions(), &self.events()).use_name("V")
     }
@@ -231,7 +231,7 @@ impl Table {
         [("admit", &self.admit, Kind::Truth)]
     }
 
-    /// Returns all formulas to compile, while the VCs are unknown.
+    /// Returns all formulas, for compilation when the VCs are not known.
     fn texts<'a>(
         &'a self,
         questions: &'a [(&'static str, &'a str, Kind)],

@@ -82,9 +82,9 @@ pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
 
 #[derive(Debug)]
 pub(super) struct Weights {
-    /// `W_i`, by label.
+    /// `W_i` of each VC, by label.
     pub(super) of: TiVec<Label, f64>,
-    /// W: their sum.
+    /// W: the sum of all `W_i`.
     pub(super) sum: f64,
 }
 

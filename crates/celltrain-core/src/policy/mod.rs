@@ -1,7 +1,7 @@
 //! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
 //! The port maintains the queue, the per-VC counts and the state of frames. A policy only makes decisions, and sees
-//! only its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one
+//! only its arguments. To add a policy, add a file here, two lines in this file, one page under `docs/models/` and one
 //! scenario. Its name in scenarios, its Python class and the conformance tests then exist automatically.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -233,9 +233,10 @@ pub trait BufferPolicy: Any + Send {
         true
     }
 
-    /// Returns whether every answer follows from the policy's settings and these parts of the view: X, K, `N_a`, the cells
-    /// of the frame's own VC, and the marks of the frame. Then a [certificate](crate::certificate) can tell which other
-    /// settings give the same run. False for a policy with state, or one that reads the clock or draws random numbers.
+    /// Returns whether every answer follows from the policy's settings and these parts of the view: X, K, `N_a`, the
+    /// cells of the frame's own VC, and the marks of the frame. Then a [certificate](crate::certificate) can determine
+    /// which other settings give the same run. False for a policy with state, or one that reads the clock or draws
+    /// random numbers.
     fn reads_own_view(&self) -> bool {
         false
     }
@@ -264,8 +265,9 @@ pub trait CellFollower {
     /// Records that cells of one or more VCs have left the buffer.
     fn on_leave(&mut self, cells: u32);
 
-    /// Returns whether cells of VC `vc` can all be recorded when the first arrives, although they arrive one at a time
-    /// while `left` cells leave. If `close` is true, at most one cell leaves between any two arrivals.
+    /// Returns whether all cells of VC `vc` can be recorded when the first of them arrives, although the others arrive
+    /// later, one at a time, while `left` cells leave. If `close` is true, at most one cell leaves between any two
+    /// arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
@@ -292,7 +294,7 @@ fn whole_cells(threshold: f64) -> Option<u32> {
 pub struct View<'a> {
     /// X: number of waiting cells of all VCs together, without the cell in service.
     pub occupancy: u32,
-    /// Number of cells that a port which marks packets compares with its limits.
+    /// Number of cells that a port with marking compares with its marking limits.
     pub counted: u32,
     /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,

@@ -14,7 +14,7 @@ use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 
 /// The policy of a port that marks packets. The inner policy decides about all packets that can be marked. While few
-/// cells wait, it also decides about the others.
+/// cells wait, it also decides about the other packets.
 pub(crate) struct NotCapable {
     pub(super) policy: Box<dyn BufferPolicy>,
     /// Largest queue length at which no packet is dropped.
@@ -59,7 +59,8 @@ impl BufferPolicy for NotCapable {
 
     fn admits_up_to(&self) -> Option<u32> {
         if self.of != Counted::Port {
-            // Engines compare the answer with the cells of the port.
+            // Engines compare the answer with the number of cells at the port, but this policy compares other counts
+            // with its limits.
             return None;
         }
         self.policy.admits_up_to().and_then(|most| whole_cells(self.k_min).map(|k_min| most.min(k_min)))
@@ -69,7 +70,8 @@ impl BufferPolicy for NotCapable {
         self.policy.reads_counts()
     }
 
-    /// Between the limits, the policy may draw random numbers. The recorder of a certificate notices this.
+    /// Returns the answer of the inner policy. If this policy draws a random number between its limits, the recorder of
+    /// a certificate notices.
     fn reads_own_view(&self) -> bool {
         self.policy.reads_own_view()
     }

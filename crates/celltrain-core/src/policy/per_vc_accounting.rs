@@ -32,12 +32,12 @@ pub struct Config {
     pub k: f64,
 }
 
-/// k.
+/// Returns the default of k.
 pub(super) fn k() -> f64 {
     1.0
 }
 
-/// State of this policy and of `per_vc_accounting_fixed`. Neither changes during a run.
+/// This policy or `per_vc_accounting_fixed`. Neither has state that changes during a run.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,

@@ -93,7 +93,7 @@ pub struct Python {
     vcs: Vec<String>,
     capacity: u32,
     when_full: WhenFull,
-    /// Created when the port is known, and not used earlier.
+    /// The Python object, created when the port is known. It is not used earlier.
     object: Option<Box<dyn Object>>,
 }
 

@@ -28,7 +28,7 @@ const QUESTION_BYTES: usize = 2 * size_of::<(Question, bool)>();
 /// Questions to a port's policy.
 #[derive(Clone, Debug)]
 pub(crate) enum PortRecord {
-    /// Each question with its answer.
+    /// Answers of the policy, by question.
     Answers(BTreeMap<Question, bool>),
     /// The answers may have depended on other values, or there were too many questions.
     Unknown,

@@ -59,7 +59,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Return false if a turn could find the virtual queue empty, because recording the cells early would change that
+    /// Returns false if a turn could find the virtual queue empty, because recording the cells early would change that
     /// turn.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left

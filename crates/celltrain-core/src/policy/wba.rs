@@ -33,12 +33,12 @@ pub struct Config {
     pub z: f64,
 }
 
-/// Default of R / K, the same as in Selective Drop and FBA.
+/// Returns the default of R / K, the same as in Selective Drop and FBA.
 pub(super) fn threshold() -> Threshold {
     0.9.into()
 }
 
-/// Default of Z, the same as in Selective Drop and FBA.
+/// Returns the default of Z, the same as in Selective Drop and FBA.
 pub(super) fn z() -> f64 {
     0.8
 }

@@ -1,7 +1,7 @@
 //! Admission: decides which arriving cells enter a port's buffer, and records why other cells do not.
 //!
 //! Source: `docs/mechanisms.md` 2.0. Both kinds of port use it: [`Port`](super::Port) for one cell at a time, and the
-//! fast engine's port for many at once. The ports themselves store and count the waiting cells.
+//! fast engine's port for many cells together. The ports themselves store and count the waiting cells.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -25,7 +25,7 @@ pub(crate) struct Admission {
     /// Number of waiting cells below which the policy admits every frame, so it is not called.
     asked_from: u32,
     overflow: Overflow,
-    /// True if packets delimit themselves.
+    /// True with [`Framing::Packets`], where each cell identifies its packet.
     delimits: bool,
     rng: Stream,
 }
@@ -33,9 +33,9 @@ pub(crate) struct Admission {
 /// The part of a VC's state that is read for every arriving cell.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
-    /// Cells that arrived.
+    /// Number of cells that arrived.
     offered: u64,
-    /// Frame number of the latest cell.
+    /// Frame number of the VC's latest cell.
     current: FrameNumber,
     under_way: UnderWay,
 }
@@ -98,8 +98,8 @@ impl Admission {
         }
     }
 
-    /// With [`Framing::Packets`], makes packets delimit themselves. After a packet has lost a cell, its rest is
-    /// refused, whatever the policy does with cells that find no room.
+    /// Sets the framing. With [`Framing::Packets`], each cell identifies its packet. After a packet has lost a cell,
+    /// the rest of the packet is refused, even if the policy would lose only single cells.
     #[must_use]
     pub(crate) fn framed(mut self, framing: Framing) -> Self {
         self.delimits = framing == Framing::Packets;
@@ -110,21 +110,21 @@ impl Admission {
         self
     }
 
-    /// Returns whether packets delimit themselves.
+    /// Returns whether the framing is [`Framing::Packets`], where each cell identifies its packet.
     #[inline]
     pub(crate) fn delimits(&self) -> bool {
         self.delimits
     }
 
-    /// Prepares for a cell of a packet that delimits itself: if the cell belongs to a different packet than the
-    /// previous cell of its VC, it starts a packet. Must be called before any other method for this cell, and after all
-    /// methods for earlier cells of its VC.
+    /// Prepares for a cell with packet framing: if the cell belongs to a different packet than the previous cell of its
+    /// VC, it starts a packet. Must be called before any other method for this cell, and after all methods for earlier
+    /// cells of its VC.
     #[inline]
     pub(crate) fn delimit(&mut self, cell: Cell) {
         self.starts_packet(cell);
     }
 
-    /// Does the same as [`Admission::delimit`]. Returns whether the last cell of the VC's previous packet is missing.
+    /// Like [`Admission::delimit`]. Returns whether the last cell of the VC's previous packet is missing.
     #[inline]
     pub(crate) fn starts_packet(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label()];
@@ -205,15 +205,15 @@ impl Admission {
         vc.under_way.on_cell(cell.last_cell(), admits_all)
     }
 
-    /// Returns whether a cell that arrives next is inside an admitted packet, which delimits itself.
+    /// Returns whether the cell that arrives next continues an admitted packet. For packet framing.
     #[inline]
     pub(crate) fn is_inside(&self, cell: Cell) -> bool {
         let vc = &self.vcs[cell.label()];
         vc.current == cell.frame && vc.under_way.passes_inside()
     }
 
-    /// Records the arrival of a cell inside an admitted packet, which delimits itself. Returns false and records nothing
-    /// if this is another cell.
+    /// Records the arrival of a cell that neither starts nor ends an admitted packet. Returns false and records nothing
+    /// if `cell` is another kind of cell. For packet framing.
     #[inline]
     pub(crate) fn on_cell_inside(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label()];
@@ -394,7 +394,8 @@ impl Admission {
         }
     }
 
-    /// Refuses a frame for the shared memory when its first cell arrives, although the policy admitted it.
+    /// Refuses a frame because the shared memory has no room when its first cell arrives, although the policy admitted
+    /// the frame.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         reached!(WholeFrameRefused);
         self.vcs[label].under_way.start(Mode::RefusedByMemory);

@@ -1,7 +1,7 @@
 //! The output port: a buffer, its per-VC counts, its counters, and the frame state that all policies share.
 //!
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
-//! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
+//! cell in service: a cell that [`Port::take`] passes to the transmitter no longer counts.
 //!
 //! [`Port`] is deliberately simple, like the reference engine that uses it: it stores single cells in plain queues and
 //! counts them one by one. The fast engine's port (`OutputBuffer`) has its own queues and counts and is tested against
@@ -36,17 +36,17 @@ use crate::switching::PacketAdmission;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
-/// Counts of the cells offered to a port, for one VC or for all together. At any time, `offered` equals the sum of the
-/// other cell counts and the waiting cells.
+/// Counts of the cells offered to a port, for one VC or for all VCs together. At any time, `offered` equals the sum of
+/// the other cell counts and the waiting cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Cells that arrived.
+    /// Number of cells that arrived.
     pub offered: u64,
-    /// Cells passed to the transmitter.
+    /// Number of cells passed to the transmitter.
     pub forwarded: u64,
-    /// Arriving cells lost because the buffer was full.
+    /// Number of arriving cells lost because the buffer was full.
     pub lost_overflow: u64,
-    /// Waiting cells pushed out to make room.
+    /// Number of waiting cells pushed out to make room.
     pub lost_pushed_out: u64,
     /// Cells of frames that the policy refused as a whole.
     pub discarded_frame: u64,
@@ -54,9 +54,9 @@ pub struct PortCounters {
     pub refused_by_memory: u64,
     /// Cells of frames that had already lost a cell.
     pub discarded_remainder: u64,
-    /// Frames that the policy or the memory refused whole.
+    /// Number of frames that the policy or the memory refused whole.
     pub discarded_frames: u64,
-    /// Frames that lost a cell because the buffer was full.
+    /// Number of frames that lost a cell because the buffer was full.
     pub cut_frames: u64,
 }
 
@@ -117,12 +117,12 @@ pub enum PortEvent<'a> {
     Admitted,
 }
 
-/// The buffer as a policy sees it, without the cell counts of VCs.
+/// The buffer as seen by a policy, without the cell counts of VCs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     /// X.
     pub(crate) occupancy: u32,
-    /// Number of cells that a port which marks packets compares with its limits.
+    /// Number of cells that a port with marking compares with its marking limits.
     pub(crate) counted: u32,
     /// K.
     pub(crate) capacity: u32,
@@ -155,7 +155,8 @@ pub struct Port {
     queues: Option<CellQueues>,
     /// Cells of each VC's incomplete frame, by label; `None` for a VC whose cells need not wait for the others.
     held: TiVec<Label, Option<Vec<Cell>>>,
-    /// How packets are admitted that wait until they are whole; `None` if cells leave as they come.
+    /// Admission rule of a port that stores packets whole; `None` if cells may leave before the rest of their packet
+    /// arrives.
     stores: Option<PacketAdmission>,
     /// Places that each VC's arriving packet has taken for cells that have not arrived, by label.
     places: TiVec<Label, u32>,
@@ -208,8 +209,8 @@ impl Port {
         self
     }
 
-    /// With [`Framing::Packets`], makes packets delimit themselves at this port. The policy must not push out cells from
-    /// the front, and no VCs may merge.
+    /// Sets the framing of packets. With [`Framing::Packets`], the policy must not push out cells from the front, and
+    /// no VCs may merge.
     #[must_use]
     pub fn framed(mut self, framing: Framing) -> Self {
         let merges = self.held.iter().any(Option::is_some);
@@ -338,14 +339,14 @@ impl Port {
             if let Some(follower) = self.admission.follower() {
                 follower.on_leave(1);
             }
-            // The arriving cell damaged the frame, not this one.
+            // Not this cell damaged the frame, but the loss of the arriving cell.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
 
-    /// Makes room for `arriving`: of the waiting cells that do not end a frame, removes the one closest to
-    /// transmission. Also removes the waiting rest of its frame, except for the last cell, which marks where the next
-    /// frame begins.
+    /// Makes room for `arriving`: removes the waiting cell closest to transmission, among cells that do not end a
+    /// frame. Also removes the other waiting cells of the removed cell's frame, except for the last cell, which marks
+    /// where the next frame begins.
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -427,7 +428,7 @@ impl Port {
         self.queues.is_none()
     }
 
-    /// Returns whether cells of the packet of a sent cell wait. Cells of a VC wait in order.
+    /// Returns whether other cells of the packet of the cell `sent` are waiting. Cells of a VC wait in order.
     pub(crate) fn has_rest_of(&self, sent: Cell) -> bool {
         let next = || self.waiting().find(|cell| cell.label() == sent.label());
         self.per_vc[sent.label()] > 0 && next().is_some_and(|cell| is_of_frame(cell, sent))

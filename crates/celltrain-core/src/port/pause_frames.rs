@@ -1,4 +1,4 @@
-//! Pause frames as on a wire (IEEE 802.3 annex 31B), and the packets that they wait for.
+//! Pause frames as in IEEE 802.3 annex 31B, and the packets during which they wait.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -7,10 +7,10 @@ use crate::cell::Cell;
 use crate::index::{Label, LinkIndex};
 use crate::units::Span;
 
-/// A pause frame's order to a port.
+/// The instruction of a pause frame to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PauseOrder {
-    /// The link of the port.
+    /// The link whose port must obey.
     pub(crate) link: LinkIndex,
     pub(crate) priority: u8,
     /// True if the pause begins, false if it ends.
@@ -19,9 +19,9 @@ pub(crate) struct PauseOrder {
     pub(crate) response: Span,
 }
 
-/// The packets and pause frames that ports send, by link.
+/// The pause frames that ports send, and the packets during which these wait, by link.
 pub(crate) struct PauseFrames {
-    /// Orders that wait for a port to send them.
+    /// Orders that the port of each link has not sent yet.
     waiting: TiVec<LinkIndex, Vec<PauseOrder>>,
     /// The latest cell on each link, if it does not end its packet.
     under_way: TiVec<LinkIndex, Option<Cell>>,
@@ -32,7 +32,7 @@ impl PauseFrames {
         Self { waiting: ti_vec![Vec::new(); links], under_way: ti_vec![None; links] }
     }
 
-    /// Gives a port an order to send over `by`. An older order for the same priority is not sent any more.
+    /// Queues an order for the port that sends over `by`. It replaces a waiting order for the same priority.
     pub(crate) fn push(&mut self, by: LinkIndex, order: PauseOrder) {
         self.waiting[by].retain(|old| old.priority != order.priority);
         self.waiting[by].push(order);
@@ -51,7 +51,8 @@ impl PauseFrames {
         self.under_way[link].is_some_and(|sent| port.has_rest_of(sent))
     }
 
-    /// Passes the next cell of a port to the transmitter: of the packet under way, or else of a VC that may send.
+    /// Passes the next cell of a port to the transmitter: a cell of the packet under way, or otherwise of a VC that may
+    /// send.
     pub(crate) fn take_cell(
         &mut self,
         link: LinkIndex,

@@ -27,7 +27,7 @@ impl CellQueues {
 
     /// Makes queues send whole packets, which are pushed cell by cell and wait only when they are whole. The scheduler
     /// decides for each cell as before. The turn of a packet's first cell sends the whole packet, and the turns of its
-    /// other cells pass at once.
+    /// other cells are skipped.
     #[must_use]
     pub fn of_packets(mut self) -> Self {
         self.waiting.used_turns = vec![0; self.waiting.queues.len()];

@@ -15,9 +15,9 @@ use crate::units::Time;
 /// The waiting cells of an arriving packet that have been removed from a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
-    /// Cells that had arrived.
+    /// Number of cells that had arrived.
     pub(crate) cells: u32,
-    /// Places that the packet had taken for cells that have not arrived.
+    /// Number of places taken for cells of the packet that have not arrived.
     pub(crate) places: u32,
 }
 
@@ -39,7 +39,7 @@ impl Port {
         self.stores
     }
 
-    /// Returns whether the port must ask policies now. Called once for each cell, after [`Port::start_cell`].
+    /// Returns whether the port must ask policies now. Called once for each cell, after `Port::start_cell`.
     pub(crate) fn must_decide(&mut self, cell: Cell, starts: bool) -> bool {
         match self.stores {
             Some(PacketAdmission::End) => {
@@ -92,14 +92,14 @@ impl Port {
         self.places[label] > 0
     }
 
-    /// Returns the buffer that the policy sees for a packet of which `rest` cells follow the first one.
+    /// Returns the buffer state that the policy sees for a packet with `rest` cells after its first cell.
     pub(crate) fn buffer_with(&self, rest: u32) -> Buffer {
         let own = self.buffer();
         let occupancy = own.occupancy.saturating_add(self.places()).saturating_add(rest);
         Buffer { occupancy, counted: occupancy, ..own }
     }
 
-    /// Asks the policy about a packet. It sees the packet's other `rest` cells as if they waited.
+    /// Asks the policy about a packet. The policy sees the packet's other `rest` cells as waiting.
     pub(crate) fn judge_packet(
         &mut self,
         cell: Cell,
@@ -160,9 +160,9 @@ impl Port {
         freed
     }
 
-    /// Removes the first or the last packet of the VCs that `is_in` selects which has not begun to leave; if there is none,
-    /// a packet that is still arriving, of the lowest label. Returns its cells and the places it had taken, if there is a
-    /// packet. The port must have a single FIFO queue.
+    /// Removes the first or the last packet that has not begun to leave, of the VCs that `is_in` selects. If there is
+    /// none, removes a packet that is still arriving, of the lowest label. Returns the packet's cells and the places it
+    /// had taken, if there is a packet. The port must have a single FIFO queue.
     pub(crate) fn remove_packet(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Option<(Vec<Cell>, u32)> {
         assert!(self.queues.is_none(), "cells can be removed only at a port with a single queue");
         let may_go = |cell: &&Cell| is_in(cell.label()) && self.leaving[cell.label()] != Some(cell.frame);

@@ -39,7 +39,7 @@ impl Arrived {
     }
 }
 
-/// The mode: 0 for [`Mode::Pass`].
+/// Bits of the mode; 0 for [`Mode::Pass`].
 const MODE: u8 = 0b0_0111;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;

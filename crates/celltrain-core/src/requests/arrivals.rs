@@ -24,7 +24,7 @@ pub(crate) struct Opening {
 /// An event of a group's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A host sends the next query.
+    /// A host sends a query.
     Query(NodeIndex),
     Opening(Opening),
 }
@@ -216,8 +216,8 @@ impl Incast {
     }
 }
 
-/// Returns the indices of the VCs for a request's data and acknowledgements, from a hash as routers use. `vcs` are the
-/// numbers of available VCs, and `key` is the key of the request's group.
+/// Returns the indices of the VCs for a request's data and acknowledgements, selected by a hash, as in routers. `vcs`
+/// are the numbers of available VCs, and `key` is the key of the request's group.
 pub(crate) fn paths(key: u64, number: u32, vcs: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|way: usize| {
         let hashed = hash(key, 2 * u64::from(number) + way as u64);

@@ -14,11 +14,11 @@ pub struct GroupResult {
     pub clock: Clock,
     /// Number of the first request within the group, from 0.
     pub first: u32,
-    /// Requests that opened.
+    /// Number of requests that opened.
     pub opened: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// The part of these bytes that crossed the network's bottleneck.
+    /// The part of `delivered_bytes` that crossed the network's bottleneck.
     pub bottleneck_bytes: u64,
     /// A record for each request that has opened, in order of opening; only for open requests if
     /// [`Requests::drops_closed`] is set.
@@ -44,15 +44,15 @@ pub struct RequestRecord {
     pub pair: PairIndex,
     /// Number of the query within the group, or [`NO_QUERY`].
     query: u32,
-    /// Data segments sent, retransmissions included. SYNs are not counted.
+    /// Number of data segments sent, including retransmissions. SYNs are not counted.
     pub segments_sent: u32,
-    /// Data segments retransmitted.
+    /// Number of data segments retransmitted.
     pub retransmitted_segments: u32,
     /// Number of times the retransmission timer expired, for the SYN or for data.
     pub timeouts: u32,
     /// Index of the data VC among the pair's VCs.
     data_path: u16,
-    /// Index of the VC of its acknowledgements among the VCs of the reverse pair.
+    /// Index of the VC of the request's acknowledgements among the VCs of the reverse pair.
     ack_path: u16,
 }
 
@@ -134,8 +134,7 @@ pub struct QueryRecord {
     completed: Time,
     /// The host that receives the answers.
     pub receiver: NodeIndex,
-    /// Returns the time at which all answers were complete; `None` if some answers were incomplete at the end of the
-    /// run.
+    /// Number of answers.
     pub answers: u32,
 }
 

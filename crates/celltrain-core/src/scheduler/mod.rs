@@ -2,7 +2,7 @@
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
 //! queue. Any other scheduler has several FIFO queues, one for each class or VC, and selects the next queue to serve.
-//! To add a scheduler, add a file here, two lines below and one page under `docs/models/`.
+//! To add a scheduler, add a file here, two lines in this file and one page under `docs/models/`.
 
 pub(crate) mod waiting;
 
@@ -249,7 +249,7 @@ pub trait Configure {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// The queues of a port that has several, with the scheduler that selects among them.
+/// The queues of a port with several queues, and the scheduler that selects among them.
 pub struct Service {
     /// Number of queues.
     pub queues: usize,

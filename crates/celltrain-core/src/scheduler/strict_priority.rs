@@ -27,7 +27,7 @@ impl Configure for Config {
     }
 }
 
-/// The state of a scheduler that has none.
+/// The scheduler, which has no state.
 struct StrictPriority;
 
 impl Scheduler for StrictPriority {

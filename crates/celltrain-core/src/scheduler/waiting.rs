@@ -1,4 +1,4 @@
-//! Cells waiting at a port in several queues, as a scheduler serves them, either single cells or runs.
+//! The cells that wait at a port in several queues, stored as single cells or as runs, for schedulers.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -114,7 +114,7 @@ pub struct WaitingRuns<'a> {
     pub(crate) counts: &'a mut Counts,
     pub(crate) sent: &'a mut Vec<Sent>,
     pub(crate) granularity: ReportGranularity,
-    /// Cells sent in this service.
+    /// Number of cells sent so far in this call of `serve`.
     pub(crate) number: u32,
 }
 

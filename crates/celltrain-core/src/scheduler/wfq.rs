@@ -172,7 +172,7 @@ impl<N: Number> Wfq<N> {
     reason = "no overflow: tags are lowered before they reach the largest number"
 )]
 impl<N: Number> Scheduler for Wfq<N> {
-    /// `F = max(F_prev(v), v_now) + 1 / w_v`.
+    /// Computes the tag `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
         let Vc { step, previous } = self.vcs[queue];
@@ -358,7 +358,7 @@ mod tests {
     fn under_wfq_a_vc_that_was_idle_has_neither_credit_nor_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // The VC does not get its four missed turns at once, and does not wait until the other VC's backlog is gone.
+        // The VC does not get its four missed turns in a row, and does not wait until the other VC's backlog is gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

@@ -1,7 +1,7 @@
 //! Weighted fair queuing with weights from a formula.
 //!
-//! Source: the scenario for the weights. The scheduler is that of [`wfq`], `docs/mechanisms.md` 2.15. Differences from
-//! the source: none known.
+//! Source: the scenario gives the weights. The scheduler is [`wfq`] (`docs/mechanisms.md` 2.15). Differences from the
+//! source: none known.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

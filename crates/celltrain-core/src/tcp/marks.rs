@@ -9,7 +9,7 @@ pub(super) struct Marks {
     echoed: bool,
     /// True if the next new segment reports the reduction (CWR).
     to_report: bool,
-    /// The last segment sent.
+    /// The kind of the last segment sent.
     last: Last,
     to_mark: ToMark,
     capable: Capable,
@@ -17,7 +17,7 @@ pub(super) struct Marks {
     window_end: u64,
 }
 
-/// The reaction to a mark.
+/// A sender's reaction to a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToMark {
     /// The window is reduced to at least one segment.
@@ -32,11 +32,12 @@ pub(super) enum ToMark {
 /// Determines which packets of a connection are ECN-capable (ECT). Ports drop other packets instead of marking them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capable {
-    /// New data (RFC 3168).
+    /// New data is ECN-capable (RFC 3168).
     NewData,
-    /// New data, the SYN and the SYN-ACK (RFC 8257).
+    /// New data, the SYN and the SYN-ACK are ECN-capable (RFC 8257).
     NewDataAndSyns,
-    /// All packets, as DCTCP sends them in ns-3 (`DctcpEcn`), which the papers about shared memories use, and in Linux.
+    /// All packets are ECN-capable, as with DCTCP in Linux and in ns-3 (`DctcpEcn`), which the papers about shared
+    /// memories use.
     All,
 }
 

@@ -62,7 +62,7 @@ pub struct TcpOptions {
     pub windows: WindowOptions,
 }
 
-/// Keys that were at the top of a TCP's table, each with its new place.
+/// Keys that used to be at the top of a TCP's table, each with its new path.
 const MOVED: &[(&str, &str)] = &[
     ("timer_resolution", "timer.resolution"),
     ("maximum_rto", "timer.maximum_rto"),
@@ -323,7 +323,7 @@ const MAX_INITIAL_WINDOW: u32 = (1 << 30) - 1;
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.
 const MAX_RECEIVE_WINDOW: u64 = (1 << 30) - 1;
-/// One cell per second.
+/// The lowest pacing rate: one cell per second.
 const MIN_PACE: BitRate = BitRate::from_bits_per_second(424);
 const MAX_PACE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 const MIN_TICK: Duration = Duration::from_microseconds(1);

@@ -32,7 +32,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("timer.rtt_arithmetic", "fractions"),
 ];
 
-/// Subjects of the scripts, with the least number of source tests of each. Reordering is one test of FreeBSD's receiver
+/// Subjects of the scripts, each with its minimum number of source tests. Reordering is one test of FreeBSD's receiver
 /// with each permutation of five segments.
 const KINDS: &[(&str, usize)] = &[
     ("slow start", 12),

@@ -26,7 +26,7 @@ const DELAYED_ACK_TICK: u64 = 200;
 /// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds, so that others overtake it.
+    /// Delayed by this many milliseconds, so that later ones overtake it.
     Late(u64),
     Lost,
 }
@@ -134,7 +134,7 @@ fn tcp(name: &str, segments: u64) -> TcpConfig {
 /// Variants that recover from a loss without a timeout.
 const FAST: [&str; 5] = ["reno", "newreno", "newreno_hoe", "sack", "sack_pipe"];
 
-/// A random pipe with random ends.
+/// Generates a random pipe with random ends.
 fn situations() -> impl Strategy<Value = Situation> {
     (
         any::<u64>(),

@@ -1,7 +1,7 @@
-//! Profiles of rules, and the macro for the groups of rules to which they give values.
+//! Profiles, which give default values to rules, and the macro that declares groups of rules.
 //!
-//! A group is declared in the file of the code that reads it. A key of a group that a scenario leaves out has the value of the
-//! profile named by `rules`.
+//! A group is declared in the file of the code that reads it. If a scenario omits a key of a group, the profile named
+//! by `rules` gives the value.
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ impl Rules {
     }
 }
 
-/// Adds to the schema of each key in a group the value that each profile gives it, as `x-rules`.
+/// Adds the value of each profile to the schema of each key in a group, as `x-rules`.
 pub(super) fn add_profiles(schema: &mut Schema, values: impl Fn(Rules) -> Value) {
     let profiles = Rules::ALL.map(|(name, rules)| (name, values(rules)));
     let properties = schema.pointer_mut("/properties").and_then(Value::as_object_mut);
@@ -51,7 +51,7 @@ pub(super) fn add_profiles(schema: &mut Schema, values: impl Fn(Rules) -> Value)
     }
 }
 
-/// Declares a group of rules: `$Rules` with the values that hold, and `$Options` with its keys in a scenario.
+/// Declares a group of rules: `$Rules` with the values in effect, and `$Options` with the group's keys in a scenario.
 macro_rules! rules {
     (
         $(#[doc = $about:literal])*
@@ -88,7 +88,7 @@ macro_rules! rules {
         }
 
         impl $Options {
-            /// Returns the rules that hold: those that are set, and the profile's for the others.
+            /// Returns the rules in effect: the options that are set, and the profile's values for the others.
             pub fn by(&self, rules: $crate::tcp::Rules) -> $Rules {
                 let profile = $Rules::of(rules);
                 $Rules {

@@ -1,10 +1,10 @@
 //! The receiving end, which tracks arrivals and decides what to acknowledge, and when.
 //!
 //! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. The receiver keeps out-of-order segments (A-19)
-//! and acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement
-//! for each segment that is out of order or repeated. Its application reads at once, so its advertised window shrinks
-//! only by the kept bytes, and only if `offered_window` requires it (A-64). With selective acknowledgements it reports
-//! the segments it keeps, the newest first (RFC 2018, 4).
+//! and acknowledges every segment immediately unless delayed acknowledgements are on. It sends a duplicate
+//! acknowledgement for each segment that is out of order or repeated. Its application reads immediately, so its
+//! advertised window shrinks only by the kept bytes, and only if `offered_window` requires it (A-64). With selective
+//! acknowledgements it reports the segments it keeps, the newest first (RFC 2018, 4).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,14 +125,15 @@ pub struct Receiver {
     scale: u32,
     rules: ReceiverRules,
     delayed_acks: DelayedAcks,
-    /// Number of clock ticks by which an acknowledgement is delayed, and the number left for the one that waits.
+    /// Number of clock ticks by which an acknowledgement is delayed, and number of ticks left for the waiting
+    /// acknowledgement.
     delay: u32,
     delay_left: u32,
     ack_pending: bool,
     echo: Echo,
     /// True if acknowledgements report a mark.
     echoes: bool,
-    /// True if the arriving segment is acknowledged at once because its mark differs from the previous segment's.
+    /// True if the arriving segment is acknowledged immediately because its mark differs from the previous segment's.
     differs: bool,
     counters: ReceiverCounters,
 }
@@ -239,8 +240,8 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// Returns the acknowledgement to send before a segment is processed, if only the segment is marked, or only the
-    /// earlier segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
+    /// Returns the acknowledgement to send before a segment is processed, if its mark differs from the mark of earlier
+    /// segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
     pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
         let differs = self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes;
         reached!(AckBeforeMark if differs);
@@ -327,8 +328,8 @@ impl Receiver {
         self.kept.iter().any(|&(start, end)| start <= segment.seq && segment.end() <= end)
     }
 
-    /// RFC 2018 (4): the first block "MUST specify the contiguous block of data containing the segment which triggered
-    /// this ACK", the others repeat the most recent ones.
+    /// Records the range of a new segment as the newest. RFC 2018 (4): the first block "MUST specify the contiguous
+    /// block of data containing the segment which triggered this ACK", the others repeat the most recent ones.
     fn note(&mut self, segment: Segment) {
         let Self { kept, newest, rcv_nxt, .. } = self;
         let range = |byte: u64| kept.iter().position(|range| range.0 <= byte && byte < range.1);

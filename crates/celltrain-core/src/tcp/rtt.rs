@@ -26,7 +26,7 @@ pub struct RttEstimator {
     arithmetic: RttArithmetic,
     /// Number of timeouts since the last valid sample.
     timeouts: u32,
-    /// Rule for forgetting the estimate after timeouts.
+    /// Rule by which timeouts discard the estimate.
     forgotten: EstimateForgotten,
     /// True if the next sample counts as the first.
     afresh: bool,
@@ -82,9 +82,9 @@ pub struct RtoLimits {
     pub minimum: u32,
     /// MAX.
     pub maximum: u32,
-    /// The timeout before the first sample.
+    /// The timeout before the first round-trip sample.
     pub initial: u32,
-    /// Minimum value of four deviations with fractions: one tick (RFC 6298, 4) or zero.
+    /// Lower bound of four deviations if the estimator uses fractions: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,
 }
 
@@ -133,8 +133,8 @@ impl RttEstimator {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        // Converts the number of ticks since sending to the counting used for later samples, and to that for the first
-        // sample.
+        // Converts the number of ticks since sending to the counting used for later samples, and to the counting used
+        // for the first sample.
         let (elapsed, first) = match self.arithmetic {
             RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
             _ => (i64::from(m - 1), i64::from(m)),
@@ -205,7 +205,8 @@ impl RttEstimator {
     }
 }
 
-/// Jacobson 1988: gains of 1/8 and 1/4. The first sample sets the deviation to half its value.
+/// Returns the mean and the deviation after a sample (Jacobson 1988, with gains of 1/8 and 1/4). The first sample sets
+/// the deviation to half its value.
 fn smoothed(before: Option<(f64, f64)>, m: f64) -> (f64, f64) {
     match before {
         None => (m, m / 2.0),

@@ -60,7 +60,7 @@ pub struct Scoreboard {
 const DUP_THRESH: u64 = 3;
 
 impl Scoreboard {
-    /// A board without reports.
+    /// A scoreboard without reports.
     #[cfg(test)]
     pub(super) const NOTHING: Self = Self { ranges: Vec::new() };
 

@@ -84,7 +84,7 @@ struct SenderRules {
 /// Reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The retransmission timer expired. This is the first unacknowledged segment or a later one.
+    /// The retransmission timer expired. The segment is the first unacknowledged one or a later one.
     Timeout,
     /// The number of duplicate acknowledgements reached the threshold.
     DuplicateAcks,
@@ -127,9 +127,9 @@ enum Pending {
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Segments sent, retransmissions included.
+    /// Number of segments sent, including retransmissions.
     pub segments_sent: u64,
-    /// Segments sent again.
+    /// Number of segments retransmitted.
     pub retransmitted_segments: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
@@ -412,7 +412,7 @@ impl Sender {
         Some(self.send(seq, now))
     }
 
-    /// Sends retransmissions, probes and, while the variant chooses, every segment.
+    /// Sends retransmissions and probes. While the variant chooses segments, sends every segment.
     #[inline(never)]
     fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
         let choice = match self.next.pending {

@@ -102,7 +102,7 @@ struct Observed {
     lowered_at: Option<u64>,
     /// True if a mark lowered ssthresh last, and not a loss.
     lowered_by_mark: bool,
-    /// Fast retransmits and timeouts so far.
+    /// Number of fast retransmits and timeouts so far.
     losses: u64,
     /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
@@ -249,8 +249,8 @@ impl Observed {
         Ok(())
     }
 
-    /// Checks that the acknowledgement of data up to `una` has increased cwnd only if this data filled the window. Holds
-    /// without losses and marks.
+    /// Checks that the acknowledgement of data up to `una` has increased cwnd only if this data filled the window.
+    /// Applies only without losses and marks.
     fn check_growth(&mut self, (una, cwnd): (u64, f64)) -> Result<(), TestCaseError> {
         let is_used = una < self.filled_to;
         prop_assert!(
@@ -380,7 +380,7 @@ proptest! {
     }
 }
 
-/// A planted fault: the check of window growth must detect it with every variant and control.
+/// Plants a fault that the check of window growth must detect with every variant and control.
 #[test]
 fn the_test_of_window_growth_detects_a_cwnd_that_grows_while_the_sender_is_application_limited() {
     for congestion in [Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula] {
@@ -404,7 +404,7 @@ fn the_test_of_window_growth_detects_a_cwnd_that_grows_while_the_sender_is_appli
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
 
-    /// The clocks of hosts, used by both engines. They sleep until an event occurs.
+    /// Tests the clocks of hosts, which both engines use and which sleep until an event occurs.
     #[test]
     fn a_clock_that_stops_while_idle_produces_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),

@@ -1,8 +1,8 @@
 //! Coarse timers. A timer is a countdown that a host's clock decrements once per tick.
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
-//! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur at once. With
-//! `timer.expiry = "after_rto"`, the sender sets its timers to a check more.
+//! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur immediately. With
+//! `timer.expiry = "after_rto"`, the sender sets its timers one check longer.
 
 use std::collections::{BTreeSet, VecDeque};
 

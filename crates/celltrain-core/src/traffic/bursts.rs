@@ -1,8 +1,8 @@
 //! Bursts over TCP: files with pauses between them, on one connection.
 //!
-//! Source: this project, after the highly bursty connections alongside bulk transfers in Computer Communications
-//! 21(12), 1998. Differences from the source: cwnd does not change during a pause, unless `start.after_idle` says otherwise
-//! the last segment of a burst is full.
+//! Source: this project, modelled on the highly bursty connections alongside bulk transfers in Computer Communications
+//! 21(12), 1998. Differences from the source: cwnd does not change during a pause, unless `start.after_idle` says
+//! otherwise; the last segment of a burst is full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Traffic: the data a flow has to send, and its timing.
 //!
 //! TCP sends bytes: an unlimited number (`greedy`), a file, or files and pauses (`bursts`). Other sources send packets
-//! at their own times, regardless of loss, like an application over UDP. To add a kind, add a file here, two lines
-//! below and one page under `docs/models/`.
+//! at their own times, regardless of loss, like an application over UDP. To add a kind, add a file here, two lines in
+//! this file and one page under `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -105,7 +105,7 @@ pub struct Emissions {
     /// Bits of a packet's cells, headers included.
     bits: u64,
     rate: BitRate,
-    /// Packets sent in this burst.
+    /// Number of packets sent in the current burst.
     sent: u64,
     burst: Time,
     until: Option<Time>,

@@ -200,7 +200,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns a name whose unit is still unknown, with the kind inferred for it. An operand that has names without a
-    /// unit counts only if nothing else tells a unit: the unit of `a / B` changes if `a` turns out to be in cells.
+    /// unit counts only if no other operand gives a unit: the unit of `a / B` changes if `a` turns out to be in cells.
     fn inferred(&self) -> Option<(usize, Kind)> {
         self.by_questions(true)
             .or_else(|| self.by_events(true))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Meaning, SettingFault};
 
-/// The formulas for a queue, in the form in which a scenario contains them.
+/// A host that provides names to the formulas of a queue.
 struct Queue;
 
 /// Register of X; the user's own names follow.
@@ -49,7 +49,7 @@ impl Host for Queue {
     }
 }
 
-/// The formulas of a queue, as a scenario contains them.
+/// The formulas of a queue in a scenario.
 #[derive(Default)]
 struct Table {
     admit: &'static str,

@@ -10,9 +10,9 @@ pub(super) struct Idle {
     /// True if a packet has arrived since the last poll.
     pub(super) has_packet: bool,
     pub(super) report: Report,
-    /// Such polls within [`IDLE_TIME`].
+    /// Idle polls within [`IDLE_TIME`].
     polls: Polls,
-    /// Number of idle polls since the timeout was last in the future.
+    /// Idle polls since the timeout was last in the future.
     due: Polls,
 }
 
@@ -65,8 +65,8 @@ impl Idle {
 const MOST_IDLE_POLLS: u32 = 100_000;
 const IDLE_TIME: Duration = Duration::from_millis(10);
 
-/// Maximum number of idle polls while every timeout is in the past, if this lasts longer than [`DUE_TIME`]. On a slow
-/// link or with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack with a coarse clock may return past times
-/// until its clock advances.
+/// Once the timeout has been overdue for longer than [`DUE_TIME`], maximum number of idle polls since it became due. On
+/// a slow link or with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack with a coarse clock may return past
+/// times until its clock advances.
 const MOST_DUE_POLLS: u32 = 10;
 const DUE_TIME: Duration = Duration::from_millis(20);

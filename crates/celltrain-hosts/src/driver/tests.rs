@@ -1,4 +1,4 @@
-//! A stack whose timeout is always the current time.
+//! Tests of scripted stacks in the networks of trials.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Script {
     sends: VecDeque<(Duration, usize)>,
     answer: usize,
     answers: usize,
-    /// Returns the current time as the stack's timeout.
+    /// True if the stack's timeout is always the current time.
     is_hasty: bool,
     received: u64,
     log: Log,
@@ -95,9 +95,9 @@ fn trial() -> Trial {
 
 #[test]
 fn a_stack_packet_and_the_reply_to_it_arrive_after_transmission_and_propagation_times() {
-    // In units of 1/97.2 MHz, a cell takes 265 and a link 486. A packet of 1500 bytes has 32 cells and arrives 34 cell
-    // times and three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two cells, and arrives at
-    // 22706 or 233.6 us.
+    // In units of 1/97.2 MHz, a cell takes 265 and the delay of a link is 486. A packet of 1500 bytes has 32 cells and
+    // arrives 34 cell times and three link delays after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two
+    // cells, and arrives at 22706 or 233.6 us.
     let (log, _) = run(&trial().network(), |_, log| {
         let sends = [(100 * US, 1500)].into();
         let sender = Script { name: "sender", sends, log: log.clone(), ..Script::default() };
@@ -166,7 +166,7 @@ fn a_stack_packet_is_reported_as_lost_when_a_later_packet_arrives() {
     );
     let count = |step, flow| seen.iter().filter(|packet| (packet.0, packet.1) == (step, flow)).count();
     assert!(result.unwrap().cells.lost > 0);
-    // Only for the second sender does a later packet arrive.
+    // Later packets arrive only from the second sender, so only its losses are all known.
     assert_eq!(count(Step::Sent, 1), count(Step::Arrived, 1) + count(Step::Lost, 1));
     assert!(count(Step::Lost, 1) > 0);
     let last = seen.iter().rposition(|packet| packet.0 == Step::Arrived).unwrap();
@@ -199,7 +199,7 @@ fn a_stack_that_sends_a_packet_larger_than_the_mtu_aborts_the_run() {
 
 #[test]
 fn polling_a_stack_100000_times_with_an_expired_timer_aborts_the_run_even_if_it_sends_packets() {
-    // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide them.
+    // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide the idle polls.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
         let (_, result) = run(&network, |_, _| {
@@ -281,11 +281,11 @@ fn a_stack_that_never_clears_an_expired_timer_aborts_the_run_and_a_slow_stack_do
 
 #[test]
 fn a_stack_that_sends_faster_than_its_host_link_for_too_long_aborts_the_run() {
-    // With segments of 60 kB, 16,655 packets have a gigabyte.
+    // With segments of 60 kB, 16,655 packets contain a gigabyte.
     let network = trial().mss(60_000).buffer(2000).network();
     let sends = |packets: usize| {
         move |_: usize, log: &Log| {
-            // A hundred packets each microsecond.
+            // The stack sends a hundred packets each microsecond.
             let sends =
                 (0..packets).map(|packet| (u32::try_from(packet / 100).expect("it is small") * US, 60)).collect();
             [Script { sends, log: log.clone(), ..Script::default() }, Script::default()]

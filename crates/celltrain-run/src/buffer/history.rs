@@ -42,11 +42,11 @@ pub struct History {
     pub sent_before: Vec<f64>,
     /// Cells that are waiting when the window begins, in order, followed by cells that arrive within the window.
     pub cells: Cells,
-    /// Frames of these cells.
+    /// Frames to which the cells belong.
     pub frames: Frames,
     /// Decisions of the policy about frames.
     pub judgements: Judgements,
-    /// Events, in order.
+    /// Events at the buffer, in order.
     pub steps: Steps,
     /// Names of the ports to which [`Frames::damaged_at`] refers.
     pub ports: Vec<String>,

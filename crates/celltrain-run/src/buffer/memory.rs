@@ -19,7 +19,7 @@ pub struct SharedMemory {
     pub name: String,
     /// Number of cells in the memory.
     pub cells: u32,
-    /// Names of its queues: the link, followed by the priority unless it is 0.
+    /// Names of the memory's queues: the link, followed by the priority unless it is 0.
     pub queues: Vec<String>,
     /// Number of steps up to each instant.
     pub steps: Vec<i32>,

@@ -25,7 +25,7 @@ pub struct Column<E: 'static> {
 /// Reads a value from an event. There is one variant for each type of value. Returns `None` if the event has no such
 /// value.
 pub enum Accessor<E: 'static> {
-    /// The instant, in seconds.
+    /// The instant of the event, in seconds.
     Time,
     /// The name of a connection: a flow's, looked up by index, or a request's.
     Flow(fn(&Row<E>) -> Option<ConnectionName>),
@@ -118,7 +118,7 @@ pub enum Values {
 /// Rows of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Kind of the rows.
+    /// Kind of event in the rows.
     pub kind: Kind,
     /// Columns in the order of the table.
     pub columns: Vec<Values>,
@@ -137,8 +137,8 @@ pub(super) struct Names {
     pub(super) pools: Arc<[String]>,
 }
 
-/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that each column is
-/// one loop over rows that are still in the L1 cache.
+/// Rows of one kind that have not been delivered yet. They are converted to columns in chunks, so that the conversion
+/// to each column is one loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
@@ -160,7 +160,7 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// The requests that occur in a block. The block does not keep their names longer, because a run can have millions of
+/// The requests that occur in a block. Their names are stored only for the block, because a run can have millions of
 /// requests.
 #[derive(Default)]
 struct BlockRequests {

@@ -172,7 +172,7 @@ impl<'a> Log<'a> {
         self.chosen.vcs[vc]
     }
 
-    /// Keeps the names of open requests.
+    /// Updates the names of open requests.
     fn on_request(&mut self, RequestEvent { flow, step }: RequestEvent) {
         match step {
             RequestStep::Opened { group, number, .. } => drop(self.requests.insert(flow, (group, number))),

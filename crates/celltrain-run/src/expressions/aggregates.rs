@@ -7,7 +7,7 @@ pub(super) enum Aggregate {
     Mean,
     Least,
     Largest,
-    /// Standard deviation over mean.
+    /// Standard deviation divided by the mean.
     Variation,
     /// Jain's index.
     Fairness,
@@ -30,7 +30,7 @@ pub(super) fn named(name: &str) -> Option<Aggregate> {
 }
 
 impl Aggregate {
-    /// Returns whether the function is an error without values.
+    /// Returns whether using the function without any values is an error.
     pub(super) fn needs_values(self) -> bool {
         matches!(self, Self::Mean | Self::Least | Self::Largest)
     }

@@ -1,4 +1,4 @@
-//! Measures of a run as users write them: paths into its answer, and arithmetic on them.
+//! Measures of a run in the form that users write: paths into its answer, and arithmetic on them.
 //!
 //! A *path* follows the keys of the answer (`celltrain run --json`) step by step: `flows.tcp1.goodput_mbps`. A step into
 //! a list is the name of a member, or the VC of a contract. `ports.bottleneck` is the congested port, whatever its name.
@@ -126,7 +126,8 @@ impl Expression {
         self.paths().any(|path| path.len() > 1 && path[0] == "series")
     }
 
-    /// Returns whether the measure is a lower bound if the values that it reads are. It must be a single path.
+    /// Returns whether lower bounds of the values that the measure reads give a lower bound of the measure. The measure
+    /// must be a single path.
     pub fn is_monotone(&self) -> bool {
         let combines = |step: &String| step.starts_with("variation(") || step.starts_with("fairness(");
         matches!(self.steps.as_deref(), Ok([Step::Path(path)]) if !path.iter().any(combines))
@@ -135,7 +136,7 @@ impl Expression {
     /// Returns the value.
     ///
     /// # Errors
-    /// Returns the reason why there is none.
+    /// Returns the reason why there is no value.
     pub fn value(&self, source: Source<'_>) -> Result<f64, Missing> {
         let wrong = |error: &String| {
             let start: String = quoted(&self.text).chars().take(200).collect();

@@ -1,4 +1,4 @@
-//! Open requests: measures that are lower bounds, leave requests out, or have too few of them.
+//! Effects of open requests on measures, which may be lower bounds, leave requests out, or have too few requests.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::vetting::grouped;
 /// Statistics of requests, and the number of requests that each needs.
 pub const NEEDED: [(&str, u64); 4] = [("median", 2), ("p95", 20), ("p99", 100), ("p999", 1000)];
 
-/// Largest share of open requests for which the mean of the completed ones needs no note.
+/// Maximum share of open requests at which the mean of the completed requests needs no note.
 const MOST_OPEN: f64 = 0.01;
 
-/// A note about the open requests of a group. The largest note has the most of them.
+/// A note about the open requests of a group. Notes are ordered by the number of open requests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OpenNote {
     open: u64,
@@ -32,7 +32,7 @@ fn needed(statistic: &str) -> Option<u64> {
     NEEDED.iter().find(|(name, _)| *name == statistic).map(|(_, needed)| *needed)
 }
 
-/// Returns the name of the requests of a class, and of their number.
+/// Returns the name of the requests or queries, and the name of the measure that counts them.
 fn words(are_queries: bool) -> (&'static str, &'static str) {
     if are_queries { ("queries", "asked") } else { ("requests", "opened") }
 }

@@ -9,7 +9,7 @@ use super::similar::nearest;
 use crate::as_python::{number_in, quoted};
 use crate::vetting::grouped;
 
-/// Largest number of names among which a similar one is searched. A mesh has thousands of connections.
+/// Maximum number of known names for which similar names are searched, because a mesh has thousands of connections.
 const MOST_NEAR: usize = 200;
 
 /// Other names under which users look for measures.
@@ -70,7 +70,7 @@ pub(super) struct Members<'a> {
     places: Places<'a>,
 }
 
-/// Finds a member by its name.
+/// An index for finding members by name.
 enum Places<'a> {
     InMap(&'a Map<String, Value>),
     Listed(HashMap<&'a str, usize>),
@@ -110,7 +110,7 @@ impl<'a> Members<'a> {
         Self::listed(numbers.map(|(name, number)| (Some(name), Member::Number(number))))
     }
 
-    /// If a name occurs twice, the last value counts, at the position of the first.
+    /// Collects members. If a name occurs twice, the last value counts, at the position of the first.
     fn listed(members: impl Iterator<Item = (Option<&'a str>, Member<'a>)>) -> Self {
         let (mut all, mut places, mut unnamed): (Vec<_>, HashMap<_, _>, _) = (Vec::new(), HashMap::new(), None);
         for (name, member) in members {

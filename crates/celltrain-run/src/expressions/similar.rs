@@ -1,16 +1,16 @@
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 //!
 //! Source: Python's `difflib`, after Ratcliff and Metzener (1988), so that suggestions are the same everywhere.
 
 use std::collections::HashMap;
 
-/// Smallest similarity of a suggestion.
+/// Minimum similarity of a suggested name.
 const CUTOFF: f64 = 0.6;
 
 /// Returns the known name that was probably meant; `None` if no name is similar.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = joined(name);
-    // Users write the policies of papers as LQD or DT.
+    // Users may abbreviate policies as papers do, for example LQD or DT.
     let initials = |one: &str| one.split('_').filter_map(|part| part.chars().next()).collect::<String>();
     if let Some(one) = known.iter().find(|one| one.contains('_') && written == initials(one)) {
         return Some(one);
@@ -74,8 +74,8 @@ impl Index {
         2.0 * common as f64 / all as f64
     }
 
-    /// Returns the longest common block: its start in `other`, its start in this name, and its length. Of several, it is
-    /// the first in `other`, and then in this name.
+    /// Returns the longest common block: its start in `other`, its start in this name, and its length. If several are
+    /// longest, returns the first in `other`, and then in this name.
     fn longest(
         &self,
         other: &[char],

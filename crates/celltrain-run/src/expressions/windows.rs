@@ -14,7 +14,7 @@ const SHORTEST_CLIMB: f64 = 0.4;
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
     time_s: &'a [f64],
-    /// All flows, and those whose windows are known.
+    /// All flows, and the flows whose windows are known.
     flows: &'a [String],
     shown: &'a [String],
     /// One row per sample, with a column for each flow whose windows are known.
@@ -22,7 +22,7 @@ pub struct Windows<'a> {
     ssthresh_segments: &'a [f64],
 }
 
-/// A measure of one flow, which is given by its column.
+/// Computes a measure of one flow, given by its column.
 type Measure = fn(&Windows<'_>, usize) -> f64;
 
 /// Returns the measure of this name.
@@ -80,7 +80,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Returns the linear growth of cwnd in segments per second: the mean over all long enough growth phases.
+/// Returns the linear growth of cwnd in segments per second: the mean over all growth phases that are long enough.
 fn climb(windows: &Windows<'_>, flow: usize) -> f64 {
     let (mut grown, mut lasted) = (0.0, 0.0);
     let mut end_phase = |first: (f64, f64, f64), last: (f64, f64, f64)| {

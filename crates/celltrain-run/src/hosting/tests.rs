@@ -8,7 +8,7 @@ fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message()
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
-/// Requests over real stacks. Another program tests those in Python.
+/// Tests of requests over real stacks. Stacks written in Python are tested in another program.
 #[cfg(all(feature = "smoltcp", feature = "quic"))]
 mod requests;
 
@@ -180,7 +180,7 @@ mod smoltcp {
             };
             columns().map(of).sum::<usize>() as u64
         };
-        // The answer counts from 10 ms on, when a few segments have been sent.
+        // The answer excludes the first 10 ms, in which a few segments are sent.
         let own = |key: &str| answer["flows"][0][key].as_u64().unwrap();
         assert!(count("retransmitted") >= own("retransmitted_segments") && count("retransmitted") > 0);
         let sent = count("sent") + count("retransmitted");
@@ -188,7 +188,8 @@ mod smoltcp {
         assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
-    /// Returns a capture of the run. The reference engine makes it, because that engine reports where packets are lost.
+    /// Returns a capture of the run. The reference engine runs it, because only that engine reports where packets are
+    /// lost.
     fn capture(kind: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sink = |block: &[u8]| {

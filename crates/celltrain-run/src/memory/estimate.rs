@@ -13,9 +13,9 @@ use celltrain_scenario::Size;
 /// Memory estimates of a run, and the numbers they are based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
-    /// Hosts, switches and edge devices.
+    /// Number of hosts, switches and edge devices.
     pub nodes: u64,
-    /// Virtual channels, including those for acknowledgements.
+    /// Number of virtual channels, including those for acknowledgements.
     pub vcs: u64,
     /// Number of links crossed, summed over all VCs.
     pub hops: u64,
@@ -30,14 +30,14 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Estimates a network from its size, before it is laid out. Each flow has two VCs, one of them for
-    /// acknowledgements.
+    /// Estimates the memory of a run from the size of its network, before the network is laid out. Each flow has two
+    /// VCs, one of them for acknowledgements.
     pub fn of_size(size: &Size) -> Self {
         let &Size { nodes, links, flows, crossings, .. } = size;
         Self::of_numbers(nodes, links, flows, [flows.saturating_mul(2), crossings.saturating_mul(2)])
     }
 
-    /// Estimates a run of a network.
+    /// Estimates the memory of a run of a network.
     pub fn of(network: &Network) -> Self {
         let [nodes, links] = [network.nodes.len(), network.links.len()];
         let [flows, vcs] = [network.flows.len(), network.vcs.len()];
@@ -166,7 +166,7 @@ const HOP: u64 = 60;
 /// Largest ratio between the memory before any cell is in flight and the lower bound. The largest measured ratio is
 /// 3.3, in networks with ABR.
 const LARGEST: u64 = 4;
-/// Likely bytes per completion time, and likely number of completion times.
+/// Likely bytes per distinct completion time, and likely number of distinct completion times.
 const TIME: u64 = 150;
 const TIMES: u64 = 500_000;
 /// Minimum and likely number of bytes per request: a record in the engine and one in the results, in lists whose

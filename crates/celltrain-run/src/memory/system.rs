@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Machine;
 
-/// Returns the free memory. On Linux, this is the least of the machine's available memory and the unused parts of the
+/// Returns the free memory. On Linux, this is the minimum of the machine's available memory and the unused parts of the
 /// limits of the process and its control groups. On macOS it is the total memory. Elsewhere it is unknown.
 pub(super) fn free() -> Machine {
     let limits = [("Max data size", "VmData:"), ("Max address space", "VmSize:")];

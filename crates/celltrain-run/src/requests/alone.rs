@@ -3,8 +3,8 @@
 //! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
 //!
-//! A real stack may treat the last segment of a request in another way, for example acknowledge it later. So each size
-//! of its requests has a simulation of its own.
+//! A real stack may treat the last segment of a request differently, for example acknowledge it later. So each size of
+//! request over a real stack has a separate simulation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,10 +28,10 @@ type Vcs = [VcIndex; 2];
 /// The paths that requests have used, by kind. Connections on paths of one kind share a simulation.
 pub struct Paths<'a> {
     describer: Describer<'a>,
-    /// Kind of each group's path.
+    /// Index of the kind of each path that requests have used.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// Simulation of each kind of path, and of each size in bytes if stacks carry the requests.
+    /// Index of the simulation for each kind of path, and for each size in bytes if real stacks carry the requests.
     simulations: BTreeMap<(u32, Option<u64>), u32>,
     needed: Vec<Needed>,
 }
@@ -72,7 +72,7 @@ impl<'a> Paths<'a> {
         let own = &requests.groups[group];
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             let number = index(kinds.len());
-            // The network does not show which stack a group uses.
+            // The network does not show which stack a group uses, so the stack is described too.
             let of_stack = if own.outside { format!(" {}", own.name) } else { String::new() };
             *kinds.entry(describer.describe(own, vcs) + &of_stack).or_insert(number)
         });
@@ -97,8 +97,8 @@ pub struct Unloaded<'a> {
 /// Arrival times of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
-    /// Time from opening until the first n segments have arrived, for each n from 1; the completion time of the only
-    /// request if a stack carries it.
+    /// Time from opening until the first n segments have arrived, for each n from 1. If a real stack carries the only
+    /// request, the list has only its completion time.
     after: Vec<Span>,
 }
 
@@ -145,7 +145,7 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
     [record.data_vc(requests), record.ack_vc(requests)]
 }
 
-/// Returns the size that needs a simulation of its own, if any, the number of segments that must arrive in the
+/// Returns the size that needs a separate simulation, if any, the number of segments that must arrive in the
 /// simulation, and the bytes that it must send.
 fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     if group.outside {
@@ -153,7 +153,7 @@ fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     }
     let mss = group.tcp.options().mss.bytes;
     let segments = bytes.div_ceil(mss).max(1);
-    // Only an open request can have more, and no run is so long that it would be complete.
+    // Only an open request can have more segments, and no run is long enough to complete it.
     let segments = u32::try_from(segments).unwrap_or(u32::MAX);
     (None, segments, u64::from(segments).saturating_mul(mss))
 }
@@ -165,7 +165,7 @@ fn index(number: usize) -> u32 {
 /// Creates the network with one connection, which opens after a time as long as the original run.
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
-    // Policies that count VCs or have per-VC settings need all VCs; others need only these two.
+    // Policies that count VCs or have per-VC settings need all VCs; others need only the two VCs of this connection.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()

@@ -1,11 +1,11 @@
 //! Measures of groups of requests: completion times and slowdowns, by size.
 //!
 //! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
-//! of the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that
-//! opened in the measured time: of n values, it is the one with rank p n, rounded up. Requests that are open at the end
-//! count as longer than any completed one. If no completed request has this rank, the percentile is only known to be
-//! at least the order statistic in which each open request counts with its age at the end ([`Percentile::AtLeast`]).
-//! A mean is of the completed requests.
+//! of the same request alone on the same path ([`alone`]). A percentile covers all requests that opened in the measured
+//! time: of n values in ascending order, it is the value with rank p n, rounded up. Unfinished requests count as longer
+//! than any completed request. If an unfinished request has this rank, only a lower bound is known: the percentile
+//! computed with each unfinished request counted at its age at the end of the run ([`Percentile::AtLeast`]). A mean
+//! covers only completed requests.
 
 pub mod alone;
 mod records;
@@ -31,30 +31,30 @@ pub struct GroupMeasures {
     pub stack: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// The rate at which these bytes were delivered, in megabits per second.
+    /// The rate at which bytes were passed to applications, in megabits per second.
     pub goodput_mbps: f64,
-    /// Requests of any size.
+    /// Measures of requests of all sizes.
     pub all: SizeMeasures,
     /// Short requests.
     pub short: SizeMeasures,
-    /// Requests of medium size, neither short nor long.
+    /// Measures of requests of medium size, neither short nor long.
     pub medium: SizeMeasures,
     /// Long requests.
     pub long: SizeMeasures,
-    /// Queries, if the group is an incast.
+    /// Measures of queries, if the group is an incast.
     pub queries: Option<QueryMeasures>,
 }
 
-/// Measures of the requests of some sizes.
+/// Measures of the requests in a class of sizes.
 #[derive(Clone, Debug, Default)]
 pub struct SizeMeasures {
-    /// Requests that opened.
+    /// Number of requests that opened.
     pub opened: u64,
     /// Number of measured requests that completed.
     pub completed: u64,
-    /// Data segments retransmitted, for all requests that opened.
+    /// Number of data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
-    /// Expirations of retransmission timers, for all requests that opened. Stacks do not report them.
+    /// Number of expirations of retransmission timers, for all requests that opened. Stacks do not report them.
     pub timeouts: u64,
     /// True if the segments of stacks that send neither TCP nor UDP are unknown.
     pub hides_segments: bool,
@@ -118,9 +118,9 @@ pub struct Statistics {
 /// A percentile over requests that opened. Some of them may still be open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
-    /// The value of a completed request.
+    /// The exact percentile: the value of a completed request.
     Exact(f64),
-    /// So many requests are open that the percentile is only known to be at least this value.
+    /// A lower bound, because an unfinished request has the percentile's rank.
     AtLeast(f64),
 }
 

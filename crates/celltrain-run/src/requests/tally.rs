@@ -29,7 +29,7 @@ pub struct Tally<'a> {
     after: Option<Time>,
     /// Requests that open after this time are not counted.
     until: Time,
-    /// The end of the run. Requests that open then are not counted.
+    /// The end of the run. Requests that open at this time are not counted.
     end: Time,
     paths: Option<Paths<'a>>,
     groups: TiVec<GroupIndex, [Counts; 3]>,
@@ -52,7 +52,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts the requests of which the result of the run has records.
+    /// Counts the requests that have records in the result of the run.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -141,7 +141,7 @@ struct Counts {
 /// Number of requests by time and, if they matter, by kind of path and number of segments.
 type Times = HashMap<(Span, Option<PathKind>), u64>;
 
-/// Distinct values of the requests of some sizes, each with the number of times it occurred.
+/// Values of the requests of some size classes. Each distinct value has the number of times it occurred.
 #[derive(Default)]
 struct Values {
     opened: u64,
@@ -178,7 +178,7 @@ impl Values {
         for (&(age, kind), &times) in &counts.open {
             token.tick(1)?;
             self.open_ms.push((milliseconds(age, clock), times));
-            // A request that would not be complete even without other traffic gives no information.
+            // A request that would be incomplete even without other traffic gives no information about slowdowns.
             let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
             self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }

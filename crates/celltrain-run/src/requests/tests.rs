@@ -113,7 +113,7 @@ fn request_measures_are_the_same_whether_or_not_a_record_of_each_request_is_kept
         ["", "measure.from = \"4ms\"\n", "measure.to = \"16ms\"\n", "measure = { from = \"4ms\", to = \"12ms\" }\n"]
     {
         let text = format!("{window}{NETWORK}{web}{query}");
-        // The reference engine takes longest.
+        // Test windows with the fast engine only, because the reference engine takes longest.
         let engines = if window.is_empty() { &Engine::ALL[..] } else { &[Engine::Fast] };
         for &engine in engines {
             let [kept, dropped] = [false, true].map(|drops_closed| {
@@ -175,7 +175,7 @@ fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>
     })
 }
 
-/// Returns the percentile of requests all of which have completed.
+/// Returns the percentile if all requests complete.
 fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 {
     let mut all: Vec<f64> = completed.iter().copied().chain(late).collect();
     all.sort_unstable_by(f64::total_cmp);

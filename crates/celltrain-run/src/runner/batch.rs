@@ -32,7 +32,7 @@ pub fn many<E: From<io::Error>>(
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Does a run of a batch. A panic is its error, even if its scenario does not exist.
+/// Executes one run of a batch. A panic becomes the run's error, for example if its scenario does not exist.
 fn one_of_many<'a>(
     run: impl FnOnce() -> (&'a Handle, u64, How<'a>),
     part: Option<Part<'_>>,
@@ -52,12 +52,12 @@ pub struct CaseRun {
     pub case: usize,
     /// The run's seed.
     pub seed: u64,
-    /// Index of its measures.
+    /// Index of the run's measures.
     pub measures: usize,
 }
 
 /// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer. With
-/// [`How::certificates`], fills rows from other runs of the batch that are known to be the same.
+/// [`How::certificates`], fills rows from other runs of the batch that are known to have the same result.
 ///
 /// # Errors
 /// Returns the first error of `on`.

@@ -25,7 +25,8 @@ pub struct Watched<'a> {
     /// Captures.
     pub captures: Vec<Captured<'a>>,
     /// Engine that reports the events, if it differs from the run's engine. If all windows end before the run does,
-    /// this engine stops there, and the run's engine computes the answer. Otherwise, this engine does the whole run.
+    /// this engine stops at the end of the windows, and the run's engine computes the answer. Otherwise, this engine
+    /// does the whole run.
     pub event_engine: Option<Engine>,
 }
 

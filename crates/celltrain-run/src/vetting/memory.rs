@@ -21,7 +21,7 @@ const TRIALS: u32 = 16;
 const QUEUES: u32 = 4;
 /// Number of cells offered to an empty pool.
 const ROUNDS: u32 = 256;
-/// The least number of those cells that a policy must admit.
+/// Minimum number of the offered cells that a policy must admit.
 const LEAST: u32 = ROUNDS / 4;
 /// Cells as in the scenarios of the standard set for memories.
 const CELL: CellFormat = CellFormat { size: 250, payload: 250 };
@@ -199,7 +199,7 @@ fn class(queue: u32) -> CellClass {
     CellClass { egress: Some(QueueIndex::new(queue)), ingress: None }
 }
 
-/// A memory with one pool for the queues of four ports.
+/// Returns a memory with one pool for the queues of four ports.
 fn config(policy: &MemoryPolicyConfig, cells: u32) -> MemoryConfig {
     let queue = |link| QueueConfig {
         link: LinkIndex::new(link),

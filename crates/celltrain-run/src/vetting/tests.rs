@@ -15,7 +15,7 @@ fn drawn_operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // The nightly job draws more cases, with the environment variable of proptest.
+        // The nightly job sets `PROPTEST_CASES` to draw more cases.
         cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(50),
         rng_seed: RngSeed::Fixed(3),
         failure_persistence: None,

@@ -1,4 +1,4 @@
-//! Entries of `queue`: which queues a memory has, and their settings.
+//! Entries of the key `queue`, which define a memory's queues and their settings.
 
 use std::collections::BTreeSet;
 

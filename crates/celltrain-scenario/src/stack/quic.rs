@@ -61,7 +61,7 @@ pub enum QuicCongestion {
 const MIN_MTU: u64 = 1228;
 /// The largest packet with LLC/SNAP in the 65535 bytes of an AAL5 frame (RFC 2684, ITU-T I.363.5).
 const MAX_MTU: u64 = 65_527;
-/// Number of bytes in an MTU that are not the payload of a segment of the simulation's TCP. Results count in such
+/// Number of bytes in an MTU that are not the payload of a segment of the simulation's TCP. Results count data in such
 /// segments.
 const HEADERS: u64 = 40;
 /// quinn-proto reduces a window to two packets at most.

@@ -1,4 +1,4 @@
-//! Tests of the key `framing`: its default, and the rules of AAL5 that do not apply to packets that delimit themselves.
+//! Tests of the key `framing`: its default, and the rules of AAL5 that do not apply to packet framing.
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::engine::Engine;
@@ -131,15 +131,15 @@ alpha = 0.5
         let refused: u64 = counters().map(|all| all.discarded_frames).sum();
         let cut: u64 = counters().map(|all| all.cut_frames).sum();
         assert_eq!((cut > 0, refused > 0), (is_cut, !is_cut), "{settings}");
-        // Each of the eight packets that arrive at the same time has six cells. It may exceed the threshold by five. A queue
+        // Eight packets of six cells arrive at the same time, and each may exceed the threshold by five cells. A queue
         // of 96 cells admits another packet, because its own cells do not count in Q.
         let longest = result.memories.raw[0].queues.iter().map(|queue| queue.counters.max_cells).max();
         assert!(longest.expect("there are queues") <= 100 + beyond, "{settings}: {longest:?}");
     }
 }
 
-/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one host at once and the
-/// memory of its leaf switch has `cells` cells.
+/// Returns the cells that a memory refused, and the longest time of an answer in milliseconds, if 32 hosts answer one
+/// host at the same time and the memory of its leaf switch has `cells` cells.
 fn incast(settings: &str, cells: u32) -> (u64, f64) {
     let scenario = format!(
         r#"duration = "100ms"
@@ -186,9 +186,9 @@ cells = {cells}
 
 #[test]
 fn if_a_memory_is_5_percent_too_small_for_an_incast_the_query_takes_one_retransmission_timeout_longer() {
-    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a packet
-    // waits until it is whole. If cells leave as they come, each of the 32 packets that arrive together may exceed the
-    // threshold by all cells but one.
+    // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a
+    // packet waits until it is whole. If cells may leave before their packet is complete, each of the 32 packets that
+    // arrive together may exceed the threshold by all cells but one.
     for (settings, smallest) in
         [("", 9913), ("admission = \"fits\"", 9928), ("admission = \"end\"", 9943), ("cut_through = true", 8989)]
     {
@@ -199,7 +199,7 @@ fn if_a_memory_is_5_percent_too_small_for_an_incast_the_query_takes_one_retransm
     }
 }
 
-/// Two hosts at a switch; one sends packets of `payload` bytes of UDP at line rate.
+/// Returns a scenario with two hosts at a switch. One of them sends packets of `payload` bytes of UDP at line rate.
 fn saturated(payload: u64, cell: &str, rest: &str) -> String {
     format!(
         r#"duration = "2ms"

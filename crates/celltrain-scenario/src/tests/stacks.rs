@@ -4,7 +4,7 @@ use celltrain_core::index::FlowIndex;
 
 use super::*;
 
-/// A scenario with three flows. The given text is inserted before the port's table.
+/// Returns a reading of a scenario with three flows. The given text is inserted before the port's table.
 fn with(text: &str) -> Reading {
     let text = format!("duration = '1s'\ntopology.n_source = {{ sources = 3, link_delay = '5us' }}\n{text}");
     read(&format!("{text}\n[port.bottleneck]\nbuffer = 2000\npolicy.epd = {{}}\n"))
@@ -128,7 +128,7 @@ fn only_the_data_of_the_simulated_tcp_is_divided_into_files() {
     assert!(found[0].contains("has no effect: no flow uses the simulation's own TCP"), "{found:?}");
 }
 
-/// A star of four hosts whose requests have these keys, with the given tables.
+/// Returns a reading of a star of four hosts whose requests have these keys, with the given tables.
 fn requests(own: &str, tables: &str) -> Reading {
     read(&format!(
         "duration = '1s'\n{tables}\n[topology.leaf_spine]\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\

@@ -9,7 +9,7 @@ use celltrain_formula::names::by_name;
 use crate::limits::{MAX_DELAY, MAX_RATE, MIN_RATE};
 use crate::scope::Scope;
 
-/// ATM Forum 96-1269, section 3.1: all links run at 155.52 Mb/s, cells included.
+/// Returns the rate of an OC-3. ATM Forum 96-1269, section 3.1: all links run at 155.52 Mb/s, cells included.
 pub fn oc3() -> BitRate {
     BitRate::from_bits_per_second(155_520_000)
 }

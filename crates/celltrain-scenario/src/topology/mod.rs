@@ -1,8 +1,8 @@
 //! Topologies: the nodes, links and flows of a scenario.
 //!
-//! A new topology needs one file in this directory, two lines below, one page under `docs/models/` and one scenario.
-//! They provide the name in scenarios, the Python class and the tests for all topologies. `docs/adding-a-topology.md`
-//! explains the steps.
+//! A new topology needs one file in this directory, two lines in this file, one page under `docs/models/` and one
+//! scenario. They provide the name in scenarios, the Python class and the tests for all topologies.
+//! `docs/adding-a-topology.md` explains the steps.
 
 pub(crate) mod search;
 

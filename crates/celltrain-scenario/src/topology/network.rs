@@ -91,7 +91,7 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// Returns the name. Without a name, returns one derived from the flow's position in the list.
+    /// Returns the flow's name. A flow without a name gets one derived from its position in the list.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }

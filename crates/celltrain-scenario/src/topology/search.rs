@@ -12,8 +12,8 @@ pub(crate) struct Search<'a> {
     graph: &'a Graph,
     /// Row offsets into `leaving`, one per node, plus a final end offset.
     first: Vec<usize>,
-    /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
-    /// search skips most of them.
+    /// Links and the nodes they lead to, grouped by the node they leave, in order. One contiguous list, because a
+    /// search skips most of the links.
     leaving: Vec<(LinkIndex, NodeIndex)>,
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// For each node, true if it is a target of the search.
@@ -230,7 +230,8 @@ mod tests {
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
     }
-    /// Two switches with two hosts each. Three other switches connect them, one of them by a longer path.
+    /// Returns a graph of two switches with two hosts each. Three other switches connect them, one of them by a longer
+    /// path.
     fn diamond() -> Graph {
         let mut graph = Graph::default();
         let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));

@@ -1,4 +1,4 @@
-//! Tests that must hold for every allocator in the list, including new allocators.
+//! Tests that every allocator in the list must pass, including new allocators.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,8 @@ pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
-/// Reports a forward RM cell with this CCR, and then more cells of the VC at intervals of `period` from `start` on.
+/// Reports a forward RM cell with this CCR and then `cells` cells of the VC, the first at `start` and the others
+/// `period` apart.
 pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
     let (label, start) = (Label::new(label), Time(start));
     allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
@@ -49,7 +50,8 @@ enum Call {
 
 const VCS: u32 = 4;
 
-/// Random calls, each with the delay since the previous one. The delay is often zero and sometimes much longer.
+/// Generates random calls, each with the delay since the previous one. The delay is often zero and sometimes much
+/// longer.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
     let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });
@@ -58,9 +60,9 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// Returns the ER fields of the backward RM cells in these calls. If `singly`, every cell is reported separately and in
-/// time order, even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive
-/// in order.
+/// Returns the ER fields of the backward RM cells in a script of calls. If `singly`, every cell is reported separately
+/// and in time order, even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC
+/// arrive in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());

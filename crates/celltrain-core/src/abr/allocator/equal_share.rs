@@ -27,7 +27,8 @@ pub struct Config {
     pub ert: Duration,
 }
 
-/// The source recommends for ERT "a little more than the transmission time for a single TCP packet".
+/// Returns the default of ERT. The source recommends "a little more than the transmission time for a single TCP
+/// packet".
 fn ert() -> Duration {
     Duration::from_milliseconds(1)
 }

@@ -1,9 +1,9 @@
 //! ERICA: gives ABR VCs equal shares of the capacity left by other classes, and keeps the link at a target load.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; their names
-//! are kept. Differences from the source: intervals have a fixed length and begin at the start of the run, instead of
-//! ending after a time or a number of cells, whichever comes first. There are no averages over several intervals. An
-//! interval without cells counts one active VC.
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; the names of
+//! the sources are kept. Differences from the source: intervals have a fixed length and begin at the start of the run,
+//! instead of ending after a time or a number of cells, whichever comes first. There are no averages over several
+//! intervals. An interval without cells counts one active VC.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ fn target_utilisation() -> f64 {
     0.9
 }
 
-/// The default is one millisecond, as in most published simulations.
+/// Returns the default interval: one millisecond, as in most published simulations.
 pub(super) fn interval() -> Duration {
     Duration::from_milliseconds(1)
 }

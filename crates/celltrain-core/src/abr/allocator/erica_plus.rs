@@ -56,7 +56,7 @@ fn a() -> f64 {
     1.15
 }
 
-/// The figures of ATM Forum 97-0831 use this value; other sources use 1.
+/// Returns the default of b, with which the figures of ATM Forum 97-0831 were made. Other sources use 1.
 fn b() -> f64 {
     1.05
 }
@@ -65,10 +65,10 @@ fn qdlf() -> f64 {
     0.5
 }
 
-/// The queue control function.
+/// Parameters of the queue control function.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueControl {
-    /// T0, in seconds.
+    /// T0, the target for the queueing delay, in seconds.
     t0: f64,
     a: f64,
     b: f64,

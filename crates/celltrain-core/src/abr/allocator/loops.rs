@@ -120,8 +120,8 @@ impl Loops {
     }
 }
 
-/// Three hops: VC 0 crosses all of them. Two more VCs cross the slow middle link, one crosses the first and two the
-/// last.
+/// Rates of three links. VC 0 crosses all three. Two more VCs cross the slow middle link, one crosses the first link
+/// and two the last.
 const RATES: [f64; 3] = [100_000.0, 60_000.0, 100_000.0];
 
 fn parking_lot() -> [Vec<LinkIndex>; 6] {

@@ -2,7 +2,7 @@
 //!
 //! A port may mark data cells (EFCI) as they leave, or write a source's allowed rate into its backward RM cells. An
 //! allocator only responds to calls and sees only their arguments. Both engines make the same calls. A new allocator
-//! needs one file in this directory, two lines below and a page in `docs/models/`.
+//! needs one file in this directory, two lines in this file and a page in `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -46,16 +46,16 @@ registry! {
     /// Creates the allocator of a port that no cell has reached yet.
     pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
-    /// Returns every allocator with settings valid at any port, for tests that hold for all of them.
+    /// Returns every allocator, with settings valid at any port, for tests that hold for all allocators.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod allocator| allocator::sample().into() }
 }
 
-/// Interface between a port and its allocator. Both engines make only these calls.
+/// Interface between a port and its allocator. Both engines call only these methods.
 ///
-/// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call
-/// cells of another VC that arrived in between, so results must not depend on the order of cells of different VCs.
-/// Before the call for a backward RM cell, the engine reports all cells that arrived at earlier instants, and no
+/// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call may
+/// report cells of another VC that arrived in between, so results must not depend on the order of cells of different
+/// VCs. Before the call for a backward RM cell, the engine reports all cells that arrived at earlier instants, and no
 /// others.
 pub trait Allocator: Send {
     /// Counts cells of VC `label` that arrive at the port, including refused cells. The first cell arrives at `first`,
@@ -100,7 +100,7 @@ pub struct PortKind<'a> {
 pub struct VcKind {
     /// True for an ABR VC.
     pub is_abr: bool,
-    /// True if the VC's class has priority over ABR (CBR or VBR). ABR gets the rate that these classes leave.
+    /// True if the VC's class has priority over ABR (CBR or VBR). ABR gets the rate that CBR and VBR leave.
     pub above_abr: bool,
     /// MCR: the VC's guaranteed rate, in cells per second; 0 without a guarantee.
     pub mcr: f64,
@@ -108,9 +108,9 @@ pub struct VcKind {
     pub share: f64,
 }
 
-/// Operations of each allocator's `Config`.
+/// Methods of each allocator's settings.
 pub trait Configure {
-    /// Creates the allocator that these settings describe.
+    /// The allocator that these settings describe.
     type Allocator: Allocator + 'static;
 
     /// Checks the settings for a buffer of `capacity` cells (`None` if infinite).
@@ -128,7 +128,7 @@ pub trait Configure {
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;
 }
 
-/// The longest timer or interval.
+/// The longest timer or interval that the checks accept.
 const MAX_TIME: Duration = Duration::from_milliseconds(1_000_000);
 
 /// Returns a fault if a timer or interval is zero or too long to fit the clock.

@@ -32,12 +32,12 @@ pub struct RateBook<T> {
     interval: Span,
     seconds: f64,
     vcs: TiVec<Label, Vc>,
-    /// Number of the latest interval with a call: a cell arrived or a rate was computed.
+    /// Number of the latest interval in which a cell arrived or a rate was computed.
     current: u64,
     /// Counts for the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],
     /// Cells of reported runs that arrive after the interval `current`, in time order. A VC has at most one entry,
-    /// because its next run starts after the last cell of the previous one.
+    /// because its next run starts after the last cell of its previous run.
     ahead: BinaryHeap<Reverse<Ahead>>,
     given: Given,
 }
@@ -65,7 +65,7 @@ const KEPT: usize = 3;
 /// The remaining part of a run of cells, which has not been counted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
-    /// Arrival time of the first of these cells.
+    /// Arrival time of the first remaining cell.
     next: Time,
     label: Label,
     period: Span,
@@ -172,7 +172,7 @@ impl<T: Target> RateBook<T> {
             .unwrap_or_default()
     }
 
-    /// Makes `number` the current interval, unless the current one is later.
+    /// Makes `number` the current interval, unless the current interval is later.
     fn advance(&mut self, number: u64) {
         if number <= self.current {
             return;
@@ -187,9 +187,9 @@ impl<T: Target> RateBook<T> {
         }
     }
 
-    /// Counts the cells of a run up to the end of the current interval, and stores the others for later. Cells in
-    /// intervals whose counts were discarded are not counted, because no rate depends on them. A port may report such
-    /// old cells after later cells of other VCs.
+    /// Counts the cells of a run up to the end of the current interval, and stores the later cells in `ahead`. Cells in
+    /// intervals whose counts were already discarded are ignored, because no rate depends on them. A port may report
+    /// such old cells after later cells of other VCs.
     fn count(&mut self, mut run: Ahead) {
         let oldest = (self.current + 1).saturating_sub(KEPT as u64);
         run.skip(run.before(Time(oldest * self.interval.0)));
@@ -297,7 +297,7 @@ mod tests {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // Counts of the latest intervals are available. After a long pause, there are none.
+        // Counts are kept for the latest intervals. After a long pause, none of them are.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);

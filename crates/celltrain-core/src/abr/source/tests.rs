@@ -164,8 +164,8 @@ prop_compose! {
     }
 }
 
-/// Random periods of sending: length, whether data is waiting, largest number of cells in a train, and the event that
-/// follows.
+/// Generates random periods of sending: length, whether data is waiting, largest number of cells in a train, and the
+/// event that follows.
 fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
     let far = prop_oneof![0_u64..200, 0_u64..20_000, 0_u64..1_000_000];
     proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
@@ -265,7 +265,7 @@ proptest! {
         }
     }
 
-    /// `data_cells_until_rm` returns exactly the number of data cells that follow.
+    /// Tests that `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
     fn the_number_of_cells_before_the_next_rm_cell_follows_abr_source_rule_3(
         parameters in any_parameters(),

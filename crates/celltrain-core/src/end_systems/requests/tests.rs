@@ -9,7 +9,7 @@ use crate::tcp::{Congestion, DelayedAcks, Ecn, Rules, TcpOptions, TimerOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
-/// The VCs from the first source to its destination and back.
+/// The pair of VCs from the first source to its destination and back.
 const THERE: PairIndex = PairIndex::new(0);
 
 /// Returns a network of `sources` sources without flows. A group of requests uses each of their VCs.
@@ -38,7 +38,7 @@ fn rare(bytes: u64) -> Arrivals {
     }
 }
 
-/// Returns queries every 50 ms. `senders` of these pairs answer each query, with 512 bytes each.
+/// Returns queries every 50 ms. `senders` of the pairs answer each query, with 512 bytes each.
 fn queries(senders: u32, pairs: Vec<PairIndex>, spread: Duration) -> Arrivals {
     Arrivals::Incast {
         interval: Duration::from_milliseconds(50),
@@ -292,7 +292,7 @@ fn a_lost_syn_is_retransmitted_after_the_initial_timeout_and_then_after_twice_th
 
 #[test]
 fn the_server_retransmits_its_syn_ack_when_it_receives_a_duplicate_syn() {
-    // The SYN-ACK is lost.
+    // Lose the SYN-ACK.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
     assert_eq!(times(&script, "SynAckSent").len(), 2);
@@ -413,7 +413,7 @@ fn answers_to_a_query_start_at_times_spread_over_the_configured_interval() {
 fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
-    // The SYN, the SYN-ACK and the first data segment.
+    // Mark the SYN, the SYN-ACK and the first data segment.
     wires.marked = vec![0, 1, 2];
     let script = wires.run(1);
     let with = |bits: &str| script.iter().filter(|line| line.ends_with(bits)).cloned().collect::<Vec<_>>();
@@ -434,7 +434,7 @@ fn dctcp_makes_every_packet_ecn_capable_by_the_papers_rules_but_only_new_data_an
         (Congestion::Dctcp, Rules::Paper, [true; 5]),
     ] {
         let options = TcpOptions { ecn: Ecn::On, congestion, rules, ..fast_timer() };
-        // The first segment is lost.
+        // Lose the first segment.
         let script = Wires::losing(&network(1, options, HowOpened::Handshake, rare(1000)), &[2]).run(1);
         let mut seen = [const { Vec::new() }; 5];
         for line in &script {

@@ -14,7 +14,7 @@ use crate::units::{Duration, Span};
 const SOURCES: [NodeIndex; 2] = [NodeIndex::new(2), NodeIndex::new(3)];
 const DATA: [VcIndex; 2] = [VcIndex::new(0), VcIndex::new(2)];
 
-/// Two sources share a buffer of 60 cells with two flows of simulated TCP.
+/// Returns a network in which two sources share a buffer of 60 cells with two flows of simulated TCP.
 fn lan() -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(2, "5us", Some(60), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "30ms")
@@ -219,7 +219,7 @@ fn a_run_with_external_protocol_stacks_can_advance_event_by_event_and_end_early(
         fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
-    // The same run, with an end that the engine knows from the start.
+    // Run the same network with an end that the engine knows from the start.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }

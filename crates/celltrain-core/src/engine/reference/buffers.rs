@@ -1,4 +1,4 @@
-//! The buffers of contended ports: each port's own, or a memory that ports share.
+//! The buffers of contended ports: a port has its own buffer, or shares a memory with other ports.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -17,17 +17,17 @@ use crate::rng::Stream;
 use crate::tie::TieBreaker;
 use crate::units::{Clock, Time};
 
-/// An event at a buffer.
+/// An event at a port's buffer or at a shared memory.
 pub(super) enum BufferEvent<'a> {
     /// An event at the port of a link, with the number of cells that waited at the port.
     Port(LinkIndex, u32, PortEvent<'a>),
-    /// An event of a memory.
+    /// An event at a shared memory.
     Memory(MemoryEvent),
     /// A memory has room for the first cell of a frame, or refuses the whole frame.
     Frame { admitted: bool, judged: Judged },
 }
 
-/// Receives events as they happen.
+/// Callback that receives events as they happen.
 pub(super) type Emit<'a> = dyn FnMut(BufferEvent<'_>) + 'a;
 
 /// The ports of a run, by link.
@@ -53,15 +53,16 @@ pub(super) trait Buffering {
     /// Offers an arriving cell to its port.
     fn offer(&mut self, arriving: Arriving<'_>, at: &mut At<'_, '_>);
 
-    /// Records that a port has handed a cell to its transmitter.
+    /// Records that a port has passed a cell to its transmitter.
     fn leave(&mut self, _link: LinkIndex, _cell: Cell, _now: Time, _emit: &mut Emit<'_>) {}
 
-    /// Returns the number of cells that a port, where `at_port` cells wait, compares with its marking thresholds.
+    /// Returns the number of cells that a port compares with its marking thresholds. `at_port` cells wait at the port
+    /// itself.
     fn counted(&self, _of: Counted, _link: LinkIndex, _cell: Cell, at_port: u32) -> u32 {
         at_port
     }
 
-    /// Returns the order of cells that arrive at the same instant.
+    /// Returns the tie breaker, which orders cells that arrive at the same instant.
     fn ties(&mut self) -> &mut TieBreaker;
 }
 
@@ -91,7 +92,7 @@ pub(super) struct Buffers<'a> {
     pub(super) ports: TiVec<LinkIndex, Port>,
     /// The markers of ports and of their allocators.
     pub(super) markers: TiVec<LinkIndex, Option<Marker>>,
-    /// The frames that wait at each port, also at shaped ones.
+    /// The frames that wait at each port, including shaped ports.
     pub(super) frames: TiVec<LinkIndex, FrameArrivals>,
     own: TiVec<LinkIndex, OwnBuffer>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
@@ -185,7 +186,7 @@ impl<'a> Buffers<'a> {
         Self::select(own, memories, in_memory[link], link).counted(of, link, cell, ports[link].occupancy())
     }
 
-    /// Returns a cell that leaves the head of its queue at `now`, as rules see it that act there.
+    /// Returns a cell that leaves the head of its queue at `now`, with the data for rules that act on such cells.
     pub(super) fn departing(&mut self, link: LinkIndex, cell: Cell, now: Time) -> Departing {
         let waited = self.frames[link].leave(cell, now);
         Departing { cell, left: self.counted(link, cell), waited }

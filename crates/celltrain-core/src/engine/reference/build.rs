@@ -1,4 +1,4 @@
-//! The start of a run.
+//! Creates the reference engine at the start of a run.
 
 use std::cmp::Reverse;
 
@@ -59,7 +59,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives memory policies the losses of Longest Queue Drop, which a separate run records.
+    /// Passes the losses of Longest Queue Drop, recorded in a separate run, to the memory policies that use them as
+    /// predictions.
     fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut run = Engine::new(network, token)?;

@@ -36,7 +36,7 @@ pub(super) struct EventSink<'a, P> {
     pub(super) refusal: Option<MemoryRefusal>,
 }
 
-/// Creates the sink of an engine. As a macro, it borrows only the fields that it needs.
+/// Creates the sink of an engine. This is a macro, so that it borrows only the fields it needs.
 macro_rules! event_sink {
     ($engine:ident, $now:expr, $probe:expr) => {
         $crate::engine::reference::event_sink::EventSink {
@@ -53,7 +53,7 @@ macro_rules! event_sink {
 pub(super) use event_sink;
 
 impl<P: Probe> EventSink<'_, P> {
-    /// Reports a cell at the port of a link, with its label there.
+    /// Reports a cell at the port of a link, with the cell's label on that link.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::OBSERVES {
             let (vc, rm) = self.vc_and_rm(link, cell);

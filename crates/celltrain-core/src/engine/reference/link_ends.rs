@@ -1,4 +1,4 @@
-//! Ends of links: losses, delays of packets, and the way to the next port or host.
+//! Ends of links: losses, delays of packets, and forwarding to the next port or host.
 
 use std::cmp::Reverse;
 
@@ -53,7 +53,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Advances the delay line at the end of a link to `now`. A cell may enter the line, with the delay of its packet.
+    /// Advances the delay line at the end of a link to `now`. If `entering` is given, that cell enters the line, with
+    /// the delay of its packet.
     pub(super) fn move_line(
         &mut self,
         link: LinkIndex,

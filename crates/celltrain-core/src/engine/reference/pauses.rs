@@ -1,8 +1,8 @@
-//! Pauses of links.
+//! Pauses of links, which lossless priority groups request.
 //!
-//! In networks whose packets delimit themselves, pauses are as on a wire (IEEE 802.3 annex 31B): ports send packets
-//! whole, so neither a pause nor a pause frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes
-//! of the link, and takes effect a response time after it arrives.
+//! With packet framing, pauses follow IEEE 802.3 annex 31B: ports send packets whole, so neither a pause nor a pause
+//! frame interrupts one. A pause frame waits for the packet that its port is sending, takes 64 bytes of the link, and
+//! takes effect a response time after it arrives.
 
 use std::cmp::Reverse;
 
@@ -24,7 +24,7 @@ use crate::units::Time;
 pub(super) struct PauseState {
     /// For each link, the priorities that pause frames have stopped, one bit each.
     stopped: TiVec<LinkIndex, u8>,
-    /// Pause frames as on a wire, if the network has them.
+    /// Pause frames as in IEEE 802.3, if the network uses them.
     frames: Option<PauseFrames>,
     /// True if a change at this instant may complete a deadlock.
     changed: bool,

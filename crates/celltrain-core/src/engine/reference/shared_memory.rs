@@ -26,7 +26,7 @@ use crate::units::{BitRate, Time};
 
 mod stored;
 
-/// A memory, and those properties of its ports that the engine needs.
+/// A memory, and the properties of its ports that the engine needs.
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
@@ -41,18 +41,18 @@ pub(super) struct SharedMemory<'a> {
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
-    /// Records the lost cells, for predictions.
+    /// Recorder of the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
 }
 
-/// The question for the policy of a memory when a cell arrives.
+/// The request to a memory when a cell arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// About a single cell.
+    /// Admit this single cell.
     Cell,
-    /// About all cells of its packet.
+    /// Admit all cells of the packet, of this number.
     Packet(u32),
-    /// Only for a free place, because the memory has admitted the packet.
+    /// Find a free place for the cell, because the memory has already admitted its packet.
     Place,
 }
 

@@ -1,4 +1,4 @@
-//! The state of a run: what probes see, and results.
+//! The state of a run as seen by probes, and the results.
 
 use std::cmp::Reverse;
 

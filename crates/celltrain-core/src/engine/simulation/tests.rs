@@ -9,7 +9,8 @@ use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// Two sources share a buffer of 100 cells. Nodes 2 and 3 are the sources; VCs 0 and 2 carry their data.
+/// Returns a network in which two sources share a buffer of 100 cells. Nodes 2 and 3 are the sources; VCs 0 and 2 carry
+/// their data.
 fn lan(duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(2, "5us", Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)

@@ -9,7 +9,8 @@ use crate::scheduler::round_robin;
 use crate::tcp::Ecn;
 use crate::units::Span;
 
-/// Returns networks of three sources at a port that marks packets. The port is a memory of its own if `in_memory`.
+/// Returns networks of three sources at a port that marks packets. In some networks, the port uses a shared memory or
+/// stores whole packets.
 fn marking_networks() -> impl Iterator<Item = Network> {
     let tcp = TcpConfig::Reno(TcpOptions { ecn: Ecn::On, ..TcpOptions::default() });
     let network = move |policy: PolicyConfig| n_source_network(3, "5us", Some(200), policy, &tcp, "60ms");

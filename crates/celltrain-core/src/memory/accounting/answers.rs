@@ -121,7 +121,7 @@ pub struct PauseChange {
     pub queue: QueueIndex,
     /// True if the link that feeds the group must stop (xoff), false if it may continue (xon).
     pub paused: bool,
-    /// The time of the change.
+    /// Time at which the pause began or ended.
     pub at: Time,
 }
 
@@ -134,7 +134,7 @@ pub struct QueueCounters {
     pub refused: u64,
     /// Number of waiting cells that were removed.
     pub pushed_out: u64,
-    /// Number of pauses.
+    /// Number of times that the group paused its link.
     pub pauses: u64,
     /// The largest number of cells in the queue, including its reserve and its headroom.
     pub max_cells: u32,

@@ -1,11 +1,11 @@
-//! Queues of which a cell changes nothing but counts.
+//! Queues in which a cell changes only counters.
 
 use super::{CellClass, Memory, Queue};
 use crate::memory::{PoolIndex, PoolQueue, QueueIndex};
 use crate::units::Time;
 
-/// A queue of which a cell changes nothing but counts: the only queue of its cells, without a reserve and without pauses,
-/// and with a policy that does not follow cells.
+/// A queue in which a cell changes only counters: it is the only queue of its cells, without a reserve and without
+/// pauses, and with a policy that does not follow cells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountingQueue {
     queue: QueueIndex,
@@ -14,7 +14,7 @@ pub(crate) struct CountingQueue {
 }
 
 impl Memory {
-    /// Returns the queue of the cells of a class, if these cells change nothing but counts.
+    /// Returns the queue of the cells of a class, if these cells change only counters.
     pub(crate) fn counting_queue(&self, class: CellClass) -> Option<CountingQueue> {
         let ((Some(queue), None) | (None, Some(queue))) = (class.ingress, class.egress) else { return None };
         let Queue { pool, place, reserve, lossless, .. } = self.queues[queue];

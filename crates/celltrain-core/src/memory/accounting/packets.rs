@@ -1,4 +1,4 @@
-//! Packets that enter a memory whole.
+//! Admission of whole packets to a memory.
 
 use super::{Attempt, CellClass, Limit, Memory, Obstacle, Offer, Part, Refusal, Removal};
 use crate::coverage::reached;
@@ -6,13 +6,14 @@ use crate::memory::{PushOut, QueueIndex, Verdict, View};
 use crate::units::Time;
 
 impl Memory {
-    /// Counts all cells of an arriving packet if there is room for all of them, and asks policies with its length.
+    /// Counts all cells of an arriving packet if there is room for all of them, and policies admit a packet of this
+    /// length.
     pub fn offer_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Offer {
         let attempt = self.try_enter_packet(class, cells, now);
         self.with_numbers(attempt, now)
     }
 
-    /// Does the same as [`Memory::offer_packet`], without the numbers of a refusal.
+    /// Like [`Memory::offer_packet`], but without the details of a refusal.
     pub(crate) fn try_enter_packet(&mut self, class: CellClass, cells: u32, now: Time) -> Attempt {
         let mut places = [None; 2];
         for (place, queue) in places.iter_mut().zip([class.ingress, class.egress]) {

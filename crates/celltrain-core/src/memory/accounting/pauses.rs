@@ -1,4 +1,4 @@
-//! When the pauses of lossless groups begin and end.
+//! Start and end of the pauses of lossless groups.
 
 use super::{Memory, PauseChange};
 use crate::coverage::reached;

@@ -6,7 +6,7 @@ use crate::memory::{MemoryConfig, MemoryPolicy, PoolIndex};
 use crate::recording::{Budget, Records};
 
 impl Memory {
-    /// Records the questions to the policies of a memory with these settings.
+    /// Wraps the memory's policies, to record the questions to them.
     #[must_use]
     pub(crate) fn recorded(
         self,

@@ -14,7 +14,7 @@ pub(super) const FIRST_OWN: u8 = 5;
 /// Origin of a name's value.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Source {
-    /// Constant during a run.
+    /// A property of the port that is constant during a run.
     Port,
     /// A value that changes when cells arrive or leave, stored in this register.
     Queue(u8),

@@ -1,4 +1,4 @@
-//! Information about its port that a policy can use.
+//! Information about a port that its policy can use.
 
 use crate::units::{BitRate, Clock};
 

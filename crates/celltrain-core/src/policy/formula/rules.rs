@@ -22,7 +22,7 @@ pub(super) struct Rules {
     /// Values of every VC, by label: its constants, then its state. When a frame of the VC arrives, they are copied to
     /// the registers from `FIRST_OWN` on.
     pub(super) by_vc: Vec<f64>,
-    /// Number of these values per VC.
+    /// Number of values per VC in `by_vc`.
     pub(super) per_vc: usize,
     /// True if the rules are the same at every port with this buffer size.
     pub(super) is_the_same_everywhere: bool,

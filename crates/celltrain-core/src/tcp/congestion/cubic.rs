@@ -21,7 +21,7 @@ const C: f64 = 0.4;
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// RFC 9438 (4.2): cwnd grows by at most half in a round trip.
 const MOST_GROWTH: f64 = 1.5;
-/// RFC 6298 (2.3): alpha.
+/// RFC 6298 (2.3): gain alpha of the smoothed round-trip time.
 const GAIN: f64 = 0.125;
 
 /// State of CUBIC.
@@ -160,7 +160,7 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// `W_cubic(t) = C (t - K)^3 + W_max` (4.2, figure 1).
+    /// Returns `W_cubic(t) = C (t - K)^3 + W_max` (4.2, figure 1).
     fn w_cubic(&self, t: f64) -> f64 {
         let from_plateau = t - self.k;
         C * from_plateau * from_plateau * from_plateau + self.w_max

@@ -36,7 +36,7 @@ impl CongestionControl for Dctcp {
         1.0 - self.alpha / 2.0
     }
 
-    /// RFC 8257, 3.3: cwnd itself.
+    /// Returns cwnd itself (RFC 8257, 3.3).
     fn marked_window(&self, window: f64, _flight: f64) -> f64 {
         window
     }

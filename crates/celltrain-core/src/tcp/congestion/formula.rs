@@ -15,7 +15,7 @@ use super::{CongestionControl, Event, NewAck, Seen, Set};
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
-/// RFC 6298 (2.3): alpha.
+/// RFC 6298 (2.3): gain alpha of the smoothed round-trip time.
 const GAIN: f64 = 0.125;
 
 /// The congestion control with its state.

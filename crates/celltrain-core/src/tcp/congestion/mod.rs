@@ -1,8 +1,8 @@
 //! Congestion controls, which grow and shrink the congestion window. Each has its own file.
 //!
 //! The sender stores the windows and grows cwnd in slow start. A control decides how cwnd grows in congestion avoidance
-//! and how far it shrinks after congestion. To add a control, add a file here, two lines below and one page under
-//! `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
+//! and how far it shrinks after congestion. To add a control, add a file here, two lines in this file and one page
+//! under `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
 pub mod cubic;
 pub mod dctcp;

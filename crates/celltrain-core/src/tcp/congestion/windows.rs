@@ -286,8 +286,8 @@ impl Windows {
     }
 
     /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3), reported while `flight` segments were
-    /// outstanding. A segment of cwnd remains, or two with DCTCP under the papers' rules, and two of ssthresh. cwnd
-    /// never rises.
+    /// outstanding. cwnd stays at least one segment (two with DCTCP under the papers' rules), and ssthresh at least
+    /// two. cwnd never rises.
     pub fn on_mark(&mut self, flight: f64) {
         let window = self.deflated();
         let used = match self.rules.ssthresh_rule {
@@ -300,7 +300,8 @@ impl Windows {
         self.control.on_fast_retransmit(window);
         self.cwnd = self.rounded(remaining).max(self.least_after_mark).min(window).max(MIN_CWND);
         (self.half, self.inflation) = (None, 0.0);
-        // A mark starts no recovery, so a control's cwnd for its start does not apply, not even to a later one.
+        // A mark starts no recovery. Discard the cwnd that the control may have set for a recovery, so that a later one
+        // does not use it.
         let _ = self.control.after_loss();
     }
 

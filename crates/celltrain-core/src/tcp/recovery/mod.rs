@@ -2,8 +2,8 @@
 //!
 //! The sender stores the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
 //! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
-//! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream, and ends are
-//! exclusive.
+//! [`Recovery::chooses`] is true, the variant also picks the next segment. Offsets count bytes of the stream, and ends
+//! are exclusive.
 
 pub mod newreno;
 pub mod newreno_hoe;
@@ -91,12 +91,13 @@ pub trait Recovery: Send {
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
-    /// Returns how many of the duplicates that count towards a fast retransmit allow segments beyond cwnd.
+    /// Returns the number of duplicates counted towards a fast retransmit, each of which may allow a segment beyond
+    /// cwnd.
     fn dup_acks(&self) -> u32 {
         0
     }
 
-    /// Returns whether `recovery.burst` holds.
+    /// Returns whether the limit `recovery.burst` applies.
     fn recovers(&self) -> bool {
         false
     }
@@ -237,16 +238,16 @@ pub enum Progress {
     Grow,
     /// The window does not grow, because the acknowledgement belongs to the recovery.
     Hold,
-    /// The window does not grow, and the first unacknowledged segment is sent at once.
+    /// The window does not grow, and the first unacknowledged segment is sent immediately.
     Resend(Timer),
 }
 
-/// The effect on the retransmission timer.
+/// Effect of an acknowledgement on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// Restarts the timer, like any acknowledgement of new data.
     Restart,
-    /// Leaves it running.
+    /// Leaves the timer running.
     Keep,
 }
 

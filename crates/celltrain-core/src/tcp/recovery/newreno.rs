@@ -4,7 +4,7 @@
 //! Source: RFC 6582 (3.2, 4), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from
 //! the source: with the rules of the papers, ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3
 //! offers two windows after a full acknowledgement; by default this variant uses the second, cwnd = ssthresh. Neither
-//! of section 4's heuristics for duplicates after a timeout is the default, and that with timestamps is not
+//! of section 4's heuristics for duplicates after a timeout is the default, and the heuristic with timestamps is not
 //! implemented. A partial acknowledgement deflates the window to at least one segment, where the text has no bound.
 //! There is no Limited Transmit (RFC 3042) unless `recovery.limited_transmit` requires it.
 
@@ -13,7 +13,7 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks, RecoveryEnd, RecoveryRules, TcpOptions};
 
-/// The state of the recovery.
+/// The state of NewReno's loss recovery.
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,

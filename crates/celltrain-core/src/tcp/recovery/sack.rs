@@ -12,11 +12,11 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::{FastRetransmit, RecoveryEnd, TcpOptions};
 
-/// The state of the recovery.
+/// The state of the loss recovery with SACK.
 #[derive(Debug, Default)]
 pub struct Sack {
     dup_acks: u32,
-    /// Its `recover` is `RecoveryPoint`.
+    /// The `recover` of this gate is `RecoveryPoint`.
     gate: Gate,
     end: RecoveryEnd,
     recovering: bool,
@@ -125,7 +125,7 @@ impl Sack {
         board.missing(not_lost_from, flight.max) + board.missing(flight.una, resent_below)
     }
 
-    /// `NextSeg` (4).
+    /// Returns the next segment to send: `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
         // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c). No data above it is.
@@ -177,7 +177,7 @@ mod tests {
             }
             let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, reduced: false, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
-            // The RFC's definition, octet by octet.
+            // Evaluate the RFC's definition octet by octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
             let is_lost = |octet: u64| {
                 let above = || octets.iter().filter(|&&other| other > octet);

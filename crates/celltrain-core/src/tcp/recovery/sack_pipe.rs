@@ -93,7 +93,7 @@ impl Recovery for SackPipe {
         }
         self.recovering = false;
         if self.is_ns2() {
-            // Only after a timeout can the next recovery not start.
+            // Forget the end of this recovery. Only after a timeout may `recover` prevent the next recovery.
             self.gate.recover = None;
         }
         self.end.progress()

@@ -1,6 +1,7 @@
 //! The sender's timers: the retransmission and persist timers, the estimate of the round-trip time, and the pause.
 //!
-//! Source: `docs/mechanisms.md` 3.2; RFC 6298. Times are counted in checks, of which a tick has one or more.
+//! Source: `docs/mechanisms.md` 3.2; RFC 6298. Times are counted in checks of the timers. A tick has one or more
+//! checks.
 
 use crate::tcp::rtt::{RtoLimits, RttEstimator};
 use crate::tcp::timers::{Countdown, RetransmissionTimer, SegmentTimers};
@@ -36,7 +37,7 @@ pub(super) struct Timing {
     pub(super) sent: Time,
 }
 
-/// RFC 6298 (5.7).
+/// RFC 6298 (5.7): timeout of the first data after a timeout of the SYN.
 const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_milliseconds(3_000);
 
 impl SenderClock {
@@ -93,7 +94,7 @@ impl SenderClock {
         }
     }
 
-    /// Starts the timer of a segment that was sent, unless the common timer runs.
+    /// Starts the timer of a segment that was sent, unless a common timer is already running.
     #[inline]
     pub(super) fn start(&mut self, segment: Segment, again: bool) {
         match &mut self.timer {

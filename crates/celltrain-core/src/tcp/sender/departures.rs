@@ -4,12 +4,12 @@ use crate::coverage::reached;
 use crate::tcp::TcpOptions;
 use crate::units::{Span, Time};
 
-/// The segments that may leave now.
+/// Limits on the segments that may leave now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     pub(super) left: u64,
-    /// Limits on the number of segments sent at once, if there are any.
+    /// Limits on the number of segments sent together, if there are any.
     bursts: Option<Bursts>,
     pub(super) pace: Option<Pace>,
 }

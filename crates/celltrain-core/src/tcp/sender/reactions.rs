@@ -74,8 +74,8 @@ impl Sender {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), reduced, board }
     }
 
-    /// Returns whether a loss detected now concerns data for which the windows are already reduced. It then does not
-    /// lower ssthresh.
+    /// Returns whether a loss detected now concerns data for which the windows are already reduced. Such a loss does
+    /// not lower ssthresh.
     //= rfc8257#3.5 "a loss changes the windows as in another TCP, also after a mark of the same window"
     fn is_reduced(&self) -> bool {
         self.rules.windows.repeated_congestion == RepeatedCongestion::OncePerWindow
@@ -237,7 +237,8 @@ impl Sender {
         self.next.cause = Cause::DuplicateAcks;
     }
 
-    /// RFC 3042 (2): each of the first two duplicates allows one more unsent segment, without a change of cwnd.
+    /// Allows segments beyond cwnd. RFC 3042 (2): each of the first two duplicates allows one more unsent segment,
+    /// without a change of cwnd.
     fn transmit_beyond_cwnd(&mut self) {
         let allows = match self.rules.limited_transmit {
             LimitedTransmit::Off => false,
@@ -283,8 +284,8 @@ impl Sender {
         self.go_back(0);
     }
 
-    /// Go-back-N: the next segment sent is the first unacknowledged segment, and it may not be timed (Karn). Restarts
-    /// the timer. If the window is closed and nothing can be sent, starts the persist timer instead.
+    /// Goes back to the first unacknowledged segment, which is sent next and may not be timed (Karn). Restarts the
+    /// timer. If the window is closed and nothing can be sent, starts the persist timer instead.
     fn go_back(&mut self, slack: u32) {
         self.clock.timing = None;
         self.restart_timer(slack);

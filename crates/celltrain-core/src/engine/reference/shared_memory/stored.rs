@@ -78,7 +78,8 @@ impl SharedMemory<'_> {
         self.emit_pauses(at.now, at.emit);
     }
 
-    /// Counts the cells of a packet that a port has removed, of which `places` have not arrived. Returns their number.
+    /// Counts a packet that a port has removed: its cells, and `places` reserved for cells that have not arrived.
+    /// Returns the number of cells.
     pub(super) fn remove_packet(
         &mut self,
         link: LinkIndex,
@@ -113,7 +114,7 @@ impl SharedMemory<'_> {
         }
     }
 
-    /// Returns the buffer that a port's policy sees for a packet of which `rest` cells follow the first one.
+    /// Returns the buffer state that a port's policy sees for a packet with `rest` cells after its first cell.
     fn buffer_with(&self, ports: &Ports, link: LinkIndex, cell: Cell, rest: u32) -> Buffer {
         let of = self.counted[link];
         let counted = self.counted(of, link, cell, ports[link].buffer_with(0).occupancy).saturating_add(rest);

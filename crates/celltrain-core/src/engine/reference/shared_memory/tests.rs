@@ -125,7 +125,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     for (i, policy) in policies.into_iter().enumerate() {
         let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "40ms");
-        // Random ties use streams of random numbers with different names.
+        // Random ties would draw from streams with different names.
         network.tie_order = [TieOrder::Rotating, TieOrder::Fixed][i % 2];
         network.service_order = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][i / 2 % 2];
         let own = run(&network);
@@ -422,8 +422,8 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     }
 }
 
-/// Three switches form a ring, and each has two hosts. Flow i goes from switch i over the next switch to the third. Flows
-/// 3 to 5, if there are six, go the other way and start later.
+/// Returns a network in which three switches form a ring, each with two hosts. Flow i goes from switch i over the next
+/// switch to the third. Flows 3 to 5, if there are six, go the other way and start later.
 fn ring(duration: &str, flows: usize) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
@@ -480,7 +480,8 @@ fn a_paused_port_still_sends_pause_frames() {
         network.aal5.framing = Framing::Packets;
         run(&network)
     };
-    // The first three flows lock up before the others start, whose pause frames leave the ports of the first.
+    // The first three flows lock up before the other flows start. The pause frames for the other flows are sent by
+    // ports of the first three.
     let [short, long] = ["20ms", "40ms"].map(run_for);
     assert!(short.deadlock.as_ref().expect("the switches are in a deadlock").at_s < 0.005);
     assert_eq!([short.cells.lost, long.cells.lost], [0, 0]);

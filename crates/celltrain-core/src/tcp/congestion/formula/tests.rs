@@ -58,7 +58,7 @@ fn a_congestion_formula_for_an_event_sets_the_congestion_window_when_the_event_o
     assert_eq!(w.cwnd, 8.125);
     w.cwnd = 10.0;
     w.on_fast_retransmit(&full(8));
-    // Afterwards the variant itself changes cwnd, with Reno's step.
+    // Afterwards the variant itself changes cwnd, as in Reno.
     w.cwnd = w.ssthresh + 3.0;
     w.after_loss();
     assert_eq!((w.ssthresh, w.cwnd), (7.0, 8.0));

@@ -70,7 +70,7 @@ proptest! {
                     bsd.cwnd = mss;
                 }
                 _ => {
-                    // As Tahoe does.
+                    // Tahoe sets cwnd to one segment after a fast retransmit.
                     ours.on_fast_retransmit(&full(8));
                     ours.cwnd = 1.0;
                     bsd.on_loss();

@@ -1,9 +1,9 @@
-//! The headroom that a lossless group needs where packets delimit themselves, against the formula.
+//! The headroom that a lossless group needs with packet framing, compared with the formula.
 
 use super::*;
 use crate::aal5::{CellFormat, Framing};
 
-/// A host that sends to a switch whose output is stuck, while the switch sends to the host: both ways at line rate.
+/// A host that sends to a switch whose output is stuck, while the switch sends to the host, both at line rate.
 struct Link {
     rate: &'static str,
     /// Metres of cable, which delays 5 ns each.
@@ -20,7 +20,8 @@ impl Link {
         self.rate.parse().unwrap()
     }
 
-    /// Twice the delay, a packet of each side, the pause frame and the response, in cells.
+    /// Returns the headroom by the formula, in cells: twice the delay, a packet of each side, the pause frame and the
+    /// response.
     fn formula(&self) -> u32 {
         const PS: u64 = 1_000_000_000_000;
         let (time, quanta) = match self.response.unwrap_or_else(|| PauseResponse::limit(self.rate())) {
@@ -78,7 +79,8 @@ impl Link {
         (group.max_headroom, group.refused > 0)
     }
 
-    /// Returns the runs with a group that fills at different cells of a packet, against all phases of the other direction.
+    /// Returns runs in which the group fills at different cells of a packet, combined with all phases of the other
+    /// direction.
     fn phases(&self) -> impl Iterator<Item = (u32, u64)> {
         let packet = u32::try_from(self.packet).unwrap();
         let first = 3 * packet + self.formula();

@@ -5,8 +5,9 @@ use crate::engine::PortMode;
 use crate::events::MemoryStep;
 use crate::probe::Nothing;
 
-/// Returns two hosts in front of a chain of switches, each of which pauses the links that feed it, and a host behind the
-/// slow last link. The hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit of `delays`.
+/// Returns a network of two hosts, a chain of switches, and a host behind the slow last link. Each switch pauses the
+/// links that feed it. The two hosts send packets of three cells at line rate. A cell takes 1 us, and so does each unit
+/// of `delays`.
 fn chain(delays: &[u64], slow: &str, lossless: Lossless) -> Network {
     let mut graph = Graph::default();
     let fast: BitRate = "424Mbps".parse().unwrap();
@@ -106,8 +107,9 @@ fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agr
 
 #[test]
 fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the_same_order() {
-    // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else it holds: often
-    // in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell arrives or leaves.
+    // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else the group
+    // holds, often in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell
+    // arrives or leaves.
     let lossless = Lossless { headroom: 12, xon: 100, xon_offset: None, pause_at: PauseAt::Headroom };
     let mut both = 0;
     for (service, tie) in all_orders() {
