@@ -116,7 +116,7 @@ def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_p
 
 def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
     told = celltrain(*ROW, "--resume")
-    assert (told.code, "needs the folder of the finished runs; name this folder with --out" in told.err) == (2, True)
+    assert (told.code, "needs the folder with the finished runs: name it with --out" in told.err) == (2, True)
 
 
 def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(celltrain, monkeypatch):

@@ -3,8 +3,8 @@
 //! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
 //! of the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that
 //! opened in the measured time: of n values, it is the one with rank p n, rounded up. Requests that are open at the end
-//! count as longer than any completed one. If no completed request has this rank, the percentile is only known to be
-//! at least the order statistic in which each open request counts with its age at the end ([`Percentile::AtLeast`]).
+//! count as longer than any completed one. If no completed request has this rank, the percentile is a lower bound,
+//! computed with the age of each open request at the end ([`Percentile::AtLeast`]).
 //! A mean is of the completed requests.
 
 pub mod alone;
