@@ -475,7 +475,7 @@ def test_if_several_input_files_are_invalid_all_of_them_are_reported(celltrain, 
     assert answer.code == 2
     assert f"{small}:1: x is unknown" in answer.err
     assert "missing.toml: there is no such file" in answer.err
-    assert "lan-epd.toml: nothing is wrong" in answer.out
+    assert "lan-epd.toml: no problems found" in answer.out
 
 
 @pytest.mark.parametrize("file", [True, False])

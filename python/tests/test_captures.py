@@ -121,7 +121,7 @@ def tshark(path: Path) -> Seen:
         seen.bad_checksums += {packet["tcp.checksum.status"], packet["udp.checksum.status"]} != {"1", ""}
         seen.not_followed += bool(packet["tcp.analysis.lost_segment"] or packet["tcp.analysis.ack_lost_segment"])
         stream = packet["tcp.stream"]
-        if found := re.match("made up: in the model the connection (.*) is open", packet["frame.comment"]):
+        if found := re.match("synthetic: in the model the connection (.*) is open", packet["frame.comment"]):
             if stream not in names:
                 ends = f"{packet['ip.src']}:{packet['tcp.srcport']}", f"{packet['ip.dst']}:{packet['tcp.dstport']}"
                 seen.ends[ends] = names[stream] = found[1]

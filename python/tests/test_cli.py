@@ -354,7 +354,7 @@ def test_the_explain_command_finds_a_term_in_any_letter_case_and_by_its_full_for
 def test_the_check_command_reports_that_a_scenario_is_valid(celltrain, small):
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 0
-    assert answer.out.count("nothing is wrong") == 2
+    assert answer.out.count("no problems found") == 2
     answer = celltrain("check", small, "--json").json
     [network] = answer.pop("networks")
     assert answer == {"faults": [], "warnings": [], "policies": []}
@@ -367,7 +367,7 @@ def test_the_check_command_reports_every_error_with_file_line_key_and_value(cell
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 2
     assert answer.err.splitlines()[0].startswith(f"{small}:5: topology.n_source.sources = 0 is not")
-    assert "lan-epd.toml: nothing is wrong" in answer.out
+    assert "lan-epd.toml: no problems found" in answer.out
     faults = celltrain("check", small, "--json")
     assert faults.code == 2
     assert all(set(fault) == FAULT_FIELDS for fault in faults.json["faults"])

@@ -38,7 +38,7 @@ DEAD = {
     ),
     "no second frame of a VC": (
         {"admit": "X <= 0 or Y * N < X"},
-        "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
+        "refuses every frame of a VC while a single cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1",
     ),
     "frames only into a nearly empty buffer": (
         {"admit": "X < 2"},
@@ -140,7 +140,7 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
     """Advice to use "<=" led to this formula. `check` was silent, but the goodput was a fraction of tail drop's."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
-        "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: "
+        "refuses every frame of a VC while one frame of that VC (12 cells) and a single cell of another VC wait: "
         'Y * N <= 1.2 * X is 24 <= 15.6; add "X <= ... or"'
     )
     assert read(lan(policy)).warnings == [f"port.bottleneck.policy.formula {expected}"]
@@ -301,7 +301,7 @@ def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_com
     assert re.fullmatch(
         r"d16 carries \d+(\.\d)? % of the goodput of tail drop in lan-5; ignore its other measures", first
     )
-    assert second == "d16 refuses every frame of a VC while a single cell of it waits"
+    assert second == "d16 refuses every frame of a VC while a single cell of that VC waits"
     assert "tail_drop" not in told.out
     assert "7 of 8 checks hold" in told.out
     assert re.search(r"carries half of tail drop +NO +\d+(\.\d)? % in lan-5", told.out)

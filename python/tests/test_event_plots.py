@@ -307,7 +307,7 @@ def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
     [
         (["sequence", "--flow", "tcp9"], "is not a flow of these events; did you mean tcp3? (choose from tcp1, tcp2"),
         (["sequence", "--flow", "tcp1", "--window", "soon"], "window = soon has an end that is not a time such as"),
-        (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a window such as 1.2s:1.3s"),
+        (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a time window such as 1.2s:1.3s"),
         (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has no recorded events to draw"),
         (["sequence", "--flow", "tcp1", "--out", "x.gif"], "Cannot draw x.gif: use .svg, .pdf or .png."),
         (["anatomy", "--port", "sw1"], "is not a port of these events; did you mean sw1->sw2?"),

@@ -189,7 +189,7 @@ def abr(folder: Path) -> Path:
         ),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--window", "5ms:1ms"], "ends before it begins"),
-        (["--window", "soon"], "is not a window such as 1.2s:1.3s"),
+        (["--window", "soon"], "is not a time window such as 1.2s:1.3s"),
         (["--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--vc", "tcp9"], "is not a VC of this network; did you mean tcp1?"),

@@ -55,8 +55,8 @@ def test_a_delay_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run(
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ({"flow": "tcp1", "packets": [1], "by": "0s"}, "by = 0s is not above 0 and at most 1000s"),
-        ({"flow": "tcp1", "packets": [1], "by": "1001s"}, "by = 1001s is not above 0 and at most 1000s"),
+        ({"flow": "tcp1", "packets": [1], "by": "0s"}, "by = 0s must be above 0 and at most 1000s"),
+        ({"flow": "tcp1", "packets": [1], "by": "1001s"}, "by = 1001s must be above 0 and at most 1000s"),
         ({"flow": "tcp1", "by": "1ms"}, "must have either packets or bytes"),
         ({"flow": "tcp1", "packets": [1], "bytes": "1kB", "by": "1ms"}, "must have either packets or bytes"),
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),

@@ -322,8 +322,8 @@ def test_the_paired_scenarios_for_vetting_memory_policies_differ_only_in_their_t
 @pytest.mark.parametrize(
     "formula, kind, words",
     [
-        ('admit = "q_i + 1 <= B - Q"', "memory policy", "nothing is wrong"),
-        ('admit = "X <= 0.9 * K"', "port policy", "nothing is wrong"),
+        ('admit = "q_i + 1 <= B - Q"', "memory policy", "no problems found"),
+        ('admit = "X <= 0.9 * K"', "port policy", "no problems found"),
         (
             'admit = "q_i < 0.1 * Q"',
             "memory policy",
@@ -516,7 +516,7 @@ def test_a_policy_valid_for_ports_and_for_memories_is_vetted_as_the_chosen_scena
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
-    assert told.code == 0 and "the policy all; nothing is wrong; it fits ports and memories" in told.out
+    assert told.code == 0 and "the policy all; no problems found; it fits ports and memories" in told.out
     quick = {"against": [], "seeds": 1}
     assert "switch.timeouts" in ct.vet(path, scenarios=["switch"], **quick)["metrics"]
     assert "lan-5.efficiency" in ct.vet(path, scenarios=["lan-5"], **quick)["metrics"]
@@ -610,7 +610,7 @@ def test_the_check_command_tests_a_memory_policy_class_in_the_beginning_of_a_run
     never = celltrain("check", f"{__name__}:Wrong", "--set", f"{setting}=never")
     assert never.code == 0 and "refuses every cell, also while the pool is empty" in never.err
     fine = celltrain("check", f"{__name__}:Wrong")
-    assert fine.code == 0 and "the memory policy Wrong; nothing is wrong" in fine.out
+    assert fine.code == 0 and "the memory policy Wrong; no problems found" in fine.out
 
 
 @pytest.mark.parametrize("scenario, switch", [("memory-formula", "sw"), ("switch", "*")])

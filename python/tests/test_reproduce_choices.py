@@ -116,7 +116,7 @@ def test_resuming_from_a_results_file_not_written_by_celltrain_is_refused(celltr
 
 def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
     told = celltrain(*ROW, "--resume")
-    assert (told.code, "needs the folder of the finished runs; name this folder with --out" in told.err) == (2, True)
+    assert (told.code, "needs the folder with the finished runs: name it with --out" in told.err) == (2, True)
 
 
 def test_an_interrupted_reproduction_prints_the_command_that_resumes_it_and_keeps_finished_runs(celltrain, monkeypatch):

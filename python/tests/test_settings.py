@@ -326,7 +326,7 @@ def test_every_command_that_takes_a_scenario_accepts_the_set_option(celltrain: C
     assert (
         celltrain("run", "small.toml", *SET, "--seed", 3, "--events", "events", "--json").json["fingerprint"] == wanted
     )
-    assert celltrain("check", "small.toml", *SET).out == "small.toml: nothing is wrong\n"
+    assert celltrain("check", "small.toml", *SET).out == "small.toml: no problems found\n"
     why = celltrain("why", "small.toml", *SET, "--seed", 3, "--flow", "tcp1", "--at", "5ms", "--json")
     assert why.json == ct.why(lan, seed=3, flow="tcp1", at="5ms").to_dict()
 
@@ -387,7 +387,7 @@ def test_the_run_command_draws_a_figure_into_a_file(celltrain: Command) -> None:
 def test_the_check_command_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
-    assert answer.out == "sah.toml: the port policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
+    assert answer.out == "sah.toml: the port policy SAH; no problems found\nsmall.toml: no problems found\n"
     [policy] = celltrain("check", "sah.toml", "--json").json["policies"]
     assert (policy["file"], policy["name"], list(policy["policy"])) == ("sah.toml", "SAH", ["formula"])
     Path("wrong.toml").write_text("[policy.epd]\nthreshold = 1\ntreshold = 4\n")

@@ -27,7 +27,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
     assert ct.max_min_shares("lan-epd") == ct.max_min_shares(file)
     short = ct.load("lan-epd").replace(duration="20ms")
     assert ct.run(short).scenario == "five sources, LAN, EPD"
-    assert celltrain("check", "lan-epd").out == "lan-epd: nothing is wrong\n"
+    assert celltrain("check", "lan-epd").out == "lan-epd: no problems found\n"
     assert celltrain("run", "lan-reno", "--json").json["scenario"] == ct.load("lan-reno").name
 
 

@@ -126,9 +126,9 @@ def test_the_why_command_omits_or_refuses_flows_without_sequence_numbers(celltra
         assert "celltrain run FILE --events DIR --kinds frames" in answer.err + answer.out
     python = hosting(Windowed(), flow={"tcp2": ct.FlowOptions(tcp=ct.Reno())})
     for mixed, flow, hidden in ((QUIC, "tcp3", "tcp1, tcp2"), (python, "tcp2", "tcp1, tcp3")):
-        with pytest.warns(ct.CelltrainWarning, match=f"^left out: {hidden} use "):
+        with pytest.warns(ct.CelltrainWarning, match=f"^not shown: {hidden} use "):
             assert ct.episodes(mixed, seed=2).flow == flow
-        with pytest.warns(ct.CelltrainWarning, match=f"^left out: {hidden} use "):
+        with pytest.warns(ct.CelltrainWarning, match=f"^not shown: {hidden} use "):
             assert ct.why(mixed, seed=2, at="20ms").flow == flow
         with pytest.raises(ct.ScenarioError, match=r"^tcp1 uses "):
             ct.why(mixed, flow="tcp1", seed=2, at="20ms")
@@ -408,7 +408,7 @@ def test_a_python_stack_setting_can_be_an_axis_of_a_sweep():
             Elsewhere(change=16),
             r"the destination address is [\d.]+, but must be the remote address of its end \([\d.]+\)",
         ),
-        (Generous(), r"received is 1000000000000, but only \d+ bytes of data have arrived after IP headers"),
+        (Generous(), r"received is 1000000000000, but only \d+ bytes of IP payload have arrived"),
         (
             CountsHeaders(),
             r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: received is 532, but only 512 bytes",

@@ -164,7 +164,7 @@ def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltra
     file.write_text(MEMORY_POLICY)
     advice = f"compare it with --vary 'switch.*.memory.pool.main.policy=@{file}'"
     valid = celltrain("check", file)
-    assert " ".join(valid.out.split()) == f"{file}: the memory policy rank; nothing is wrong; {advice}"
+    assert " ".join(valid.out.split()) == f"{file}: the memory policy rank; no problems found; {advice}"
     quick = ("--scenarios", "switch", "--seeds", 1, "--against", "complete_sharing")
     assert "7 of 7 checks hold" in celltrain("vet", file, *quick, "--brief").out
     file.write_text(MEMORY_POLICY.replace("rank", "rnak"))
@@ -176,7 +176,7 @@ def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltra
     dead = celltrain("check", file)
     assert "policy.formula refuses every cell while the pool is empty: q_i < alpha * Q is 0 < 0" in dead.err
     file.write_text('[policy.formula]\nadmit = "Y < K"\n')
-    assert "the port policy rank; nothing is wrong" in celltrain("check", file).out
+    assert "the port policy rank; no problems found" in celltrain("check", file).out
 
 
 def test_a_network_without_flows_has_no_efficiency_measure(celltrain: Command, tmp_path: Path) -> None:

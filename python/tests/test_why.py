@@ -220,9 +220,9 @@ def test_the_explanation_of_a_lost_packet_of_a_flow_without_tcp_mentions_no_retr
 @pytest.mark.slow
 def test_a_long_explanation_is_shortened_to_12_lines_with_a_note() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
-    assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
+    assert len(str(answer).splitlines()) <= 12 or "not shown" not in str(answer)
     if len(answer.sentences) > 12:
-        assert "more sentences are left out" in str(answer)
+        assert "more sentences are not shown" in str(answer)
         assert str(answer).splitlines()[0] == answer.sentences[0].text
 
 
@@ -238,7 +238,7 @@ def test_a_shortened_explanation_keeps_the_first_cause_and_refers_only_to_senten
     for most in range(8, len(texts)):
         lines = answer.text(most).splitlines()
         assert len(lines) == most
-        assert lines[-1] == f"{len(texts) - most + 1} more sentences are left out; celltrain why --all prints them."
+        assert lines[-1] == f"{len(texts) - most + 1} more sentences are not shown; celltrain why --all prints them."
         assert causes[0] in lines
         assert not rules or rules[0] in lines
         for line in lines:

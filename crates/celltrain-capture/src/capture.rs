@@ -225,7 +225,7 @@ impl<W: Write> Capture<W> {
         let numbers: Vec<u32> = (0..).zip(&self.wire.connections).filter(tcp).map(|(number, _)| number).collect();
         let comment = |name: &str| {
             format!(
-                "made up: in the model the connection {name} is open from the start. This handshake shows its segment \
+                "synthetic: in the model the connection {name} is open from the start. This handshake shows its segment \
                  size, its window scale and its use of selective acknowledgements"
             )
         };
@@ -262,7 +262,7 @@ impl<W: Write> Capture<W> {
         }
         self.make_up(&wire::made_up(frame.connection), time_ns, |name| {
             format!(
-                "made up: {name} opened without a handshake, or before this capture. This handshake shows its segment \
+                "synthetic: {name} opened without a handshake, or before this capture. This handshake shows its segment \
                  size, its window scale and its use of selective acknowledgements"
             )
         })

@@ -27,7 +27,7 @@ pub(crate) fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u
     // Seconds, followed by a 32-bit fraction of a second.
     let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
     let stamp = u64::try_from(stamp)
-        .map_err(|_| CaptureError::Refused("the run is too long for the times of an ERF file".to_owned()))?;
+        .map_err(|_| CaptureError::Refused("the run is too long for the timestamps of an ERF file".to_owned()))?;
     let mut header = [0; ERF_HEADER_BYTES];
     header[..8].copy_from_slice(&stamp.to_le_bytes());
     header[8] = kind;

@@ -75,8 +75,8 @@ impl Selection {
         if let Some(names) = self.flows.as_ref().filter(|_| flows.is_empty()) {
             let groups: Vec<&str> = network.requests.groups.iter().map(|group| group.name.as_str()).collect();
             let problem = format!(
-                "is not a flow: this network has no flows, only requests ({}). Leave the option out: then events and \
-                 captures have the packets of all requests",
+                "is not a flow: this network has no flows, only requests ({}). Leave the option out to record the packets \
+                 of all requests",
                 listed(&groups)
             );
             return Err(Wrong { option: "flows", value: names.join(", "), problem });
@@ -200,7 +200,7 @@ fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> 
 fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
     let wrong = |problem: String| Wrong { option: "window", value: text.to_owned(), problem };
     let Some((from, to)) = text.split_once(':') else {
-        return Err(wrong("is not a window such as 1.2s:1.3s".to_owned()));
+        return Err(wrong("is not a time window such as 1.2s:1.3s".to_owned()));
     };
     let end = |part: &str, default: Duration| {
         if part.trim().is_empty() {

@@ -77,7 +77,7 @@ impl Ended {
         }
         let what = self.what;
         Err(match self.outside.times() {
-            None => format!("the capture would be empty: the run has no chosen {what}"),
+            None => format!("the capture would be empty: the run sends none of the chosen {what}"),
             Some(times) => {
                 let [first, last] = times.map(|time_ns| time_ns as f64 / NS_PER_SECOND as f64);
                 format!(

@@ -61,7 +61,7 @@ impl Gfr {
         if let Some(mbs) = self.mbs.filter(|&mbs| u64::from(mbs) < 2 * u64::from(self.mfs)) {
             let (mfs, least) = (self.mfs, 2 * u64::from(self.mfs));
             let problem = format!(
-                "cells are fewer than two frames of mfs = {mfs}, {least}; even a source in step with MCR would not conform"
+                "cells are fewer than {least}, two frames of mfs = {mfs}; even a source that sends exactly at MCR would not conform"
             );
             refuse("mbs", mbs.to_string(), problem);
         }

@@ -159,7 +159,7 @@ impl Marker {
     /// wait (EFCI).
     pub(crate) fn of_every_cell(most: u32) -> Self {
         let config = MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(most.into()) };
-        Self { every_cell: true, ..config.build(None, Stream::new(0, "no random number is drawn for marks")) }
+        Self { every_cell: true, ..config.build(None, Stream::new(0, "marks do not need random numbers")) }
     }
 
     pub(crate) fn at(&self) -> MarkedAt {
@@ -230,7 +230,7 @@ mod tests {
         let mut marker = marker(&MarkingConfig::step(65.into()));
         assert!(!marker.on_arrival(last(), 65).efci());
         assert!(marker.on_arrival(last(), 66).efci());
-        assert!(!marker.on_arrival(last(), 0).efci(), "only the queue decides about the mark");
+        assert!(!marker.on_arrival(last(), 0).efci(), "the queue length alone decides about the mark");
         assert!(!marker.on_departure(departing(last(), 66)).efci(), "packets are marked on arrival");
         assert!(!marker.on_arrival(cell(0, 7, false), 66).efci());
     }

@@ -62,15 +62,15 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         Function::One(OfOne::Root),
         "sqrt",
         "sqrt(a)",
-        "square root, also of the unit; negative numbers give 0 and are counted",
+        "square root of a and its unit; 0 if a is negative, which is counted",
         (1, 1),
     ),
-    word(Function::One(OfOne::Exponential), "exp", "exp(a)", "e to the power of a, which has no unit", (1, 1)),
+    word(Function::One(OfOne::Exponential), "exp", "exp(a)", "e to the power of a; a must have no unit", (1, 1)),
     word(
         Function::One(OfOne::Logarithm),
         "log",
         "log(a)",
-        "natural logarithm of a; 0 or less gives the smallest number and is counted",
+        "natural logarithm of a; if a <= 0, the smallest number, which is counted",
         (1, 1),
     ),
     word(Function::One(OfOne::Floor), "floor", "floor(a)", "a rounded down to a whole number of its unit", (1, 1)),
@@ -81,7 +81,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         "new random number of at least 0 and below 1, from the port's own stream",
         (0, 0),
     ),
-    word(Function::Sum, "sum", "sum(W)", "sum of a constant by VC over all VCs that cross the port", (1, 1)),
+    word(Function::Sum, "sum", "sum(W)", "sum of a per-VC constant over all VCs that cross the port", (1, 1)),
 ];
 
 /// Unit words, as in `300 cells`: the word, its unit, and its size in that unit.

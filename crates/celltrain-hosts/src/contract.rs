@@ -118,8 +118,7 @@ impl Contract {
         let (before, arrived, sent) = (self.received, self.arrived, self.sent);
         self.received = received;
         if received > arrived {
-            let problem =
-                format!("received is {received}, but only {arrived} bytes of data have arrived after IP headers");
+            let problem = format!("received is {received}, but only {arrived} bytes of IP payload have arrived");
             return Some(("received", problem));
         }
         if received < before {
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!(problem(100), None);
         let falls = "received is 99, but was 100 before; this count must not fall";
         assert_eq!(problem(99), Some(("received", falls.to_owned())));
-        let exceeds = "received is 101, but only 100 bytes of data have arrived after IP headers";
+        let exceeds = "received is 101, but only 100 bytes of IP payload have arrived";
         assert_eq!(problem(101), Some(("received", exceeds.to_owned())));
     }
 

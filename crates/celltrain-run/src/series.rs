@@ -182,9 +182,9 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "acr",
-        meaning: "ACR of the data of each ABR connection",
+        meaning: "allowed cell rate (ACR) of each ABR connection's data",
         over: Over::RateFlows,
-        columns: columns! { Numbers acr_mbps, "Mb/s", "ACR, in bits of whole cells"; },
+        columns: columns! { Numbers acr_mbps, "Mb/s", "ACR, counting cell headers"; },
         choose: |choice| choice.rates = true,
     },
     Series {
@@ -204,7 +204,7 @@ pub const SERIES: &[Series] = &[
         meaning: "cells and threshold of each queue in a shared memory",
         over: Over::Queues,
         columns: columns! {
-            Counts memory_cells, "cells", "cells of the queue, in its reserve, pool and headroom";
+            Counts memory_cells, "cells", "cells of the queue, including its reserve and headroom";
             Counts memory_shared_cells, "cells", "q_i: the queue's cells in the shared part of the pool";
             Numbers memory_threshold_cells, "cells", "threshold of the queue in the shared part; empty if its policy has no threshold";
         },

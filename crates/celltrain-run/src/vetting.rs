@@ -192,7 +192,7 @@ impl Frames {
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
             return Err(format!(
-                "{} cells are discarded after a lost cell, although only single cells may be lost",
+                "{} cells are discarded because their frame had lost a cell, although this policy loses only single cells",
                 counters.discarded_remainder
             ));
         }
@@ -201,7 +201,7 @@ impl Frames {
         }
         if counters.discarded_remainder > 0 {
             return Err(format!(
-                "{} cells are discarded after a loss, but nothing is lost",
+                "{} cells are discarded because their frame had lost a cell, but no cell was lost",
                 counters.discarded_remainder
             ));
         }
@@ -232,7 +232,7 @@ fn recounted(port: &mut Port) -> Result<(), String> {
     }
     let active = per_vc.iter().filter(|&&cells| cells > 0).count();
     if *port.per_vc() != *per_vc {
-        return Err(format!("Y is {:?}, and {per_vc:?} cells wait", port.per_vc()));
+        return Err(format!("Y is {:?}, but {per_vc:?} cells wait", port.per_vc()));
     }
     if port.active_vcs() as usize != active {
         return Err(format!("N is {}, but {active} VCs have waiting cells", port.active_vcs()));

@@ -180,7 +180,7 @@ fn flow(handle: &Handle, which: Which) -> String {
 fn read(case: &Case, file: &[u8], count: u64) -> usize {
     let file = reader::read(file);
     let made_up =
-        |packet: &&reader::Packet| packet.comment.as_ref().is_some_and(|text| text.starts_with("made up: in"));
+        |packet: &&reader::Packet| packet.comment.as_ref().is_some_and(|text| text.starts_with("synthetic: in"));
     let handshakes = file.packets.iter().filter(made_up).count();
     assert_eq!(file.packets.len() - handshakes, usize::try_from(count).unwrap(), "{case:?}");
     assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns), "{case:?}");

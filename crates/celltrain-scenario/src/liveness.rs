@@ -224,10 +224,10 @@ impl Tried {
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
-            return Some(cell.told("refuses every frame of a VC while a single cell of it waits"));
+            return Some(cell.told("refuses every frame of a VC while a single cell of that VC waits"));
         }
         if frame.all_refused() {
-            let what = format!("refuses every frame of a VC while one frame of it waits ({FRAME_CELLS} cells)");
+            let what = format!("refuses every frame of a VC while one frame of that VC waits ({FRAME_CELLS} cells)");
             return Some(frame.told(&what));
         }
         let both = &self.both_wait;
@@ -235,7 +235,7 @@ impl Tried {
         let is_rule = both.all_refused() && both.offered >= self.empty.offered / LEAST_SHARE;
         is_rule.then(|| {
             let what = format!(
-                "refuses every frame of a VC while one frame of it ({FRAME_CELLS} cells) and a single cell of another VC wait"
+                "refuses every frame of a VC while one frame of that VC ({FRAME_CELLS} cells) and a single cell of another VC wait"
             );
             let told = both.told(&what);
             if both.clauses.is_empty() || told.ends_with(HINT) { told } else { told + HINT }

@@ -84,7 +84,7 @@ pub(crate) fn resolve(
                 continue;
             }
             if by > LONGEST_DELAY || by == Duration::default() {
-                scope.at("by").refuse_value(by, "is not above 0 and at most 1000s");
+                scope.at("by").refuse_value(by, "must be above 0 and at most 1000s");
             }
             if packets.is_some() == bytes.is_some() {
                 scope.refuse("must have either packets or bytes");
@@ -108,11 +108,11 @@ fn ethernet(scenario: &Scenario, options: &LinkOptions, scope: &mut Scope<'_>) {
     let problem = if scenario.framing().framing == Framing::Aal5 {
         "needs framing = \"packets\", because AAL5 frames fill whole cells; set this framing, or leave it out"
     } else if !options.delay.is_empty() {
-        "cannot be combined with delay, which delivers cells at equal distances; leave one of them out"
+        "cannot be combined with delay, which delivers cells at equal intervals; leave one of them out"
     } else if format.payload < format.size {
         let [size, payload] = [format.size, format.payload].map(|bytes| Bytes { bytes });
         headers = format!(
-            "needs cells without headers, which frames do not carry: a cell has {size}, but only {payload} of a packet; set \
+            "needs cells without headers, because Ethernet frames carry none: a cell has {size}, but only {payload} of a packet; set \
              cell.payload = \"{size}\""
         );
         &headers

@@ -82,7 +82,7 @@ pub struct QueueOptions {
     #[schemars(extend("x-unit" = "cells"))]
     pub reserve: u32,
     /// Alpha of this queue, if the pool's policy has an alpha.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: Option<f64>,
     /// The threshold of this queue in cells, if the pool's policy has thresholds.
     #[schemars(extend("x-unit" = "cells"))]

@@ -139,7 +139,7 @@ def finish(
     output.wrote(written)
     for failure in compared.failures[:1]:
         also = f", and {len(compared.failures) - 1:,} more failed" if len(compared.failures) > 1 else ""
-        shell.complain(f"{failure.name}, seed {failure.seed}: {failure.error}{also}; the results leave them out")
+        shell.complain(f"{failure.name}, seed {failure.seed}: {failure.error}{also}; the results exclude them")
     return shell.NO if compared.failures else shell.DONE
 
 

@@ -328,7 +328,7 @@ class _Checked:
     def summary(self) -> str:
         """One line about a file without faults."""
         what = f"the {self.kind} {shown(self.answer['name'])}; " if self.network is None else ""
-        warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
+        warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "no problems found"
         return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"
 
 

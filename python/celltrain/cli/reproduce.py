@@ -84,7 +84,7 @@ def reproduce(
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
     if resume and out is None:
-        raise InputError.of_option("--resume", "", "needs the folder of the finished runs; name this folder with --out")
+        raise InputError.of_option("--resume", "", "needs the folder with the finished runs: name it with --out")
     if out is not None and not resume and (out / RUNS).exists():
         shell.complain(f"{shown(out)} has finished runs, which this command repeats; --resume keeps them")
     changed = single(settings)

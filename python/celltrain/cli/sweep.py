@@ -52,7 +52,7 @@ def _worker(
     where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
-        problem = f"selects where to run, as {chosen[0]} does: give only one of these options"
+        problem = f"selects where to run, and so does {chosen[0]}: give only one of these options"
         raise InputError.of_option(chosen[1], where[chosen[1]], problem)
     from celltrain.running import Local
 
@@ -85,7 +85,7 @@ _WHERE = {
     "jobs": (options.Jobs, None),
     "dask": (_option(str | None, "ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786."), None),
     "scheduler_file": (_option(Path | None, "FILE", "Run on the Dask cluster whose scheduler wrote this file."), None),
-    "dask_timeout": (_option(str, "TIME", "Longest wait for the scheduler, such as 60s; at most a day."), "5s"),
+    "dask_timeout": (_option(str, "TIME", "Longest time to wait for the scheduler, such as 60s; at most a day."), "5s"),
     "no_certificates": (options.NoCertificates, False),
 }
 #: Worker for the runs: threads of this machine, or a cluster.
@@ -314,7 +314,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
         did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
         repeated = f", {last.repeated:,} of them taken from earlier points" if last.repeated else ""
         if last.without_running:
-            repeated += f", {last.without_running:,} of them known without running"
+            repeated += f", {last.without_running:,} of them known from equal runs"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}

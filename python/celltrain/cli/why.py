@@ -75,9 +75,9 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
     if found.warning:
         shell.say(found.warning)
     if not found:
-        shell.say(f"{flow} lost nothing and retransmitted nothing ({of}).")
+        shell.say(f"{flow} neither lost nor retransmitted anything ({of}).")
         return
-    shell.say(f"Times at which {flow} was in trouble, longest silence first ({of}):")
+    shell.say(f"Times at which {flow} lost or retransmitted data, longest pause in sending first ({of}):")
     grid = shell.grid(*HEADS, rows=found.rows()[: None if everything else MOST_EPISODES])
     shell.console().print(grid)
     if len(found) > len(grid.rows):

@@ -77,7 +77,9 @@ def span_of(window: str | None) -> tuple[float, float] | None:
     except ValueError as error:
         raise InputError.of_option("window", window, f"has an end that is not {error}") from None
     if not colon or start >= end:
-        raise InputError.of_option("window", window, "is not a window such as 1.2s:1.3s, with the earlier time first")
+        raise InputError.of_option(
+            "window", window, "is not a time window such as 1.2s:1.3s, with the earlier time first"
+        )
     return start, end
 
 

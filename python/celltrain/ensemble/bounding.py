@@ -103,7 +103,7 @@ class Bound:
             if value is not None:
                 yield Line(text=f"{value:,} gives {steps[value].outcome}")
         total = self.runs + self.without_running
-        yield Line(text=f"{counted(total, 'run')}, {self.without_running:,} of them known without running")
+        yield Line(text=f"{counted(total, 'run')}, {self.without_running:,} of them known from equal runs")
 
 
 @checked(InputError)

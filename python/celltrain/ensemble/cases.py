@@ -239,10 +239,8 @@ def store_columns(axes: Sequence[Axis]) -> list[Column]:
         Column("seed", "uint64", "1", "seed of every random choice of the run"),
         Column("measure", "name", "", "name of the measure; null if the run failed"),
         Column("value", "float64", "", "value, in the unit of the measure; null if it has none"),
-        Column(
-            "error", "name", "", "reason for which the run or the measure has no value, or note about open requests"
-        ),
-        Column("fingerprint", "name", "", "16 hexadecimal digits that identify the exact times of all segments"),
+        Column("error", "name", "", "why the run or measure has no value, or a note about open requests"),
+        Column("fingerprint", "name", "", "hash of the exact times of all segments (16 hexadecimal digits)"),
         Column("configuration", "name", "", "scenario as JSON with all defaults"),
         Column("version", "name", "", "of celltrain"),
         Column("profile", "name", "", "profile of the build: release or debug"),
@@ -260,7 +258,9 @@ SUMMARY = {
 
 
 #: Column of the number of values that are lower bounds.
-CENSORED = Column("censored", "int64", "1", "values that are only lower bounds: then the mean is one too")
+CENSORED = Column(
+    "censored", "int64", "1", "number of values that are only lower bounds; if above 0, the mean is one, too"
+)
 
 
 def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, str | bytes] | None = None) -> pa.Table:

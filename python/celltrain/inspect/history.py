@@ -353,7 +353,7 @@ class EventRuns:
         if len(hidden) == len(histories):
             raise self._refusal(hidden, end)
         if hidden:
-            warn([f"left out: {self._without_numbers(hidden, end)}"])
+            warn([f"not shown: {self._without_numbers(hidden, end)}"])
         return [one for one in histories if one.flow not in hidden]
 
     def _without_flows(self) -> ScenarioError:

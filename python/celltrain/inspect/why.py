@@ -59,7 +59,7 @@ class Why:
             kept = _kept(self.sentences, self.at_s, most - 1)
             left_out = len(texts) - len(kept)
             texts = [texts[place] for place in sorted(kept)]
-            texts.append(f"{left_out} more sentences are left out; celltrain why --all prints them.")
+            texts.append(f"{left_out} more sentences are not shown; celltrain why --all prints them.")
         return "\n".join(texts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -263,7 +263,7 @@ class Episodes(CardMixin):
         ]
 
     def _card(self) -> Card:
-        nothing = "" if self.episodes else f"{self.flow} lost nothing and retransmitted nothing."
+        nothing = "" if self.episodes else f"{self.flow} neither lost nor retransmitted anything."
         return Card(
             title=f"{self.flow} of {self.scenario or 'a run'}, seed {self.seed}",
             lines=[line for line in (self.warning, nothing) if line],

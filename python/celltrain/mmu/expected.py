@@ -85,13 +85,13 @@ class Checked(CardMixin):
         for entry in self.wrong:
             place = f"{self.file}:{entry.line}: {entry.key} = {entry.expected}"
             if entry.calculated is None:
-                found.append(f"{place} does not follow: the configuration has no such group, queue or headroom")
+                found.append(f"{place} does not agree: the configuration has no such group, queue or headroom")
                 continue
             far = entry.expected - entry.calculated
             difference = f"{far:+}, within the margin of {entry.margin}" if abs(far) <= entry.margin else f"{far:+}"
-            found.append(f"{place} does not follow: the configuration gives {entry.calculated} ({difference})")
+            found.append(f"{place} does not agree: the configuration gives {entry.calculated} ({difference})")
         count = len(self.entries)
-        found.append(f"{count - len(self.wrong)} of {count} entries of {self.section} follow from the configuration")
+        found.append(f"{count - len(self.wrong)} of {count} entries of {self.section}agree with the configuration")
         return found
 
     def _card(self) -> Card:

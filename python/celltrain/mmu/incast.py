@@ -246,7 +246,7 @@ class Incast(CardMixin):
             )
             lines.append(
                 f"the link alone: {_ms(self.link_ms)} for {self.data_packets:,} packets of"
-                f" {self.cells_per_packet} cells; the last packet of each sender is filled up"
+                f" {self.cells_per_packet} cells; the last packet of each sender is padded to full size"
             )
         if len(done) < len(self.senders):
             lines.append(f"{len(self.senders) - len(done)} of {len(self.senders)} did not finish")
@@ -400,7 +400,7 @@ def _first(made: Written, outcome: Outcome, events: Mapping[str, Sequence[Mappin
         event=outcome,
         time_ms=1000 * found["time_s"],
         place=_place(found["side"], found["port"]),
-        reason=found["reason"] or "its next cell would need headroom",
+        reason=found["reason"] or "the next cell of the group would need headroom",
         cells=found["held"],
         threshold_cells=threshold
         if (threshold := found["threshold"]) is None

@@ -300,7 +300,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     if reproduction.without_running:
         count = len(reproduction.fingerprints)
         yield Line(
-            text=f"{words.counted(count, 'run')}, {reproduction.without_running:,} of them known without running"
+            text=f"{words.counted(count, 'run')}, {reproduction.without_running:,} of them known from equal runs"
         )
     fewest = min(reproduction.seeds.values())
     if paper.has_print and fewest < FEWEST_SEEDS:

@@ -82,7 +82,7 @@ def worker_of(options: Mapping[str, Any]) -> Worker:
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     if len(chosen) > 1:
         raise PlanError.of_option(
-            chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one of these options"
+            chosen[1], "", f"selects where to run, and so does {chosen[0]}: give only one of these options"
         )
     if client is not None:
         from celltrain.running.cluster import Cluster

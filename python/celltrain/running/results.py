@@ -149,7 +149,7 @@ def run(
     warn(case.warnings)
     if threads > 1 and case.threads_of(threads, current()) == 1:
         reason = "this network cannot be usefully divided among threads"
-        warn([f"threads = {threads}: the run has one, as {reason}"])
+        warn([f"threads = {threads}: the run uses one thread, because {reason}"])
     settings = table(case)
     try:
         with ExitStack() as files:

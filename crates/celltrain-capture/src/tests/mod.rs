@@ -175,7 +175,7 @@ fn a_captured_handshake_has_mss_window_scale_and_sack_options_and_a_comment_that
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("every packet has a comment");
-        assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
+        assert!(comment.starts_with("synthetic: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
     // The options are MSS 512, two no-operations and SACK permitted, then a no-operation and a window scale of 4.

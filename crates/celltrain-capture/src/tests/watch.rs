@@ -443,7 +443,7 @@ fn the_capture_of_a_request_without_a_simulated_handshake_has_a_handshake_labell
             packets.len() > 2
                 && packets[..3]
                     .iter()
-                    .all(|packet| packet.3.as_ref().is_some_and(|text| text.starts_with("made up: q")))
+                    .all(|packet| packet.3.as_ref().is_some_and(|text| text.starts_with("synthetic: q")))
         };
         let count = connections.values().filter(made_up).count();
         assert_eq!((count, connections.len()), if window.is_some() { (3, 21) } else { (21, 21) });

@@ -289,7 +289,7 @@ impl Source {
         }
         assert!(
             self.pace.last.is_none_or(|last| last <= now),
-            "cells that have not started are taken back before ACR changes"
+            "cells whose transmission has not started are taken back before ACR changes"
         );
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);

@@ -187,7 +187,7 @@ impl Thresholds {
             faults.push(Fault::new("reduction_factor", self.f, "is not a share of a rate (0 to 1)"));
         }
         if self.lt == 0 {
-            let problem = "must be at least 1; with 0 packets the queue would never count as low";
+            let problem = "must be at least 1; with 0 packets the queue would never be considered low";
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {

@@ -448,7 +448,7 @@ fn a_message_about_a_discard_setting_names_the_key_the_wrong_value_and_the_valid
         [
             "memory = \"per_vc\" does not go with `shared_adaptive_discard`, which needs memory = \"shared\"",
             "discard.shared_adaptive_discard.low_threshold = 0 must be at least 1; with 0 packets the \
-             queue would never count as low",
+             queue would never be considered low",
         ]
     );
     // If the scenario does not set LT, it is 6.

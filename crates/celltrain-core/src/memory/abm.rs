@@ -28,7 +28,7 @@ use crate::units::{Bytes, Duration, Span, Time};
 #[schemars(rename = "Abm")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion. The default is that
     /// of the authors' code.

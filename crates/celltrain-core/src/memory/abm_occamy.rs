@@ -23,7 +23,7 @@ use crate::units::Duration;
 #[schemars(rename = "AbmOccamy")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Share of its threshold from which a queue counts as congested.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -83,6 +83,6 @@ mod tests {
             pool.act_at(Time::default() + Span(now));
         }
         assert_eq!(pool.threshold(0), before / 2.0, "two queues count as congested");
-        assert_eq!(pool.threshold(2), before / 2.0, "one port has one priority, so its least share is 1");
+        assert_eq!(pool.threshold(2), before / 2.0, "with one priority per port, its smallest share of the rate is 1");
     }
 }

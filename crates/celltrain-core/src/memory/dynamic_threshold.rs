@@ -20,7 +20,7 @@ use crate::error::Fault;
 #[schemars(rename = "DynamicThreshold")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Selects whether the arriving cell counts in Q.
     pub arriving_cell: ArrivingCell,

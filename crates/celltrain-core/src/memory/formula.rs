@@ -78,14 +78,20 @@ const FIRST_OWN: u8 = 7;
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "size of the pool's shared part in cells"), None),
     (Name::number("N", Unit::NONE, "number of queues in the pool"), None),
-    (Name::number("Q", Unit::CELLS, "occupied cells of the shared part, without the arriving one"), Some(Q)),
-    (Name::number("q_i", Unit::CELLS, "cells of the shared part in the queue"), Some(OWN)),
+    (Name::number("Q", Unit::CELLS, "occupied cells of the shared part, excluding the arriving cell"), Some(Q)),
+    (Name::number("q_i", Unit::CELLS, "cells that the queue holds in the shared part"), Some(OWN)),
     (Name::number("n", Unit::NONE, "number of queues with cells in the shared part"), Some(ACTIVE)),
-    (Name::number("rank", Unit::NONE, "1 plus the number of queues longer than the queue"), Some(RANK)),
+    (Name::number("rank", Unit::NONE, "rank of the queue by length; the longest has rank 1"), Some(RANK)),
     (Name::number("priority", Unit::NONE, "the priority of the queue"), Some(PRIORITY)),
-    (Name::number("arriving", Unit::CELLS, "arriving cells of the queue, 0 for other queues"), Some(ARRIVING)),
+    (
+        Name::number("arriving", Unit::CELLS, "number of cells now arriving for the queue; 0 for other queues"),
+        Some(ARRIVING),
+    ),
     (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
-    (Name::number("cell_size", BYTES_PER_CELL, "bytes of a cell, so B * cell_size is the pool in bytes"), None),
+    (
+        Name::number("cell_size", BYTES_PER_CELL, "size of a cell in bytes; B * cell_size is the pool's size in bytes"),
+        None,
+    ),
 ];
 
 const BYTES_PER_CELL: Unit = Unit { cells: -1, bytes: 1, ..Unit::NONE };
@@ -405,9 +411,9 @@ impl MemoryPolicy for Formula {
 
     fn rule(&self) -> &'static str {
         if self.push_out.is_some() {
-            "admit of the formula does not hold, or the pool is full and push_out chooses the arriving cell"
+            "the condition admit does not hold, or the pool is full and push_out chooses the arriving cell"
         } else {
-            "admit of the formula does not hold"
+            "the condition admit does not hold"
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::units::{BitRate, Span, Time};
 #[schemars(rename = "Occamy")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor by which the free places are multiplied (above 0)"))]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Rate of the line that the expelled cells would fill. Default: the rate of the fastest port.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -185,7 +185,7 @@ impl BufferPolicy for Formula {
     }
 
     fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
-        let rule = if self.running().rules.admits_all() { "" } else { "admit of the formula does not hold" };
+        let rule = if self.running().rules.admits_all() { "" } else { "the condition admit does not hold" };
         Decision { rule, ..Decision::default() }
     }
 }

@@ -81,7 +81,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let q = buffer.occupancy;
         Decision {
-            rule: "Q is above Th, and M_j above k Q times its part",
+            rule: "Q is above Th, and M_j above k Q times its share",
             threshold: Some(self.th.into()),
             share: Some(self.k * f64::from(q) * self.queues.arbiter.part(vc.into())),
             held: Some(self.queues.of(vc, q)),

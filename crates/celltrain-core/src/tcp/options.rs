@@ -227,7 +227,10 @@ impl TcpOptions {
             refuse("windows.dctcp_gain", format!("{gain:?}"), "is outside 0.0001 to 1".into());
         }
         if self.congestion.needs_exact_echo() && self.ecn == Ecn::Off {
-            let problem = format!("sees no marks; write ecn = \"on\" for congestion = \"{}\"", self.congestion.name());
+            let problem = format!(
+                "disables marks, which this congestion control needs; write ecn = \"on\" for congestion = \"{}\"",
+                self.congestion.name()
+            );
             refuse("ecn", "\"off\"".into(), problem);
         }
         match (self.congestion, &self.formula) {

@@ -381,7 +381,7 @@ impl Sender {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+        reason = "inlining saves 1 % of the time of a LAN run: each frame calls this function"
     )]
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
@@ -441,7 +441,7 @@ impl Sender {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 0.5 % of a run on a LAN: the function is called for each segment"
+        reason = "inlining saves 0.5 % of the time of a LAN run: each segment calls this function"
     )]
     fn send(&mut self, seq: u64, now: Time) -> Segment {
         let segment = Segment { seq, len: self.mss };

@@ -308,7 +308,7 @@ fn a_stack_cannot_report_more_bytes_than_its_packets_delivered() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.received for the receiver of flow1, now 0 ns: received is 1, but only 0 bytes of data have arrived after IP headers"
+        "Script.received for the receiver of flow1, now 0 ns: received is 1, but only 0 bytes of IP payload have arrived"
     );
 }
 

@@ -72,19 +72,19 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "sequence",
         "bytes",
-        "stream offset of the segment's first byte, counted from 0; none for an ACK",
+        "stream offset of the segment's first byte, from 0; empty for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.seq)),
     ),
     column(
         "length",
         "bytes",
-        "payload of the segment; none for an ACK",
+        "payload of the segment; empty for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.len.into())),
     ),
     column(
         "acknowledgement",
         "bytes",
-        "stream offset of the next byte the receiver expects; ACKs only",
+        "stream offset of the next byte that the receiver expects; only for ACKs",
         Count(|row| ack(&row.event).map(|ack| ack.ack)),
     ),
     column(
@@ -192,7 +192,12 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
     column("vc", "", "the VC on which the source sends", Vc(|row| Some(row.event.vc))),
-    column("port_vc", "", "the VC at the port: the merged VC after a merge; none at a host", PortVc(|row| row.port_vc)),
+    column(
+        "port_vc",
+        "",
+        "the VC at the port: the merged VC after a merge; empty at a host",
+        PortVc(|row| row.port_vc),
+    ),
     column("frame", "1", "number of the frame within the VC of the source", Count(|row| Some(row.number.into()))),
     column(
         "event",
@@ -212,7 +217,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "port",
         "",
-        "the link, or the output port named after it; none at a host",
+        "the link, or the output port named after it; empty at a host",
         Port(|row| row.event.step.link()),
     ),
     column(
@@ -257,7 +262,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "held_cells",
         "cells",
-        "cells of the virtual or memory queue compared with the limit, if not vc_cells",
+        "length of the virtual or memory queue, if the limit applies to it",
         Number(|row| {
             let of_memory = refusal(&row.event).map(|refusal| refusal.shared.into());
             judged(&row.event).and_then(|judged| judged.decision.held).or(of_memory)
@@ -273,7 +278,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "pool_used_cells",
         "cells",
-        "Q: occupied cells of the shared memory's pool, if it refused the frame",
+        "Q: occupied cells of the memory's pool, if the memory refused the frame",
         Count(|row| refusal(&row.event).map(|refusal| refusal.used.into())),
     ),
     column(
@@ -317,7 +322,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column(
         "index",
         "1",
-        "index among the frame's cells that arrived at this port, from 0; none for an RM cell",
+        "index among the frame's cells that arrived at this port, from 0; empty for an RM cell",
         Count(|row| row.index.map(u64::from)),
     ),
     column(
@@ -350,10 +355,20 @@ pub const CELLS: &[Column<CellEvent>] = &[
             Some(_) => "forward",
         }),
     ),
-    column("ccr_mbps", "Mb/s", "CCR of an RM cell, in bits of whole cells", Rate(|row| row.event.rm.map(|rm| rm.ccr))),
-    column("er_mbps", "Mb/s", "ER of an RM cell, in bits of whole cells", Rate(|row| row.event.rm.map(|rm| rm.er))),
-    column("ci", "", "CI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ci))),
-    column("ni", "", "NI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ni))),
+    column(
+        "ccr_mbps",
+        "Mb/s",
+        "CCR (current cell rate) of an RM cell, counting cell headers",
+        Rate(|row| row.event.rm.map(|rm| rm.ccr)),
+    ),
+    column(
+        "er_mbps",
+        "Mb/s",
+        "ER (explicit rate) of an RM cell, counting cell headers",
+        Rate(|row| row.event.rm.map(|rm| rm.er)),
+    ),
+    column("ci", "", "CI (congestion indication) bit of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ci))),
+    column("ni", "", "NI (no increase) bit of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ni))),
 ];
 
 /// Columns of rates.
@@ -372,7 +387,7 @@ pub const RATES: &[Column<RateEvent>] = &[
         "",
         "source rule of TM 4.0 that changed the rate",
         Word(|row| match row.event.rule {
-            Rule::Initial => "rule 2: it starts at ICR",
+            Rule::Initial => "rule 2: the source starts at ICR",
             Rule::Idle => "rule 5: no forward RM cell was sent for ADTF",
             Rule::Unanswered => "rule 6: CRM forward RM cells are unanswered",
             Rule::CongestionIndication => "rule 8: CI was set",
@@ -380,8 +395,8 @@ pub const RATES: &[Column<RateEvent>] = &[
             Rule::ExplicitRate => "rule 9: ER",
         }),
     ),
-    column("before_mbps", "Mb/s", "ACR before the change, in bits of whole cells", Rate(|row| Some(row.event.before))),
-    column("acr_mbps", "Mb/s", "ACR after the change, in bits of whole cells", Rate(|row| Some(row.event.after))),
+    column("before_mbps", "Mb/s", "ACR before the change, counting cell headers", Rate(|row| Some(row.event.before))),
+    column("acr_mbps", "Mb/s", "ACR after the change, counting cell headers", Rate(|row| Some(row.event.after))),
 ];
 
 /// An event at a memory, with its pool.
@@ -416,7 +431,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
             MemoryStep::Deadlocked => "deadlocked",
         }),
     ),
-    column("reason", "", "limit that was reached, as a sentence", Word(|row| row.event.step.reason())),
+    column("reason", "", "the limit that was reached, in words", Word(|row| row.event.step.reason())),
     column(
         "port",
         "",
@@ -437,7 +452,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
     column(
         "held",
         "cells",
-        "cells of the queue, in its reserve, pool and headroom",
+        "cells of the queue, including its reserve and headroom",
         Count(|row| Some(row.event.held.into())),
     ),
     column("shared", "cells", "q_i: the queue's cells in the shared part", Count(|row| Some(row.event.shared.into()))),

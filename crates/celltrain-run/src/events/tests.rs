@@ -126,7 +126,7 @@ fn an_invalid_event_selection_is_refused_with_a_message() {
         said(&["segment"], None),
         "kinds = \"segment\" is not a kind of event; did you mean segments? (choose from segments, timers, frames, cells, rates, memories)"
     );
-    assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a window such as 1.2s:1.3s");
+    assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a time window such as 1.2s:1.3s");
     assert!(said(&[], Some("5ms:1ms")).contains("ends before it begins"));
     assert!(said(&[], Some("5ms:5ms")).contains("is empty"));
     assert!(said(&[], Some("5ms:30ms")).contains("lies outside the run, which lasts 20ms"));

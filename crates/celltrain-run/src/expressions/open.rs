@@ -69,7 +69,7 @@ pub(super) fn notes(path: &[String], answer: &Value) -> Vec<OpenNote> {
         let of = format!("{} of {} {what} were open at the end", grouped(open), grouped(opened));
         let path = quoted(&path.join("."));
         if statistic == "mean" {
-            let text = format!("{path} leaves out open {what}: {of}");
+            let text = format!("{path} excludes unfinished {what}: {of}");
             return (open as f64 > MOST_OPEN * opened as f64).then_some(OpenNote { open, text, is_bound: false });
         }
         let is_bound = row[format!("{statistic}_censored")].as_bool()?;

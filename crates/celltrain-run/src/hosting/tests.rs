@@ -216,8 +216,8 @@ mod smoltcp {
         let first_line = count(&ip, b"000000000000000\n000000000000010\n");
         assert!(first_line >= 3, "{first_line}");
         // smoltcp's SYN has the window of its buffer: 512 bytes at the sender.
-        assert_eq!(count(&ip, b"made up: in the model the connection tcp2 is open from the start"), 2 + 1);
-        assert_eq!(count(&ip, b"made up: in the model the connection tcp1 is open from the start"), 0);
+        assert_eq!(count(&ip, b"synthetic: in the model the connection tcp2 is open from the start"), 2 + 1);
+        assert_eq!(count(&ip, b"synthetic: in the model the connection tcp1 is open from the start"), 0);
         assert!(count(&ip, b"lost at sw1->sw2: refused: ") > 0);
         // Hosted flows have 10.0.0.(4f + 1) and 10.0.0.(4f + 2), other hosts 10.128.0.1 and so on.
         let addressed = |from: [u8; 4], to: [u8; 4]| count(&ip, &[from, to].concat());

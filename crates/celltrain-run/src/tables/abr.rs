@@ -9,7 +9,7 @@ type Abr = Measure<AbrResult>;
 /// Measures of one direction of a rate-controlled VC.
 pub const ABR: &[Abr] = &[
     Abr::text("vc", "VC with a controlled rate (ABR)", |vc| &vc.name),
-    Abr::number("acr_mbps", "Mb/s", "final ACR, in bits of whole cells", |vc| Some(vc.acr_mbps))
+    Abr::number("acr_mbps", "Mb/s", "final allowed cell rate (ACR), counting cell headers", |vc| Some(vc.acr_mbps))
         .printed("ACR at the end, Mb/s", When::Always),
     Abr::count("forward_rm_cells", "cells", "in-rate forward RM cells sent", |vc| Some(vc.forward_rm_cells))
         .printed("forward RM cells", When::Always),

@@ -19,16 +19,22 @@ pub const CONTRACT: &[Contract] = &[
         Some(vc.edge.tagged_frames)
     })
     .printed("tagged", When::Always),
-    Contract::count("nonconforming_cells", "cells", "cells above PCR, or beyond MFS in their frame", |vc| {
+    Contract::count("nonconforming_cells", "cells", "cells that exceed PCR or the maximum frame size (MFS)", |vc| {
         Some(vc.edge.nonconforming_cells)
     })
     .printed("nonconforming cells", When::Always),
-    Contract::count("discarded_frames", "frames", "frames that policies refused as a whole, before any merge", |vc| {
-        Some(vc.discarded_frames)
-    })
+    Contract::count(
+        "discarded_frames",
+        "frames",
+        "whole frames refused by policies, before the VC merges with others",
+        |vc| Some(vc.discarded_frames),
+    )
     .printed("discarded", When::Always),
-    Contract::count("cut_frames", "frames", "frames that lost a cell in a full buffer, before any merge", |vc| {
-        Some(vc.cut_frames)
-    })
+    Contract::count(
+        "cut_frames",
+        "frames",
+        "frames that lost a cell in a full buffer, before the VC merges with others",
+        |vc| Some(vc.cut_frames),
+    )
     .printed("cut", When::Always),
 ];

@@ -9,7 +9,7 @@ type Link = Measure<LossResult>;
 /// Measures of one link with loss rules.
 pub const LINK: &[Link] = &[
     Link::text("name", "the link", |link| &link.name),
-    Link::count("cells", "cells", "cells that reached the end of the link, including lost cells", |link| {
+    Link::count("cells", "cells", "cells that reached the end of the link or were lost on it", |link| {
         Some(link.counters.came)
     })
     .printed("cells", When::Always),

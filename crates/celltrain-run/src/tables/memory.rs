@@ -40,13 +40,13 @@ pub const MEMORY: &[Memory] = &[
     Memory::count(
         "refused_cells",
         "cells",
-        "cells refused by the memory, without the rest of their frames; ports count all dropped cells",
+        "cells refused by the memory itself; ports also count the rest of their frames",
         |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum()),
     ),
     Memory::count(
         "pushed_out_cells",
         "cells",
-        "waiting cells removed by the policies of the pools, or with their packets",
+        "waiting cells removed by pool policies, including the rest of their packets",
         |memory| Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.pushed_out).sum()),
     ),
     Memory::count("pauses", "1", "number of pauses of the links that feed the memory", |memory| {
@@ -55,7 +55,7 @@ pub const MEMORY: &[Memory] = &[
     Memory::count(
         "replaced_results",
         "1",
-        "non-numeric results of the policies' formulas that were replaced",
+        "policy formulas' results that were not numbers and were replaced",
         |memory| Some(memory.pools.iter().map(|pool: &PoolResult| pool.replaced_results).sum()),
     )
     .printed("formula results replaced", When::Present),

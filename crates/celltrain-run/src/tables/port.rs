@@ -38,9 +38,12 @@ pub const PORT: &[Port] = &[
         Some(port.counters.lost_pushed_out)
     })
     .printed("lost, pushed out", When::Always),
-    Port::count("discarded_cells", "cells", "cells of frames that were refused whole, or had lost a cell", |port| {
-        Some(port.counters.discarded())
-    }),
+    Port::count(
+        "discarded_cells",
+        "cells",
+        "cells of frames that were refused whole or had already lost a cell",
+        |port| Some(port.counters.discarded()),
+    ),
     Port::count("discarded_frame_cells", "cells", "cells of frames that the policy refused as a whole", |port| {
         Some(port.counters.discarded_frame)
     })
@@ -67,7 +70,7 @@ pub const PORT: &[Port] = &[
     Port::count("cut_frames", "frames", "frames that lost a cell because the buffer was full", |port| {
         Some(port.counters.cut_frames)
     }),
-    Port::count("replaced_results", "1", "non-numeric results of the policy's formulas that were replaced", |port| {
+    Port::count("replaced_results", "1", "policy formulas' results that were not numbers and were replaced", |port| {
         Some(port.replaced_results)
     })
     .printed("formula results replaced", When::Present),

@@ -14,7 +14,9 @@ fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
 
 /// Measures of one queue or priority group.
 pub const QUEUE: &[Queue] = &[
-    Queue::text("name", "memory, link and priority; or link and class; or link and VCs", |queue| &queue.name),
+    Queue::text("name", "name of the queue: memory, link and priority; link and class; link and VCs", |queue| {
+        &queue.name
+    }),
     Queue::text("side", "egress for a queue, ingress for a priority group", |queue| match queue.side {
         Side::Egress => "egress",
         Side::Ingress => "ingress",
@@ -32,13 +34,16 @@ pub const QUEUE: &[Queue] = &[
     Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| {
         counted(queue, queue.counters.entered)
     }),
-    Queue::count("refused_cells", "cells", "cells refused by the queue, without the rest of their frames", |queue| {
-        counted(queue, queue.counters.refused)
-    }),
+    Queue::count(
+        "refused_cells",
+        "cells",
+        "cells refused by the queue itself, excluding the rest of their frames",
+        |queue| counted(queue, queue.counters.refused),
+    ),
     Queue::count(
         "pushed_out_cells",
         "cells",
-        "waiting cells removed by the pool's policy, or with their packets",
+        "waiting cells removed by the pool's policy, including the rest of their packets",
         |queue| counted(queue, queue.counters.pushed_out),
     )
     .printed("pushed out", When::Present),

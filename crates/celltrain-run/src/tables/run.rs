@@ -95,9 +95,12 @@ pub const RUN: &[Run] = &[
     Run::count("cells.lost", "cells", "cells lost in full buffers and on links with loss rules", |run| {
         Some(run.result.cells.lost)
     }),
-    Run::count("cells.discarded", "cells", "cells of frames that were refused whole, or had lost a cell", |run| {
-        Some(run.result.cells.discarded)
-    }),
+    Run::count(
+        "cells.discarded",
+        "cells",
+        "cells of frames that were refused whole or had already lost a cell",
+        |run| Some(run.result.cells.discarded),
+    ),
     Run::count("cells.in_flight", "cells", "cells in flight at the end", |run| Some(run.result.cells.in_flight)),
     Run::count("drops.lost_overflow", "cells", "cells that found no room at a port or in a memory", |run| {
         Some(of_ports(run, |port| port.lost_overflow))
@@ -133,7 +136,5 @@ pub const RUN: &[Run] = &[
     Run::number("timing.cell_hops_per_second", "1/s", "cell-hops per second of real time", |run| {
         Some(run.result.cell_hops as f64 / run.engine_seconds.max(f64::MIN_POSITIVE))
     }),
-    Run::text("fingerprint", "16 hexadecimal digits that identify the exact times of all segments", |run| {
-        &run.fingerprint
-    }),
+    Run::text("fingerprint", "hash of the exact times of all segments (16 hexadecimal digits)", |run| &run.fingerprint),
 ];

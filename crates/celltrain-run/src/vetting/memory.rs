@@ -144,7 +144,7 @@ pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
     let evidence = |check| match check {
         Check::Capacity => {
             let cells = u64::from(OPERATIONS) * trials;
-            format!("{trials} trials, {} cells come or go; at most {} wait", grouped(cells), grouped(most.into()))
+            format!("{trials} trials, {} cells arrive or leave; at most {} wait", grouped(cells), grouped(most.into()))
         }
         Check::SameSeed => format!("{trials} trials, each twice"),
         Check::AdmitsWhenEmpty => {

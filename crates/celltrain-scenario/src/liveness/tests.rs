@@ -61,20 +61,20 @@ fn a_policy_formula_that_admits_no_frame_is_reported_with_the_clause_that_causes
         ),
         (
             "X <= 0 or Y * N < X",
-            "refuses every frame of a VC while a single cell of it waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1; \
+            "refuses every frame of a VC while a single cell of that VC waits: X <= 0 is 1 <= 0, and Y * N < X is 1 < 1; \
              add \"X <= ... or\""
                 .into(),
         ),
         (
             "X < 0.8 * K and Y * N <= 1.2 * X",
-            "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: Y * N <= \
+            "refuses every frame of a VC while one frame of that VC (12 cells) and a single cell of another VC wait: Y * N <= \
              1.2 * X is 24 <= 15.6; add \"X <= ... or\""
                 .into(),
         ),
         ("X < 2", "refuses every frame while one frame waits (12 cells): X < 2 is 12 < 2".into()),
         (
             "X < 2 or Y == 0",
-            "refuses every frame of a VC while one frame of it waits (12 cells): X < 2 is 12 < 2, and Y == 0 is 12 == 0"
+            "refuses every frame of a VC while one frame of that VC waits (12 cells): X < 2 is 12 < 2, and Y == 0 is 12 == 0"
                 .into(),
         ),
         (

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")
-PRINT = Column("fingerprint", "string", "", "16 hexadecimal digits that identify the exact times of all segments")
+PRINT = Column("fingerprint", "string", "", "hash of the exact times of all segments (16 hexadecimal digits)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class Compared(CardMixin):
         are only lower bounds.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        more = f"mean excess over {self.names[0]}, compared seed by seed"
+        more = f"mean difference from {self.names[0]}, paired by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),
@@ -389,7 +389,7 @@ def _about(compared: Compared) -> Iterator[str]:
         names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
     if compared.without_running:
         count = compared.fingerprints.size
-        yield f"{counted(count, 'run')}, {compared.without_running:,} of them known without running"
+        yield f"{counted(count, 'run')}, {compared.without_running:,} of them known from equal runs"
     yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 
@@ -499,7 +499,7 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
         faults.extend(_faults((name, first), (other, second), plan.measures))
         if not within and first["topology"] != second["topology"]:
             warnings.append(
-                f"{other} and {name} are different networks: their shares are not comparable, and a difference "
+                f"{other} and {name} are different networks: efficiency and fairness are not comparable, and a difference "
                 "between them is not due to the policy alone"
             )
     if faults:

@@ -192,7 +192,7 @@ class Report(CardMixin):
                 *self._settings(np.array([failure.point for failure in failures], np.int64)),
                 (Column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
                 (
-                    Column("error", "string", "", "reason for which the run has no values"),
+                    Column("error", "string", "", "why the run has no values"),
                     [failure.error for failure in failures],
                 ),
             ]

@@ -34,7 +34,7 @@ pub struct Config {
     /// delta: how far the load may exceed its target before it counts as an overload, as a fraction of the target, from
     /// 0 to 1.
     #[serde(default = "delta")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "the tolerated overload as a fraction of the target (0 to 1)"))]
     pub delta: f64,
 }
 

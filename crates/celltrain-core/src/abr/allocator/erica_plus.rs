@@ -27,11 +27,11 @@ pub struct Config {
     pub t0: Duration,
     /// a: how fast the target load falls as the queue grows beyond its target length, 1 to 10.
     #[serde(default = "a")]
-    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
+    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a parameter of the target's curve (1 to 10)"))]
     pub a: f64,
     /// b: target load with an empty queue, as a fraction of the available capacity, 1 to 10.
     #[serde(default = "b")]
-    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
+    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a parameter of the target's curve (1 to 10)"))]
     pub b: f64,
     /// QDLF (queue drain limit factor): the lowest target load as a fraction of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
@@ -44,7 +44,7 @@ pub struct Config {
     /// delta: how far the load may exceed its target before it counts as an overload, as a fraction of the target, from
     /// 0 to 1.
     #[serde(default = "erica::delta")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "the tolerated overload as a fraction of the target (0 to 1)"))]
     pub delta: f64,
 }
 

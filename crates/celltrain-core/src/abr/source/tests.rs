@@ -82,7 +82,7 @@ fn an_abr_source_does_not_send_a_cell_before_the_cell_is_due() {
 }
 
 #[test]
-#[should_panic(expected = "cells that have not started are taken back before ACR changes")]
+#[should_panic(expected = "cells whose transmission has not started are taken back before ACR changes")]
 fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled() {
     let mut source = source(&Parameters::default());
     let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();

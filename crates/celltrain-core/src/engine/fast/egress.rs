@@ -306,7 +306,7 @@ pub(super) fn join_trains(links: &mut Links, event_list: &mut EventList, onward:
     None
 }
 
-const TRAINS_HAVE_JOINED: &str = "trains join their link before";
+const TRAINS_HAVE_JOINED: &str = "trains are added to their link first";
 
 /// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {

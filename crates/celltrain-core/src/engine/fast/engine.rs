@@ -183,7 +183,8 @@ impl<'a> Engine<'a> {
                 let Fabric { lanes, event_list, .. } = &mut self.fabric;
                 let Delivery { vc, frame, cells, .. } = lanes.pop_frame(lane, event_list);
                 if cells > 0 {
-                    let place = self.fabric.plan.lanes[lane].expect("data packets of ABR VCs enter shaped ports");
+                    let place = self.fabric.plan.lanes[lane]
+                        .expect("packets on ABR VCs enter the network through shaped ports");
                     let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
@@ -269,7 +270,7 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+        reason = "inlining saves 1 % of the time of a LAN run: each frame calls this function"
     )]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         // In most networks, hosts feed ports of trains. These need no `Downstream`.
@@ -326,7 +327,7 @@ impl<'a> Engine<'a> {
             }
             What::Pass(place) => {
                 let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
-                    unreachable!("a port with an allocator counts as contended");
+                    unreachable!("a port with a rate allocator is treated as contended");
                 };
                 let (unit, member) = self.links.unit(port);
                 self.work(unit, now, token)?;
@@ -343,11 +344,18 @@ impl<'a> Engine<'a> {
             Phase::BeforeService => now,
             Phase::Timers => now + Span(1),
         };
-        let port = self.fabric.rate_control.port_mut(place.link).expect("data packets of ABR VCs enter shaped ports");
+        let port = self
+            .fabric
+            .rate_control
+            .port_mut(place.link)
+            .expect("packets on ABR VCs enter the network through shaped ports");
         if !port.on_packet_behind(place.label, packet, not_started) {
             self.take_back(place.link, not_started);
-            let port =
-                self.fabric.rate_control.port_mut(place.link).expect("data packets of ABR VCs enter shaped ports");
+            let port = self
+                .fabric
+                .rate_control
+                .port_mut(place.link)
+                .expect("packets on ABR VCs enter the network through shaped ports");
             port.on_packet(place.label, packet);
         }
         self.schedule_shaped(place.link, now);

@@ -55,7 +55,7 @@ impl EventList {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 1 % of a run on a LAN: the function is called for each event"
+        reason = "inlining saves 1 % of the time of a LAN run: each event calls this function"
     )]
     pub(super) fn leaf(&self, event: Key) -> Leaf {
         let number = event.leaf();

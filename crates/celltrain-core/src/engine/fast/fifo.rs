@@ -128,7 +128,7 @@ impl Fifo {
         }
         self.longest = self.longest.max(wait + 1);
         let start = now + Span(wait);
-        debug_assert!(start >= self.free_at, "cells start one after the other");
+        debug_assert!(start >= self.free_at, "the transmission of a cell starts after that of the previous cell");
         self.free_at = start + self.cell_time;
         if now >= self.noted_from {
             self.shortest = self.shortest.min(wait);

@@ -79,7 +79,7 @@ impl Lanes {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+        reason = "inlining saves 1 % of the time of a LAN run: each frame calls this function"
     )]
     pub(super) fn pop_frame(&mut self, lane: LaneIndex, event_list: &mut EventList) -> Delivery {
         let delivery = self.frames[lane].pop_front().expect("a lane on the event list contains a frame");
@@ -90,7 +90,7 @@ impl Lanes {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+        reason = "inlining saves 1 % of the time of a LAN run: each frame calls this function"
     )]
     fn schedule(&self, lane: LaneIndex, event_list: &mut EventList) {
         event_list.set(Leaf::Lane(lane), self.frames[lane].front().map(|next| (next.time, Rank::Delivery(next.link))));

@@ -181,7 +181,7 @@ impl<D: Discipline> Output<D> {
     fn see_departures(&mut self, until: Time) {
         while self.next_start < until {
             let Some(cell) = self.buffer.take() else { break };
-            let rule = self.rule.as_mut().expect("the port has a rule");
+            let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
             let cell = rule.on_departure(cell, self.buffer.occupancy, self.next_start);
             self.gone.push((cell, self.next_start));
             self.next_start += self.timing.cell_time;
@@ -191,7 +191,7 @@ impl<D: Discipline> Output<D> {
     /// Offers a cell to a port whose rule sees each cell.
     #[inline(never)]
     fn offer_seen(&mut self, now: Time, cell: Cell) {
-        let rule = self.rule.as_mut().expect("the port has a rule");
+        let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
         let cell = rule.on_arrival(cell, self.buffer.occupancy);
         if self.buffer.offer(cell) {
             rule.enter(cell, now);

@@ -304,7 +304,7 @@ impl Plan {
         for memory in &network.memories {
             let lead = *memory.ports.iter().min().expect("every memory has at least one port");
             let Role::Contended(lead) = plan.roles[lead] else {
-                unreachable!("a port in a memory counts as contended")
+                unreachable!("a port that shares a memory is treated as contended")
             };
             plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
         }
@@ -396,7 +396,7 @@ impl Plan {
     /// Returns the place at which a VC's RM cells leave the VC. This place must be in the given stage.
     pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
         let way = self.rm_ways[link][label].as_ref();
-        way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")
+        way.and_then(|way| way.end).expect("RM cells are removed from their VC in this stage")
     }
 
     /// Adds the stages that begin at a port. Frames that go to hosts with the same lead share a lane.
@@ -466,7 +466,7 @@ impl Plan {
                     let lane = self.lanes.push_and_get_key(Some(Place { link, label: at }));
                     break StageEnd::Shaped { lane, link: from, vc: rm_way.vc };
                 }
-                Role::Host(_) | Role::Pausable(_) => unreachable!("no VC enters a host's own port"),
+                Role::Host(_) | Role::Pausable(_) => unreachable!("no VC enters a host through its own output port"),
             }
         };
         Path { lead, end, passed, rm_way }

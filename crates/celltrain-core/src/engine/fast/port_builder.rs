@@ -148,7 +148,7 @@ impl PortBuilder<'_> {
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
         if self.plan.is_pausable(link) {
-            let why = "the next switch may pause the link, so the port is simulated like a memory of its own";
+            let why = "the next switch may pause the link, so the port is simulated as a shared memory of one port";
             return (PortPlan::Memory, why.into());
         }
         let upstream = self.plan.upstream.of(link);
@@ -241,7 +241,7 @@ impl PortBuilder<'_> {
             _ => {
                 let output = self.output_parts(link, draft.policy, draft.timing);
                 match self.discipline(&output, draft.queues, Kept::Cells) {
-                    AnyDiscipline::Counted(_) => unreachable!("the cells are kept"),
+                    AnyDiscipline::Counted(_) => unreachable!("the port stores its waiting cells"),
                     AnyDiscipline::InOrder(queue) => queue_port(ingress, output, queue, egress),
                     AnyDiscipline::Merging(queue) => queue_port(ingress, output, queue, egress),
                     AnyDiscipline::Followed(queue) => queue_port(ingress, output, queue, egress),

@@ -79,7 +79,7 @@ impl PortPlan {
         if port.wire == Wire::Ethernet {
             return (
                 Self::Memory,
-                "the link carries Ethernet frames, so the port is simulated like a memory of its own".into(),
+                "the link carries Ethernet frames, so the port is simulated as a shared memory of one port".into(),
             );
         }
         if let Some(admission) = stores {
@@ -87,7 +87,10 @@ impl PortPlan {
                 PacketAdmission::Start if single_cells == Self::Stream && inputs <= MOST_INPUTS => {
                     (Self::Stream, "the port stores packets whole, first in, first out".into())
                 }
-                _ => (Self::Memory, "the port stores packets whole, and is simulated like a memory of its own".into()),
+                _ => (
+                    Self::Memory,
+                    "the port stores packets whole, and is simulated as a shared memory of one port".into(),
+                ),
             };
         }
         let can_gain = timing.effects == Effects::EveryCell || gets_single_cells;
@@ -104,9 +107,7 @@ impl PortPlan {
             PortMode::Trains => (Self::Trains, "forced for a test".into()),
             _ if inputs > MOST_INPUTS => (Self::Trains, format!("more than {MOST_INPUTS} links feed the port")),
             PortMode::Streams => (cells, "forced for a test".into()),
-            _ if !can_gain => {
-                (Self::Trains, "no other contended port feeds or follows the port, so trains stay whole".into())
-            }
+            _ if !can_gain => (Self::Trains, "no neighbouring port is contended, so trains stay whole".into()),
             _ if is_last_behind_one && timing.arrivals == Arrivals::Unrecorded => {
                 (cells, "the port has one input link, from a contended port, and sends all cells to hosts".into())
             }
@@ -114,9 +115,7 @@ impl PortPlan {
             _ if vcs < MANY => {
                 (Self::Trains, format!("fewer than {MANY} VCs cross the port; few VCs often stay in step"))
             }
-            PortMode::Planned => {
-                (cells, "another contended port feeds or follows the port, so single cells arrive or leave".into())
-            }
+            PortMode::Planned => (cells, "a neighbouring port is contended, so single cells arrive or leave".into()),
         }
     }
 

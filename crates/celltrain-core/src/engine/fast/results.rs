@@ -39,7 +39,7 @@ impl Engine<'_> {
                         .start_range();
                 }
                 Role::Contended(number) => self.queue_mut(number).start_range(),
-                Role::Transparent => unreachable!("ports with a recorded range count as contended"),
+                Role::Transparent => unreachable!("a port whose queue range is recorded is treated as contended"),
             }
         }
     }
@@ -214,7 +214,7 @@ impl Queues for Seen<'_> {
             Role::Shaped(_) => self.shaped(link).buffer().range(),
             Role::Pausable(number) => self.engine.pausable_nics[number].range(self.now),
             Role::Contended(number) => self.engine.queue(number).view().range,
-            Role::Transparent => unreachable!("ports with a recorded range count as contended"),
+            Role::Transparent => unreachable!("a port whose queue range is recorded is treated as contended"),
         }
     }
 

@@ -103,7 +103,10 @@ impl Sender {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: only one place calls the function")]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlining saves 1 % of the time of a LAN run, and only one place calls the function"
+    )]
     fn on_new_ack(&mut self, ack: u64, now: Time) {
         if let Some(timing) = self.clock.timing.take_if(|timing| ack >= timing.until) {
             self.clock.rtt.sample(timing.ticks);

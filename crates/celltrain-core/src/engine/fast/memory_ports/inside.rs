@@ -152,7 +152,7 @@ impl Switch {
         match self.memory.try_enter_rest(class, now) {
             Attempt::Entered => true,
             Attempt::Refused(..) => false,
-            Attempt::PushOut(_) => unreachable!("the memory removes no packets"),
+            Attempt::PushOut(_) => unreachable!("the policy of this memory never removes waiting packets"),
         }
     }
 

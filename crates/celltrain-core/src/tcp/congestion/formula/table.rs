@@ -56,7 +56,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),
     (Name::number("rwnd", Unit::NONE, "the receiver's window, in segments"), Some(RWND)),
     (Name::number("acked", Unit::NONE, "number of segments acknowledged by this acknowledgement"), Some(ACKED)),
-    (Name::number("flight", Unit::NONE, "number of segments that were sent and not acknowledged"), Some(FLIGHT)),
+    (Name::number("flight", Unit::NONE, "number of segments sent but not yet acknowledged"), Some(FLIGHT)),
     (Name::number("rtt", Unit::SECONDS, "latest round-trip time; 0 before the first sample"), Some(RTT)),
     (Name::number("srtt", Unit::SECONDS, "smoothed round-trip time (RFC 6298)"), Some(SRTT)),
     (Name::number("min_rtt", Unit::SECONDS, "shortest round-trip time so far"), Some(MIN_RTT)),
