@@ -583,6 +583,26 @@ def test_every_command_is_registered_with_a_module_that_exists():
         assert list(group.commands) == [command]
     whole = typer.main.get_command(cli.program())
     assert set(whole.commands) == set(cli.COMMANDS)
+    outline = typer.main.get_command(cli.outline())
+    assert [(one.name, one.help) for one in outline.commands.values()] == [
+        (one.name, one.help) for one in whole.commands.values()
+    ]
+
+
+@pytest.mark.slow
+def test_the_help_of_the_program_imports_no_command_and_a_command_after_two_dashes_is_imported():
+    code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+
+    def done(*arguments: str) -> tuple[str, set[str]]:
+        ended = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+        return ended.stdout, {*ended.stderr.split()}
+
+    out, modules = done("--help")
+    assert "Simulate a scenario" in out
+    assert not modules & {"celltrain.cli.shell", "celltrain.cli.run", "celltrain._core", "markdown_it", "pygments"}
+    out, modules = done("--", "list", "papers")
+    assert "af-96-1269" in out
+    assert "celltrain.cli.explain" in modules
 
 
 @pytest.mark.slow

@@ -1,47 +1,19 @@
 //! Builds the network for the engines from a checked scenario.
 
-use std::collections::BTreeMap;
-
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::delay::DelayChoice;
-use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
-use celltrain_core::memory::MemoryConfig;
+use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
-use celltrain_core::requests::Requests;
 
-use typed_index_collections::TiVec;
-
-use crate::channels::{Channels, channels};
+use crate::channels::Channels;
 use crate::fault::Faults;
-use crate::frames;
-use crate::losses::{self, LinkRules};
+use crate::losses::LinkRules;
 use crate::memories;
-use crate::requests;
+use crate::resolved::ResolvedScenario;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::stack::StackConfig;
-use crate::tables::Tables;
 use crate::topology::{Layout, Route};
-
-/// A scenario with the layout of its topology, for the checks and for building the network.
-pub struct ResolvedScenario<'a> {
-    /// The scenario as written by the user.
-    pub scenario: &'a Scenario,
-    /// The nodes, links and paths of the layout.
-    pub layout: Layout,
-    /// The VCs on the paths of the layout.
-    pub channels: Channels,
-    /// The scenario's tables that apply to each part of the network.
-    pub tables: Tables<'a>,
-    /// The number of cells of the longest frame on each VC.
-    pub(crate) frames: TiVec<VcIndex, u32>,
-    /// The memories shared by ports.
-    pub memories: TiVec<MemoryIndex, MemoryConfig>,
-    /// The loss rules of links. Incomplete if their tables have faults.
-    pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,
-    /// Connections that open during the run. Incomplete if their tables have faults.
-    pub requests: Requests,
-}
 
 /// Builds the network of a checked scenario for a run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
@@ -58,35 +30,9 @@ pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<
     Ok(ResolvedScenario::of(scenario, layout, &mut Scope::root(&mut none, &[], token))?.network(seed))
 }
 
-impl<'a> ResolvedScenario<'a> {
-    /// Resolves each table of a scenario once for the layout of its topology, and reports the faults that this finds. The
-    /// topology must have no faults. The remaining checks use the result.
-    ///
-    /// # Errors
-    /// Returns [`Interrupted`] if cancelled.
-    pub fn of(scenario: &'a Scenario, layout: Layout, root: &mut Scope<'_>) -> Result<Self, Interrupted> {
-        let mut channels = channels(&layout);
-        let requests = requests::resolve(scenario, &layout, &mut channels, root)?;
-        let tables = Tables::of(scenario, &layout, &channels, root.token())?;
-        let frames = frames::longest(scenario, &channels, &tables, &requests);
-        let memories = memories::resolve(scenario, &layout, &channels, &tables, root);
-        let losses = losses::resolve(scenario, &layout, &channels, root);
-        Ok(Self { scenario, layout, channels, tables, frames, memories, losses, requests })
-    }
-
-    /// Returns the memory of a port.
-    pub fn memory_of(&self, port: LinkIndex) -> Option<&MemoryConfig> {
-        self.memories.iter().find(|memory| memory.ports.contains(&port))
-    }
-
-    /// Returns K for a switch port that has a table; `None` if its buffer is unlimited.
-    pub fn capacity(&self, port: LinkIndex) -> Option<u32> {
-        let own = || self.tables.ports[port].and_then(|(_, port)| port.buffer.cells());
-        self.memory_of(port).map_or_else(own, |memory| Some(memories::capacity(memory)))
-    }
-
+impl ResolvedScenario<'_> {
     /// Builds the network for a run with `seed`.
-    pub fn network(self, seed: u64) -> Network {
+    pub(crate) fn network(self, seed: u64) -> Network {
         let Self {
             scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories, losses, ..
         } = self;

@@ -1,32 +1,23 @@
 //! Checks values against each other and against the machine's memory. A scenario that can be parsed may still be
 //! impossible to run, or give results that cannot be trusted.
 //!
-//! There is one module for each area. A check gets a scope, which contains the current path and collects faults. Checks
-//! that require a layout use [`ResolvedScenario`], from which the network is built afterwards.
+//! A scenario passes each module once: `settings` needs no layout; `tables`, `vcs` and `ports` judge the
+//! `ResolvedScenario`, from which the network is built afterwards. A check gets a scope, which contains the current path
+//! and collects faults.
 
-mod cells;
-mod companions;
-mod edges;
-mod framing;
-mod marks;
-mod memories;
 mod ports;
 mod refusals;
-mod requests;
+mod settings;
+mod tables;
 mod thresholds;
-mod traffic;
 mod vcs;
 mod warnings;
 
-use std::collections::BTreeMap;
-
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
-use celltrain_core::units::Duration;
 
-use crate::build::ResolvedScenario;
 use crate::fault::{Faults, KeyFault, Warning};
-use crate::limits::MAX_DURATION;
+use crate::resolved::ResolvedScenario;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::topology::Topology;
@@ -57,15 +48,7 @@ pub fn check(
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
     let mut root = Scope::root(&mut verdict.faults, malformed, token);
-    if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
-        let problem = format!("must be a positive time of at most {MAX_DURATION}");
-        root.at("duration").refuse_text(scenario.duration, problem);
-    }
-    cells::check(scenario, &mut root);
-    framing::check(scenario, &mut root);
-    let frames_are_sound = traffic::check(scenario, &mut root);
-    requests::tcp(scenario, &mut root);
-    requests::classes(scenario, &mut root);
+    let frames_are_sound = settings::check(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root)?;
     let size = scenario.topology.config().size();
@@ -80,27 +63,11 @@ pub fn check(
         found => found,
     };
     let resolved = layout.map(|layout| ResolvedScenario::of(scenario, layout, &mut root)).transpose()?;
-    let largest_frames = match &resolved {
-        Some(resolved) => {
-            traffic::tables(resolved, &mut root, token)?;
-            scenario.topology.check_layout(&resolved.layout, &mut root);
-            token.check()?;
-            edges::check(resolved, &mut root, token)?;
-            traffic::files(resolved, &mut root);
-            traffic::common_stack(resolved, &mut root);
-            traffic::until(resolved, &mut root);
-            vcs::check(resolved, &mut root, token)?;
-            framing::merging(resolved, &mut root);
-            memories::check(resolved, &mut root);
-            ports::check(resolved, &mut root, token)?
-        }
-        None => BTreeMap::new(),
-    };
-    for (name, config) in &scenario.port {
-        let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
-        let shared = resolved.as_ref().and_then(|resolved| memories::shared_capacity(resolved, name));
-        ports::settings(config, shared, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
+    if let Some(resolved) = &resolved {
+        tables::check(resolved, &mut root)?;
+        vcs::check(resolved, &mut root)?;
     }
+    ports::check(scenario, resolved.as_ref(), frames_are_sound, &mut root)?;
     let Some(resolved) = resolved.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     verdict.warnings = warnings::of(&resolved, malformed, token)?;
     token.check()?;

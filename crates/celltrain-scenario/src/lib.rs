@@ -3,8 +3,8 @@
 //! The types in [`scenario`] are the single source of truth: the JSON Schema, the Python models and the defaults are
 //! derived from them. Reading has three steps: [`document`] (text to values with line numbers), [`form`] (values
 //! against the schema) and [`check`] (values against each other). Each step collects all its faults instead of stopping
-//! at the first. [`topology`] contains the available topologies, one file each. [`build`] builds the network that the
-//! engines run.
+//! at the first. [`topology`] contains the available topologies, one file each. `ResolvedScenario` resolves the tables of a
+//! scenario for a layout, and [`build`] translates them into the network that the engines run.
 
 // Arithmetic on user settings must not overflow even for the largest values. Lints against lossy casts are enabled in
 // the whole workspace.
@@ -16,7 +16,6 @@ pub mod check;
 pub mod document;
 pub mod fault;
 pub mod form;
-mod frames;
 mod hints;
 pub mod limits;
 pub mod liveness;
@@ -25,6 +24,7 @@ pub mod memories;
 pub mod memory_options;
 pub mod request_options;
 pub mod requests;
+mod resolved;
 pub mod scenario;
 pub mod scope;
 mod sizes;

@@ -9,56 +9,62 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from celltrain.cli import shell
+from celltrain.stopping import INTERRUPTED
 
 if TYPE_CHECKING:
     app: typer.Typer
 
-#: Commands in the order in which the help lists them.
-COMMANDS = (
-    *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune", "bound"),
-    *("store", "report"),
-    *("check", "import", "mmu", "list", "explain", "schema", "cite", "bench", "lab", "doctor"),
-)
-#: Modules of commands whose names differ from the command's name.
-MODULES = {
-    **{
-        "check": "new",
-        "import": "new",
-        "cite": "explain",
-        "list": "explain",
-        "schema": "explain",
-        "plot": "why",
-        "report": "store",
-    },
-    **{"study": "reproduce", "tune": "sweep", "vet": "compare"},
-    **dict.fromkeys(("bench", "doctor", "lab"), "installation"),
+#: The module and the summary of each command, in the order in which the help lists them.
+COMMANDS = {
+    command: (module, summary)
+    for line in (Path(__file__).parent / "commands.txt").read_text(encoding="utf-8").splitlines()
+    for command, module, summary in [line.split(maxsplit=2)]
 }
+#: Commands that contain commands.
+GROUPS = ("plot", "store", "mmu")
 
 
-def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
+def program(commands: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
     """Returns the command line with only these commands, because importing and describing each command takes time."""
-    program = _typer(
-        name="celltrain",
-        cls=_Group,
-        epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    program = _program(_Group)
     for command in commands:
-        module = import_module(f"celltrain.cli.{MODULES.get(command, command)}")
+        module = import_module(f"celltrain.cli.{COMMANDS[command][0]}")
         function = module.COMMANDS[command]
         if not isinstance(function, dict):
             program.command(command, **function.registration)(function)
             continue
-        group = _typer(help=module.HELP)
+        group = _typer(help=COMMANDS[command][1])
         for name, inner in function.items():
             group.command(name, **inner.registration)(inner)
         program.add_typer(group, name=command)
+    return program
+
+
+def outline() -> typer.Typer:
+    """Returns the command line with the names and summaries of all commands. It imports a command when it is called."""
+    program = _program(_Outline)
+    for command, (_, summary) in COMMANDS.items():
+        if command in GROUPS:
+            program.add_typer(_typer(help=summary), name=command)
+        else:
+            program.command(command, help=summary)(celltrain)
+    return program
+
+
+def _program(group: type[TyperGroup]) -> typer.Typer:
+    program = _typer(
+        name="celltrain",
+        cls=group,
+        epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     program.callback()(celltrain)
     return program
 
@@ -78,14 +84,35 @@ class _Group(TyperGroup):
         try:
             code = super().main(args, standalone_mode=False, **more)
         except _UsageError as error:
+            from celltrain.cli import shell
+
             if type(error).__name__ == "NoArgsIsHelpError":
                 error.show()
             else:
                 shell.report([shell.fault_of_usage(error)], as_json="--json" in given)
             sys.exit(shell.BAD_INPUT)
         except typer.Abort:
-            sys.exit(shell.INTERRUPTED)
-        sys.exit(code if isinstance(code, int) else shell.DONE)
+            sys.exit(INTERRUPTED)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+class _Outline(_Group):
+    """The program without its commands. It imports the command that is called, or that the shell completes."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help, without importing a Markdown parser and a highlighter, which take half of the time."""
+        unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+        unused = {module: name for module, name in unused.items() if module not in sys.modules}
+        sys.modules.update({module: SimpleNamespace(**{name: None}) for module, name in unused.items()})  # type: ignore[misc]
+        import_module("typer.rich_utils")
+        for module in unused:
+            del sys.modules[module]
+        super().format_help(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Returns the command that is called."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, typer.main.get_command(program([name])).commands[name], rest  # type: ignore[attr-defined,list-item]
 
 
 def _typer(**options: object) -> typer.Typer:
@@ -119,15 +146,15 @@ def main() -> None:
     """Runs the command line."""
     try:
         command = sys.argv[1:2]
-        program(command if set(command) & {*COMMANDS} else COMMANDS)()
+        (program(command) if set(command) & {*COMMANDS} else outline())()
     except KeyboardInterrupt:
         # The interrupt came before a command began or after it ended. During a command, the command handles interrupts.
-        code: object = shell.INTERRUPTED
+        code: object = INTERRUPTED
     except SystemExit as end:
         code = end.code
-    if code == shell.INTERRUPTED:
+    if code == INTERRUPTED:
         # Exit at once: after Ctrl-C the user should not have to wait for the interpreter's cleanup.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(shell.INTERRUPTED)
+        os._exit(INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

@@ -14,8 +14,6 @@ from celltrain.model.grids import Line
 if TYPE_CHECKING:
     from celltrain.mmu.arithmetic import Thresholds
 
-HELP = "Calculate thresholds of a switch's shared packet memory, or simulate an incast through it."
-
 Configuration = Annotated[
     Path,
     typer.Argument(

@@ -22,8 +22,6 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
 
-HELP = "Look at the store of a sweep, verify the store, or export its rows."
-
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
 

@@ -87,8 +87,6 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
     shell.say(f"To explain the first one: {shlex.join(command)}")
 
 
-HELP = "Draw the events of a run (a connection, a buffer, a frame), or a comparison again."
-
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by celltrain run FILE --events DIR.")]
 Out = Annotated[
     Path | None, option("FILE", "Picture to draw: .svg, .png or .pdf. By default in DIR.", "--plot", "--out")

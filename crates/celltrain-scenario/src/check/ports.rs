@@ -1,11 +1,6 @@
 //! Checks of ports: their tables, VCs, buffers, policies and schedulers.
 
-mod by_vc;
-mod needed;
-
 use std::collections::{BTreeMap, BTreeSet};
-
-use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
@@ -13,33 +8,49 @@ use celltrain_core::error::Fault;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::marking::{Counted, MarkingConfig};
 use celltrain_core::network::NodeKind;
-use celltrain_core::policy::Overflow;
+use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::units::BitRate;
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::build::ResolvedScenario;
-use crate::hints::{did_you_mean, hint};
-use crate::scenario::PortConfig;
+use crate::hints::{closest, did_you_mean, hint};
+use crate::resolved::ResolvedScenario;
+use crate::scenario::{Buffer, Infinite, PortConfig, Scenario, Shared};
 use crate::scope::Scope;
 use crate::tables::matches;
-pub(super) use by_vc::{counts_vcs, has_settings_by_vc};
-use by_vc::{of_vcs, vcs};
-use needed::without_table;
+use crate::topology::Congests;
 
 /// 2 GiB of cells, or twelve minutes at OC-3. A larger buffer is probably meant to be "infinite".
 const MAX_BUFFER: u32 = 1 << 28;
 
+/// Checks the tables of ports against the layout, if there is one, and then the settings of each table.
+pub(super) fn check(
+    scenario: &Scenario,
+    resolved: Option<&ResolvedScenario<'_>>,
+    frames_are_sound: bool,
+    root: &mut Scope<'_>,
+) -> Result<(), Interrupted> {
+    let mut largest_frames = BTreeMap::new();
+    if let Some(resolved) = resolved {
+        buffers(resolved, root);
+        largest_frames = tables(resolved, root)?;
+    }
+    for (name, config) in &scenario.port {
+        let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
+        let shared = resolved.and_then(|resolved| resolved.shared_capacity(name));
+        settings(config, shared, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
+    }
+    Ok(())
+}
+
 /// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame in
 /// cells that crosses the ports of each table.
-pub(super) fn check<'a>(
-    resolved: &ResolvedScenario<'a>,
-    root: &mut Scope<'_>,
-    token: &CancellationToken<'_>,
-) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
-    let links = resolved.layout.graph.links.len();
-    let largest_frame = largest_frames(resolved);
+fn tables<'a>(resolved: &ResolvedScenario<'a>, root: &mut Scope<'_>) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
+    let (links, token) = (resolved.layout.graph.links.len(), root.token());
+    let largest_frame = resolved.largest_frames();
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
     let crossing =
-        if resolved.scenario.port.values().any(asks) { crossing(resolved) } else { ti_vec![Vec::new(); links] };
+        if resolved.scenario.port.values().any(asks) { resolved.crossing() } else { ti_vec![Vec::new(); links] };
     merging(resolved, root);
     classes(resolved, root);
     let meant = names(resolved, root, token)?;
@@ -67,17 +78,6 @@ pub(super) fn check<'a>(
     token.check()?;
     without_table(resolved, &largest_frame, &meant, root);
     Ok(used)
-}
-
-/// Returns the size in cells of the largest frame that crosses each link.
-fn largest_frames(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, u32> {
-    let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; resolved.layout.graph.links.len()];
-    for (vc, &cells) in resolved.channels.vcs.iter().zip(&resolved.frames) {
-        for &link in &vc.path {
-            largest[link] = cells.max(largest[link]);
-        }
-    }
-    largest
 }
 
 /// Checks that every table names a port. Returns suggestions for the names that do not.
@@ -108,26 +108,6 @@ fn names<'a>(
         root.at("port").at(name).refuse(problem);
     }
     Ok(meant.into_values().flatten().collect())
-}
-
-pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
-    let ResolvedScenario { layout, channels, .. } = resolved;
-    let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
-    let mut merged = BTreeSet::new();
-    for vc in &channels.vcs {
-        let merge = vc.merge.map(|merge| &channels.merges[merge]);
-        let mut name = &vc.name;
-        for &link in &vc.path {
-            // Only merged VCs can occur more than once on the way.
-            if name == &vc.name || merged.insert((link, vc.merge)) {
-                crossing[link].push(name);
-            }
-            if let Some(merge) = merge.filter(|merge| merge.at == link) {
-                name = &merge.name;
-            }
-        }
-    }
-    crossing
 }
 
 /// Checks ports where VCs merge. Their policies must not remove single cells, because frames must stay complete.
@@ -230,7 +210,7 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
 
 /// Checks the settings of a port's table without other tables. `shared` is the smallest K of its ports that belong to a
 /// memory. `largest_frame` is the largest frame at its ports, in cells.
-pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope: &mut Scope<'_>) {
+fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells().or(shared);
     if let Some(cells) = config.buffer.cells() {
         if cells < largest_frame.max(1) {
@@ -273,5 +253,199 @@ pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: 
             config.policy.name()
         );
         scope.at("scheduler").at(config.scheduler.name()).refuse(problem);
+    }
+}
+
+/// Checks that a port has a shared buffer if and only if it belongs to a memory.
+fn buffers(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let ResolvedScenario { layout, tables, .. } = resolved;
+    for (port, link) in layout.graph.links.iter_enumerated() {
+        let Some((name, table)) = tables.ports[port] else { continue };
+        let mut of_all = root.at("port");
+        let mut scope = of_all.at(name);
+        let mut scope = scope.at("buffer");
+        match (resolved.memory_of(port), table.buffer) {
+            (Some(memory), Buffer::Cells(_) | Buffer::Infinite(_)) => {
+                let problem = format!(
+                    "is the buffer of {}, which belongs to the memory {}; write \"shared\", or leave the port out of \
+                     the memory",
+                    link.name, memory.name
+                );
+                scope.once(|scope| match table.buffer {
+                    Buffer::Cells(cells) => scope.refuse_value(cells, problem),
+                    Buffer::Infinite(Infinite::Infinite) => scope.refuse_text("infinite", problem),
+                    Buffer::Shared(Shared::Shared) => {}
+                });
+            }
+            (None, Buffer::Shared(_)) if layout.graph.nodes[link.from].kind == NodeKind::Switch => {
+                let switch = &layout.graph.nodes[link.from].name;
+                let problem = format!(
+                    "needs a memory, but {} belongs to no memory; write a number of cells, or a table \
+                     [switch.{switch}.memory]",
+                    link.name
+                );
+                scope.once(|scope| scope.refuse_text("shared", problem));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Checks that per-VC settings name existing VCs.
+fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>, root: &mut Scope<'_>) {
+    let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
+    let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
+    for (name, config) in &resolved.scenario.port {
+        for table in by_vc(config) {
+            for &(key, setting) in &table.settings {
+                for unknown in setting.unknown(&every_vc) {
+                    let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
+                    let problem = format!(
+                        "is not a VC; {hint}A VC has the name of its flow; the VC with the suffix -acks carries the \
+                         acknowledgements"
+                    );
+                    let mut root = root.at("port");
+                    let mut port = root.at(name);
+                    let mut kind = port.at(table.kind);
+                    table.in_table(&mut kind, |scope| scope.at(key).at(unknown).refuse(problem));
+                }
+            }
+        }
+    }
+}
+
+/// Per-VC settings of a port's policy or scheduler.
+struct ByVc<'a> {
+    /// `policy` or `scheduler`.
+    kind: &'static str,
+    name: &'static str,
+    /// Name of the inner table that contains the settings; `None` if they are in the main table.
+    inside: Option<&'static str>,
+    settings: Vec<(&'a str, &'a PerVc)>,
+}
+
+impl ByVc<'_> {
+    /// Calls `act` in the table that contains the settings. `kind` is the scope of the enclosing table.
+    fn in_table<T>(&self, kind: &mut Scope<'_>, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
+        let mut own = kind.at(self.name);
+        match self.inside {
+            Some(table) => act(&mut own.at(table)),
+            None => act(&mut own),
+        }
+    }
+}
+
+fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
+    let PortConfig { policy, scheduler, .. } = port;
+    let constants = Some("constants");
+    [
+        ByVc { kind: "policy", name: policy.name(), inside: constants, settings: policy.constants_by_vc() },
+        ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.settings().per_vc },
+        ByVc {
+            kind: "scheduler",
+            name: scheduler.name(),
+            inside: constants,
+            settings: scheduler.config().constants_by_vc(),
+        },
+        ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.config().per_vc() },
+    ]
+}
+
+pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
+    by_vc(port).iter().any(|table| !table.settings.is_empty())
+}
+
+/// Returns whether a port's settings depend on the number of VCs that cross it.
+pub(super) fn counts_vcs(port: &PortConfig) -> bool {
+    port.policy.counts_vcs() || port.scheduler.config().counts_vcs()
+}
+
+/// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values are consistent.
+fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
+    let mut are_there = true;
+    for table in by_vc(config) {
+        let mut of_kind = port.at(table.kind);
+        // If the table was refused, do not report consequences.
+        are_there &= !of_kind.at(table.name).is_malformed()
+            && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
+        if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
+            continue;
+        }
+        let mut scope = of_kind.at(table.name);
+        let told = match table.kind {
+            "policy" => config.policy.check_vcs(capacity, vcs),
+            _ => config.scheduler.config().check_vcs(vcs),
+        };
+        // Report a fault once, as a table may apply to several ports.
+        for fault in told {
+            scope.refuse_setting_once(fault);
+        }
+    }
+}
+
+/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether all have.
+fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
+    let mut all = true;
+    for (key, setting) in settings {
+        let without: Vec<&str> = vcs.iter().copied().filter(|vc| setting.of(vc).is_none()).collect();
+        let Some(first) = without.first() else { continue };
+        all = false;
+        let others = match without.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n.saturating_sub(1)),
+        };
+        let problem = format!(
+            "has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or add the key \
+                     default"
+        );
+        scope.at(key).once(|scope| scope.refuse(problem));
+    }
+    all
+}
+
+/// Checks that every port that needs a table has one. `meant` suggests names for misspelt tables.
+fn without_table(
+    resolved: &ResolvedScenario<'_>,
+    largest_frame: &TiSlice<LinkIndex, u32>,
+    meant: &BTreeSet<&str>,
+    root: &mut Scope<'_>,
+) {
+    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
+    let congests = resolved.congesting();
+    let can_fill = resolved.can_fill();
+    let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
+    // A port may be in the memory of a refused or misspelt switch.
+    if root.at("switch").is_faulty() {
+        return;
+    }
+    for (index, link) in layout.graph.links.iter_enumerated() {
+        let filled = can_fill.get(&index);
+        let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
+        let leaves_a_switch = layout.graph.nodes[link.from].kind == NodeKind::Switch;
+        let has_buffer = tables.ports[index].is_some() || resolved.memory_of(index).is_some();
+        if has_buffer || !leaves_a_switch || !is_needed {
+            continue;
+        }
+        let bottleneck = (index == layout.bottleneck).then_some("bottleneck");
+        let shown = bottleneck.filter(|_| !has_own_name).unwrap_or(&link.name);
+        let names = [Some(link.name.as_str()), bottleneck, Some("default")];
+        let mut of_all = root.at("port");
+        let mut scope = of_all.at(shown);
+        // If the table was refused or its name misspelt, do not also report the table as missing.
+        if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
+            continue;
+        }
+        scope.refuse(match filled.filter(|_| !congests[index]) {
+            Some((comes, vc)) => format!(
+                "has no table and no allocator, but carries the ABR VC {vc}: cells can arrive at up to {}, but leave \
+                 at {}; write a table for this port, or [port.default] for all other ports, with an allocator ({})",
+                BitRate::from_bits_per_second(*comes),
+                link.rate,
+                AllocatorConfig::NAMES.join(", ")
+            ),
+            None => {
+                "has no buffer and no policy; write a table for this port, or [port.default] for all other ports".into()
+            }
+        });
     }
 }

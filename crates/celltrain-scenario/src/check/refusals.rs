@@ -12,12 +12,12 @@ use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortInfo;
 use celltrain_core::units::Time;
 
-use super::ports::{counts_vcs, crossing, has_settings_by_vc};
-use crate::build::ResolvedScenario;
+use super::ports::{counts_vcs, has_settings_by_vc};
 use crate::document::join;
 use crate::fault::Warning;
 use crate::liveness::{ROUNDS, VCS, memory, probe};
 use crate::memories::path_of;
+use crate::resolved::ResolvedScenario;
 use crate::scenario::PortConfig;
 
 /// Picoseconds per second, the resolution of the probe's clock.
@@ -35,7 +35,7 @@ pub(super) fn check(
     }
     let asks = |port: &PortConfig| has_settings_by_vc(port) || counts_vcs(port);
     let names =
-        if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(crossing(resolved)) } else { None };
+        if ports.values().any(|port| needs_probe(port) && asks(port)) { Some(resolved.crossing()) } else { None };
     let vcs_of = |link: LinkIndex| names.as_ref().map_or(&VCS[..], |names| &names[link]);
     let mut probed: BTreeMap<&str, LinkIndex> = BTreeMap::new();
     for (link, table) in resolved.tables.ports.iter_enumerated() {

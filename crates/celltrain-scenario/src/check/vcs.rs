@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use typed_index_collections::{TiVec, ti_vec};
-
+use celltrain_core::aal5::Framing;
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
@@ -13,9 +12,11 @@ use celltrain_core::network::atm_part;
 use celltrain_core::scheduler::Class;
 use celltrain_core::units::BitRate;
 use celltrain_formula::names::{is_in_range, range};
+use typed_index_collections::{TiVec, ti_vec};
 
-use crate::build::ResolvedScenario;
+use super::settings::refuse_key;
 use crate::hints::{closest, did_you_mean};
+use crate::resolved::ResolvedScenario;
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
@@ -24,15 +25,20 @@ type Promised = BTreeMap<LinkIndex, u64>;
 
 /// Checks that every VC table names a VC, that contracts and loops are possible, and that no link guarantees more than
 /// its rate.
-pub(super) fn check(
+pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) -> Result<(), Interrupted> {
+    if !resolved.scenario.vc.is_empty() {
+        tables(resolved, root, root.token())?;
+    }
+    merging(resolved, root);
+    Ok(())
+}
+
+fn tables(
     resolved: &ResolvedScenario<'_>,
     root: &mut Scope<'_>,
     token: &CancellationToken<'_>,
 ) -> Result<(), Interrupted> {
     let ResolvedScenario { scenario, layout, channels, .. } = resolved;
-    if scenario.vc.is_empty() {
-        return Ok(());
-    }
     let mut promised = Promised::new();
     for (key, options) in &scenario.vc {
         let vcs = meant(resolved, key, token)?;
@@ -263,5 +269,16 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
             );
             scope.refuse(problem);
         }
+    }
+}
+
+/// Checks that no VCs merge if packets delimit themselves.
+fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let ResolvedScenario { scenario, channels, .. } = resolved;
+    if scenario.framing().framing == Framing::Packets
+        && let Some(merge) = channels.merges.first()
+    {
+        let problem = format!("is not possible with merging VCs such as {}, which need AAL5", merge.name);
+        refuse_key(scenario, root, &problem);
     }
 }

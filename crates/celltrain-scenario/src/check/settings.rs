@@ -1,26 +1,22 @@
-//! Checks of the traffic: tables of flows, TCP, sources, files, and frame sizes that AAL5 can carry.
+//! Checks of the settings that need no layout: cells, framing, traffic, and the transports of flows and requests.
 
-use std::collections::BTreeSet;
-
-use celltrain_core::aal5::Framing;
-use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::index::FlowIndex;
-use celltrain_core::tcp::TcpConfig;
+use celltrain_core::aal5::{Aal5Options, CellFormat, Framing};
+use celltrain_core::policy::{Overflow, PolicyConfig};
+use celltrain_core::switching::PacketAdmission;
+use celltrain_core::tcp::{TcpConfig, TickPhase};
 use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, Duration};
-use celltrain_formula::names::is_in_range;
 
-use crate::build::ResolvedScenario;
-use crate::document::{join, join_setting};
-use crate::fault::Warning;
-use crate::hints::{did_you_mean, hint};
 use crate::limits::{MAX_DURATION, MAX_FILE, MAX_RATE, MIN_RATE};
 use crate::requests::Table;
-use crate::scenario::{FlowOptions, Scenario};
+use crate::scenario::{FlowOptions, PortConfig, Scenario};
 use crate::scope::Scope;
 use crate::stack::StackConfig;
-use crate::topology::Route;
 
+/// The largest cells of known switches have 4096 bytes.
+const MAX_SIZE: u64 = 65_536;
+/// A cell must have room for the AAL5 trailer.
+const MIN_PAYLOAD: u64 = 8;
 /// The AAL5 length field has 16 bits (ITU-T I.363.5).
 const MAX_SDU: u64 = 65_535;
 /// 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
@@ -30,6 +26,129 @@ const MIN_BURST: Duration = Duration::from_microseconds(1);
 
 /// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
+    if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
+        let problem = format!("must be a positive time of at most {MAX_DURATION}");
+        root.at("duration").refuse_text(scenario.duration, problem);
+    }
+    cells(scenario, root);
+    framing(scenario, root);
+    let frames_are_sound = traffic(scenario, root);
+    requests(scenario, root);
+    classes(scenario, root);
+    frames_are_sound
+}
+
+/// Checks the cell format, and that services defined for ATM cells have such cells.
+fn cells(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (size, payload) = (scenario.cell.size, scenario.cell.payload);
+    if !(MIN_PAYLOAD..=MAX_SIZE).contains(&size.bytes) {
+        let problem = format!("must be from {MIN_PAYLOAD}B to {MAX_SIZE}B; an ATM cell has 53B");
+        root.at("cell").at("size").refuse_text(size, problem);
+        return;
+    }
+    if let Some(payload) = payload.filter(|payload| !(MIN_PAYLOAD..=size.bytes).contains(&payload.bytes)) {
+        let problem = format!("must be from {MIN_PAYLOAD}B to the size of a cell, {size}");
+        root.at("cell").at("payload").refuse_text(payload, problem);
+        return;
+    }
+    if scenario.cell.format() == CellFormat::ATM {
+        return;
+    }
+    if let Some(service) = service_of_atm(scenario) {
+        let key = if size.bytes == 53 { ("payload", payload.unwrap_or(Bytes { bytes: 48 })) } else { ("size", size) };
+        let problem = format!("is not possible with {service}, which is defined for ATM cells only; leave [cell] out");
+        root.at("cell").at(key.0).refuse_text(key.1, problem);
+    }
+}
+
+/// Returns a service in use that is defined for ATM cells only.
+fn service_of_atm(scenario: &Scenario) -> Option<&'static str> {
+    let uses_abr = scenario.vc.values().any(|vc| vc.abr.is_some());
+    let uses_gfr = scenario.vc.values().any(|vc| vc.gfr.is_some());
+    let services =
+        [("ABR", uses_abr), ("a guaranteed frame rate", uses_gfr), ("edge devices", !scenario.edge.is_empty())];
+    services.into_iter().find_map(|(service, is_used)| is_used.then_some(service))
+}
+
+/// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
+fn framing(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
+    if scenario.framing().framing == Framing::Aal5 {
+        let problem = "is a setting for framing = \"packets\", but the framing is AAL5, whose cells are \
+                       forwarded one by one; leave it out, or set framing = \"packets\"";
+        if let Some(cut_through) = cut_through {
+            root.at("switch").at("cut_through").refuse_value(cut_through, problem);
+        }
+        if let Some(admission) = admission {
+            root.at("switch").at("admission").refuse_text(name_of(admission), problem);
+        }
+        return;
+    }
+    if let Some(admission) = admission.filter(|&admission| admission != PacketAdmission::Start)
+        && cut_through == Some(true)
+    {
+        let problem = "needs ports that store packets whole; set cut_through = false, or admission = \"start\"";
+        root.at("switch").at("admission").refuse_text(name_of(admission), problem);
+    }
+    let (given, standard) = (&scenario.aal5, Aal5Options::default());
+    let no_effect = "has no effect with framing = \"packets\"; leave [aal5] out, or set framing = \"aal5\"";
+    if given.encapsulation != standard.encapsulation {
+        root.at("aal5").at("encapsulation").refuse(no_effect);
+    }
+    if given.max_sdu != standard.max_sdu {
+        root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
+    }
+    // Without this key, these services refuse the size of the cells.
+    if scenario.framing.is_some()
+        && let Some(service) = service_of_atm(scenario)
+    {
+        refuse_key(scenario, root, &format!("is not possible with {service}, which needs AAL5; leave framing out"));
+    }
+    for (name, port) in &scenario.port {
+        policy(port, admission, &mut root.at("port").at(name));
+    }
+}
+
+fn name_of(admission: PacketAdmission) -> &'static str {
+    match admission {
+        PacketAdmission::Start => "start",
+        PacketAdmission::Fits => "fits",
+        PacketAdmission::End => "end",
+    }
+}
+
+/// Checks that a port does not depend on last cells.
+fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Scope<'_>) {
+    let name = port.policy.name();
+    let reason = match port.policy {
+        PolicyConfig::Ppd(_) => {
+            "is a rule for AAL5: with framing = \"packets\", every port refuses the rest of a packet that loses a \
+             cell; use tail_drop, or set framing = \"aal5\""
+        }
+        _ if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront => {
+            "pushes out cells but keeps last cells, which only AAL5 needs; choose another policy, or set framing = \
+             \"aal5\""
+        }
+        _ if admission == Some(PacketAdmission::Fits) && port.policy.build(Some(1), &[]).follower().is_some() => {
+            "follows single cells in virtual queues, and cannot decide about a packet with its length; set \
+             switch.admission = \"start\" or \"end\""
+        }
+        _ => return,
+    };
+    scope.at("policy").at(name).refuse(reason);
+}
+
+/// Refuses the key that makes packets delimit themselves.
+pub(super) fn refuse_key(scenario: &Scenario, root: &mut Scope<'_>, problem: &str) {
+    if scenario.framing.is_some() {
+        root.at("framing").refuse_text("packets", problem);
+    } else {
+        root.at("cell").at("size").refuse_text(scenario.cell.size, format!("{problem}; set framing = \"aal5\""));
+    }
+}
+
+/// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.
+fn traffic(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     each_tcp(scenario, root, |tcp, scope| {
         for fault in tcp.options().check() {
             scope.refuse_setting(fault);
@@ -127,20 +246,6 @@ fn each_stack(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&
             check(stack, &mut root.at(kind).at(name).at("stack").at(stack.name()));
         }
     }
-}
-
-/// Checks that at least one flow or request uses the common stack.
-pub(super) fn common_stack(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
-    let scenario = resolved.scenario;
-    let Some(common) = &scenario.stack else { return };
-    let is_common = |stack: Option<&StackConfig>| stack.is_some_and(|stack| std::ptr::eq(stack, common));
-    let by_flow = resolved.tables.flows.iter().any(|&own| is_common(scenario.stack_with(own)));
-    if by_flow || Table::all(scenario).any(|(_, _, table)| is_common(table.stack(scenario))) {
-        return;
-    }
-    let problem = "is used by no flow and no request: each has a transport of its own, or sends packets without one; \
-                   leave it out, or leave out a [flow.NAME.tcp] or [requests.NAME.tcp]";
-    root.at("stack").at(common.name()).refuse(problem);
 }
 
 fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
@@ -247,156 +352,51 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a run which ends early waits for something, and for a limited number of requests.
-pub(super) fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
-    let scenario = resolved.scenario;
-    if scenario.until.is_duration() {
-        return;
-    }
-    let own = resolved.tables.flows.iter().flatten();
-    let has_files = own.filter_map(|own| own.traffic.as_ref()).any(|traffic| matches!(traffic, TrafficConfig::File(_)));
-    let problem = match scenario.measure.to {
-        _ if !scenario.has_requests() && !has_files => {
-            "has no effect: no flow sends a file, and there are no requests; leave it out".to_owned()
-        }
-        None if scenario.has_requests() => {
-            "has no effect without measure.to: new requests open until the end of the run; write measure.to, well before \
-             the duration"
-                .to_owned()
-        }
-        _ => return,
-    };
-    root.at("until").refuse_text("finished", problem);
-}
-
-/// Checks that every flow table names a flow.
-pub(super) fn tables(
-    resolved: &ResolvedScenario<'_>,
-    root: &mut Scope<'_>,
-    token: &CancellationToken<'_>,
-) -> Result<(), Interrupted> {
-    let ResolvedScenario { scenario, layout, .. } = resolved;
-    let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
-    for key in scenario.flow.keys() {
-        token.tick(1)?;
-        let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if known.contains(key.as_str()) || token.any(names.clone(), |name| is_in_range(key, name))? {
+/// Checks that the connections of requests can use their TCP or stack. If each connection had its own phase of ticks, it would
+/// need its own clock, and a run has millions of connections.
+fn requests(scenario: &Scenario, root: &mut Scope<'_>) {
+    let problem = "gives each connection its own clock, which is not possible for requests; write \"common\"";
+    for (kind, name, table) in Table::all(scenario) {
+        if let Some(stack) = table.stack(scenario) {
+            if !table.has_handshake() {
+                let problem =
+                    format!("is not possible with stack.{}, which opens its connections; leave it out", stack.name());
+                root.at(kind).at(name).at("handshake").refuse_value(false, problem);
+            }
             continue;
         }
-        let example = names.next().unwrap_or_default();
-        let hint = did_you_mean(hint(key, names, root.found(), token));
-        let write = if hint.is_empty() { "write" } else { "Write" };
-        let problem = format!("is not a flow; {hint}{write} a flow's name such as \"{example}\", or a range of names");
-        root.at("flow").at(key).refuse(problem);
-    }
-    Ok(())
-}
-
-/// Checks that at least one flow has a stream to be divided into files.
-pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
-    let Some(size) = resolved.scenario.measure.file_size else { return };
-    let no_stream = |own: Option<&FlowOptions>| {
-        own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() || resolved.scenario.stack_with(own).is_some()
-    };
-    if resolved.tables.flows.iter().copied().all(no_stream) {
-        let problem = "has no effect: no flow uses the simulation's own TCP; leave it out";
-        root.at("measure").at("file_size").refuse_text(size, problem);
-    }
-}
-
-/// Warns of packet sources faster than their host's link, as the host's queue would grow without limit.
-pub(super) fn rates(
-    resolved: &ResolvedScenario<'_>,
-    warnings: &mut Vec<Warning>,
-    token: &CancellationToken<'_>,
-) -> Result<(), Interrupted> {
-    let ResolvedScenario { scenario, layout, .. } = resolved;
-    for (name, options) in &scenario.flow {
-        let Some(traffic) = &options.traffic else { continue };
-        let Some(pattern) = traffic.packets() else { continue };
-        let meant = |flow: &&Route| {
-            flow.name == *name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
+        if let (Some(stack), Some(tcp)) = (table.own_stack(), table.tcp()) {
+            let problem = format!(
+                "is a second transport for the requests, in addition to [{kind}.{name}.tcp.{}]; choose one of the two",
+                tcp.name()
+            );
+            root.at(kind).at(name).at("stack").at(stack.name()).refuse(problem);
+        }
+        let tcp = table.tcp().unwrap_or(&scenario.tcp);
+        if tcp.options().timer_rules().tick_phase != TickPhase::Random {
+            continue;
+        }
+        let refuse = |scope: &mut Scope<'_>| {
+            scope.at("timer").at("tick_phase").once(|scope| scope.refuse_text("random", problem));
         };
-        token.tick(layout.flows.len() / 8)?;
-        let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
-        if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
-            warnings.push(Warning {
-                key: ["traffic", traffic.name(), "rate"]
-                    .into_iter()
-                    .fold(join("flow", name), |path, key| join(&path, key)),
-                message: format!(
-                    "{} is above the {} of {}: the queue of the source grows while the source sends, and data counted \
-                     as sent may never leave",
-                    pattern.rate, link.rate, link.name
-                ),
-            });
+        match table.tcp() {
+            Some(_) => refuse(&mut root.at(kind).at(name).at("tcp").at(tcp.name())),
+            None => refuse(&mut root.at("tcp").at(tcp.name())),
         }
     }
-    Ok(())
 }
 
-/// Warns of segments that time out before they leave their host. The host's queue then grows until an acknowledgement
-/// arrives.
-pub(super) fn timeouts(
-    resolved: &ResolvedScenario<'_>,
-    warnings: &mut Vec<Warning>,
-    token: &CancellationToken<'_>,
-) -> Result<(), Interrupted> {
-    let ResolvedScenario { scenario, layout, tables, .. } = resolved;
-    let mut keys = BTreeSet::new();
-    for (number, route) in layout.flows.iter().enumerate() {
-        token.tick(1)?;
-        let own = tables.flows[FlowIndex::from(number)];
-        if own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() || scenario.stack_with(own).is_some() {
-            continue;
-        }
-        let own_tcp = own.and_then(|own| own.tcp.as_ref());
-        let tcp = own_tcp.unwrap_or(&scenario.tcp);
-        let (timeout, setting) = tcp.options().repeated_timeout();
-        let link = &layout.graph.links[route.data[0]];
-        let cells = scenario.framing().segment_cells(tcp.options().mss.bytes);
-        let bits = scenario.cell.format().bits().saturating_mul(u64::from(cells)) as f64;
-        let sending = bits / link.rate.bits_per_second as f64;
-        if timeout.seconds() >= sending {
-            continue;
-        }
-        let is_own = |(_, options): &(&String, &FlowOptions)| own.is_some_and(|own| std::ptr::eq(own, *options));
-        let table = match scenario.flow.iter().find(is_own).filter(|_| own_tcp.is_some()) {
-            Some((name, _)) => join(&join("flow", name), "tcp"),
-            None => "tcp".to_string(),
+/// Checks that short requests are not longer than long requests.
+fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (short, long) = (scenario.measure.short(), scenario.measure.long());
+    let mut measure = root.at("measure");
+    if short > long {
+        let key = if scenario.measure.short_requests.is_some() { "short_requests" } else { "long_requests" };
+        let (value, other) = if key == "short_requests" {
+            (short, format!("is above long_requests; write at most {long}"))
+        } else {
+            (long, format!("is below short_requests; write at least {short}"))
         };
-        let key = join_setting(&join(&table, tcp.name()), setting);
-        if keys.insert(key.clone()) {
-            warnings.push(too_short(key, (timeout, sending), &link.name, &route.name));
-        }
+        measure.at(key).refuse_text(value, other);
     }
-    for group in resolved.requests.groups.iter().filter(|group| !group.outside) {
-        token.tick(group.pairs().count())?;
-        let options = group.tcp.options();
-        let (timeout, setting) = options.repeated_timeout();
-        let vcs = group.pairs().flat_map(|pair| &resolved.requests.pairs[pair].vcs);
-        let first = vcs.map(|&vc| &layout.graph.links[resolved.channels.vcs[vc].path[0]]);
-        let Some(link) = first.min_by_key(|link| link.rate) else { continue };
-        let cells = scenario.framing().segment_cells(options.mss.bytes);
-        let bits = scenario.cell.format().bits().saturating_mul(u64::from(cells)) as f64;
-        let sending = bits / link.rate.bits_per_second as f64;
-        let own = Table::all(scenario).find(|(_, name, table)| *name == group.name && table.tcp().is_some());
-        let table = own.map_or("tcp".to_string(), |(kind, name, _)| join(&join(kind, name), "tcp"));
-        let key = join_setting(&join(&table, group.tcp.name()), setting);
-        if timeout.seconds() < sending && keys.insert(key.clone()) {
-            warnings.push(too_short(key, (timeout, sending), &link.name, &group.name));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the warning of a timeout that is shorter than the time, in seconds, that a segment takes on a link.
-fn too_short(key: String, (timeout, sending): (Duration, f64), link: &str, sender: &str) -> Warning {
-    let message = format!(
-        "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {link}: {sender} sends \
-         segments again before they have left, and its host's queue grows until an acknowledgement arrives. Raise \
-         minimum_rto and timer.maximum_rto.",
-        sending * 1e6
-    );
-    Warning { key, message }
 }
