@@ -31,6 +31,8 @@ pub enum Uncertified {
     OutsideCode,
     /// A memory's policy needs predictions from another run.
     Predictions,
+    /// Slowdowns compare requests with runs of their own, which meet other queues.
+    Slowdowns,
     /// The records would take too much memory.
     TooLarge,
 }
@@ -41,6 +43,7 @@ impl Uncertified {
         match self {
             Self::OutsideCode => "a Python class or a real stack takes part in the run",
             Self::Predictions => "a policy uses predictions from another run",
+            Self::Slowdowns => "measures of slowdowns compare requests with runs of their own",
             Self::TooLarge => "the recorded decisions of the run would take more than 64 MB",
         }
     }
