@@ -4,7 +4,7 @@
     python scripts/faults.py --only campaign
 
 `crates/celltrain-scenario/tests/faults.csv` lists the faults. The differential campaign must find a fault in the fast
-engine, shrink its network, and report the first event that differs. A law must find a fault in code that both engines
+engine, shrink its network, and report the first event that differs; or a fault in certificates, with what one covers. A law must find a fault in code that both engines
 share.
 """
 
@@ -108,12 +108,14 @@ def run(program: Path, fault: int, test: str, *, seed: int) -> str:
 
 
 def found(output: str, found_by: str) -> str | None:
-    """Returns what a test found, in a line, or `None`. The campaign must show a network and an event."""
+    """Returns what a test found, in a line, or `None`. The campaign must show a network and an event, or a certificate."""
     if found_by != "campaign":
         violation = re.search(r"panicked at [^\n]*laws[^\n]*\n(.+)", output)
         return violation and violation[1]
     network = re.search(r"the engines differ on (network \d+ of \w+)", output)
-    event = re.search(r"^first event that differs: .*$|^event \d+ of the end systems differs", output, re.MULTILINE)
+    event = re.search(
+        r"^first event that differs: .*$|^event \d+ of the end systems differs|a certificate covers", output, re.MULTILINE
+    )
     shrunk = re.search(r"\n(duration = .*?)\n+\{", output, re.DOTALL)
     if not (network and event and shrunk):
         return None

@@ -171,6 +171,7 @@ class Block(TypedDict):
     cell_hops: list[int]
     #: Row, and index of the run from which it was filled.
     filled_from: list[tuple[int, int]]
+    uncertified: list[tuple[int, str]]
     #: Row and error of runs that failed.
     errors: list[tuple[int, str]]
     #: Rules of links that had no effect, by row: number and warning.

@@ -58,6 +58,44 @@ def test_the_json_answer_counts_the_runs_whose_results_were_known_without_runnin
     assert celltrain(*words, "--no-certificates").json["without_running"] == 0
 
 
+def test_all_seeds_of_a_run_without_random_numbers_are_the_same_run(celltrain: Command) -> None:
+    words = ["compare", "lan-tail-drop", "--set", "duration=20ms", "--seeds", "3", "--json"]
+    assert celltrain(*words, "--set", "switch.tie_order=fixed").json["without_running"] == 2
+    assert celltrain(*words).json["without_running"] == 0
+
+
+def test_a_run_is_filled_from_one_with_the_same_policy_if_the_least_restrictive_run_differs(tmp_path: Path) -> None:
+    axes = {
+        "port.bottleneck.buffer": [3000, 20_000],
+        "policy": {
+            "path": "port.bottleneck.policy",
+            "values": {"tail_drop": {"tail_drop": {}}, "epd": {"epd": {"threshold": 300}}},
+        },
+    }
+    lan = ct.n_source(**LAN | {"sources": 5}, buffer_cells=1000, policy=ct.TailDrop())
+    store = ct.sweep(lan, over=axes, seeds=1, measures=["efficiency"], store=tmp_path / "a")
+    runs = store.runs()
+    assert len(store.filled()) == 2
+    assert len({*runs.fingerprints}) == 2
+
+
+class Never(ct.PythonPolicy):
+    def admit(self, view: Any, vc: Any) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "policy, flow",
+    [(Never(), {}), (ct.TailDrop(), {"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})],
+    ids=["policy", "stack"],
+)
+def test_answers_say_why_runs_with_code_from_outside_fill_no_others(policy: Any, flow: dict[str, Any]) -> None:
+    lan = ct.n_source(**LAN | {"duration": "5ms"}, buffer_cells=1000, policy=policy).replace(flow=flow)
+    found = bound(lan, "port.bottleneck.buffer", high=10_000, measure="ports.bottleneck.lost_cells")
+    assert found.to_dict()["without_certificate"] == ("a Python class or a real stack takes part in the run",)
+    assert found.without_running == 0
+
+
 def test_the_search_for_the_smallest_buffer_without_loss_finds_the_largest_queue() -> None:
     lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
     found = bound(lan, "port.bottleneck.buffer", high=100_000)

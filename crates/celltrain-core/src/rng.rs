@@ -5,12 +5,41 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+use std::cell::Cell;
+
 use crate::units::Span;
 
 /// A stream of random numbers that depends only on the run's seed and the stream's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     state: [u64; 4],
+    /// First word of the state before any draw.
+    first: u64,
+}
+
+thread_local! {
+    /// True if a stream of this thread that has been dropped had drawn a number.
+    static DREW: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Streams report draws when they are dropped, because a test at each draw would cost more.
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // A draw that does not change this word is as likely as a defect of the machine.
+        if self.state[0] != self.first {
+            DREW.set(true);
+        }
+    }
+}
+
+/// Returns the result of `run`, and whether it drew random numbers. All its streams must be of this thread, and be dropped
+/// when it returns.
+pub(crate) fn draws_in<T>(run: impl FnOnce() -> T) -> (T, bool) {
+    let before = DREW.replace(false);
+    let result = run();
+    let drew = DREW.get();
+    DREW.set(before || drew);
+    (result, drew)
 }
 
 impl Stream {
@@ -25,7 +54,7 @@ impl Stream {
             x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
             split_mix(x)
         });
-        Self { state }
+        Self { first: state[0], state }
     }
 
     /// Returns the next 64 random bits.
@@ -142,6 +171,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn draws_are_noticed_even_in_copies_of_a_stream() {
+        let draw = |draws: bool| {
+            move || {
+                let mut stream = Stream::new(1, "port/bottleneck/ties").clone();
+                draws.then(|| stream.below(2)).is_some()
+            }
+        };
+        assert_eq!(
+            [draws_in(draw(true)), draws_in(draw(false)), draws_in(draw(true))],
+            [(true, true), (false, false), (true, true)]
+        );
+        assert!(!draws_in(|| draws_in(|| ()).1).0 && draws_in(|| draws_in(draw(true))).1);
+    }
+
+    #[test]
     fn a_random_stream_is_the_same_in_every_version_of_the_program() {
         let mut stream = Stream::new(1, "port/bottleneck/ties");
         let drawn: Vec<u64> = (0..3).map(|_| stream.next_u64()).collect();
@@ -151,7 +195,7 @@ mod tests {
     #[test]
     fn the_random_generator_is_xoshiro256_starstar() {
         // The first outputs of Blackman and Vigna's generator from the state 1, 2, 3, 4.
-        let mut stream = Stream { state: [1, 2, 3, 4] };
+        let mut stream = Stream { state: [1, 2, 3, 4], first: 1 };
         let known = [
             11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240, 1_216_172_134_540_287_360, 607_988_272_756_665_600,
             16_172_922_978_634_559_625, 8_476_171_486_693_032_832, 10_595_114_339_597_558_777,

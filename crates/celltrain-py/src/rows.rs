@@ -108,6 +108,8 @@ struct Block {
     cell_hops: Vec<u64>,
     /// Row, and index of the run from which it was filled.
     from: Vec<(usize, usize)>,
+    /// Row, and the reason why no other row can be filled from it.
+    uncertified: Vec<(usize, &'static str)>,
     errors: Vec<(usize, String)>,
     /// Rules of links that never met what they should have lost or delayed, by row: number and warning.
     unmet: Vec<(usize, Vec<(usize, String)>)>,
@@ -127,6 +129,7 @@ impl Block {
             seconds: Vec::new(),
             cell_hops: Vec::new(),
             from: Vec::new(),
+            uncertified: Vec::new(),
             errors: Vec::new(),
             unmet: Vec::new(),
             series: Vec::new(),
@@ -157,6 +160,7 @@ impl Block {
                 self.seconds.push(own.engine_seconds);
                 self.cell_hops.push(own.cell_hops);
                 self.from.extend(own.from.map(|from| (row, from)));
+                self.uncertified.extend(own.uncertified.map(|reason| (row, reason)));
                 self.fingerprints.push(Some(own.fingerprint));
                 for (measure, figure) in own.figures.into_iter().enumerate() {
                     self.values.push(figure.value.unwrap_or(f64::NAN));
@@ -188,6 +192,7 @@ impl Block {
         dict.set_item("seconds", block.seconds)?;
         dict.set_item("cell_hops", block.cell_hops)?;
         dict.set_item("filled_from", block.from)?;
+        dict.set_item("uncertified", block.uncertified)?;
         dict.set_item("errors", block.errors)?;
         dict.set_item("unmet", block.unmet)?;
         let series = block.series.into_iter().map(|(row, series)| Ok((row, arrays(py, series)?)));

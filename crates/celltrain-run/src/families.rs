@@ -1,13 +1,15 @@
-//! Families of runs: groups of runs in a batch that may have the same result, because their cases differ only in
-//! buffers, shared memories and policies.
+//! Families of runs: runs of a batch that may be the same run, because their cases differ only in buffers, shared
+//! memories and policies, and in seeds if ties are not random.
 //!
 //! Source: `docs/design/certificates.md`. The least restrictive run of a family, its *leader*, is run first and records
-//! the decisions of its policies. Each other run of the family is filled from the leader if the leader's
+//! the decisions of its policies. The runs of a family with one seed and the same kinds of policies are a *group*, whose
+//! least restrictive run leads it. A run is filled from the leader of its group or of its family if the leader's
 //! [certificate](celltrain_core::certificate) covers it, and is run otherwise. So the filled rows do not depend on the
 //! number of threads.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use celltrain_core::certificate::Certificate;
@@ -30,11 +32,13 @@ pub(crate) struct Known {
 
 /// The task of a run in its family.
 #[derive(Clone, Copy)]
-pub(crate) enum Part<'a> {
-    /// The run records its decisions for the others.
-    Leads(&'a Mutex<Option<Known>>, usize),
-    /// The run's row may be filled from another run.
-    Follows(&'a Known),
+pub(crate) struct Part<'a> {
+    /// Index of the run in its batch.
+    pub(crate) index: usize,
+    /// Runs from which this one may be filled.
+    pub(crate) follows: &'a [Arc<Known>],
+    /// If the run leads others, the place for what they may be filled from.
+    pub(crate) leads: Option<&'a Mutex<Option<Arc<Known>>>>,
 }
 
 /// The state of a leader.
@@ -46,7 +50,7 @@ enum State {
     Ended(Option<Arc<Known>>),
 }
 
-/// The leader of a family, for the runs that wait for it.
+/// The leader of a family or group, for the runs that wait for it.
 #[derive(Default)]
 struct Leader {
     state: Mutex<State>,
@@ -54,8 +58,8 @@ struct Leader {
 }
 
 impl Leader {
-    fn end(&self, known: Option<Known>) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ended(known.map(Arc::new));
+    fn end(&self, known: Option<Arc<Known>>) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ended(known);
         self.ended.notify_all();
     }
 
@@ -65,7 +69,7 @@ impl Leader {
         loop {
             match &*state {
                 State::Ended(known) => return known.clone(),
-                State::Running if stopped.load(Ordering::Relaxed) => return None,
+                State::Running if stopped.load(atomic::Ordering::Relaxed) => return None,
                 State::Running => {
                     state = self.ended.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -74,15 +78,16 @@ impl Leader {
     }
 }
 
-/// A run and its place in a family.
-#[derive(Clone, Copy)]
-enum Place {
-    Alone,
-    Leader(usize),
-    Member(usize),
+/// The leaders of a run, by number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    family: Option<usize>,
+    group: Option<usize>,
+    /// The family or group that the run itself leads.
+    leads: Option<usize>,
 }
 
-/// The families of a batch, and the order in which its runs start: leaders first, members last.
+/// The families of a batch, and the order in which its runs start: each run after its leaders.
 pub(crate) struct Families {
     order: Vec<(usize, Place)>,
     leaders: Vec<Leader>,
@@ -91,34 +96,50 @@ pub(crate) struct Families {
 impl Families {
     /// Creates a batch without families.
     pub(crate) fn none(runs: usize) -> Self {
-        Self { order: (0..runs).map(|run| (run, Place::Alone)).collect(), leaders: Vec::new() }
+        Self { order: (0..runs).map(|run| (run, Place::default())).collect(), leaders: Vec::new() }
     }
 
     /// Finds the families of a batch. Each run is the index of its case, and its seed.
     pub(crate) fn of(cases: &[&Handle], runs: &[(usize, u64)]) -> Self {
         let outlines: Vec<Outlined> = cases.iter().map(|case| Outlined::of(case)).collect();
-        let mut members: BTreeMap<(&str, u64), Vec<usize>> = BTreeMap::new();
+        let room = |&index: &usize| outlines[runs[index].0].room;
+        // `max_by` returns the last of several; the first run of a batch should lead.
+        let least_restrictive = |members: &[usize]| {
+            let by_room = |a: &&usize, b: &&usize| room(a).partial_cmp(&room(b)).unwrap_or(Ordering::Equal);
+            members.iter().rev().max_by(by_room).copied().filter(|_| members.len() > 1)
+        };
+        let mut families: BTreeMap<_, BTreeMap<_, Vec<usize>>> = BTreeMap::new();
         for (index, &(case, seed)) in runs.iter().enumerate() {
-            members.entry((&outlines[case].outline, seed)).or_default().push(index);
+            let Outlined { outline, kinds, random_ties, .. } = &outlines[case];
+            let family = families.entry((outline, random_ties.then_some(seed))).or_default();
+            family.entry((kinds, seed)).or_default().push(index);
         }
-        let mut places = vec![Place::Alone; runs.len()];
+        let mut places = vec![Place::default(); runs.len()];
         let mut leaders = Vec::new();
-        for members in members.into_values().filter(|members| members.len() > 1) {
-            let room = |&index: &usize| outlines[runs[index].0].room;
-            // `max_by` returns the last of several; the first run of a batch should lead.
-            let leader =
-                members.iter().rev().max_by(|a, b| room(a).partial_cmp(&room(b)).unwrap_or(std::cmp::Ordering::Equal));
-            for &member in &members {
-                places[member] =
-                    if Some(&member) == leader { Place::Leader(leaders.len()) } else { Place::Member(leaders.len()) };
-            }
+        let mut lead = |place: &mut Place| {
             leaders.push(Leader::default());
+            *place.leads.insert(leaders.len() - 1)
+        };
+        for groups in families.into_values() {
+            let mut members: Vec<usize> = groups.values().flatten().copied().collect();
+            members.sort_unstable();
+            let Some(first) = least_restrictive(&members) else { continue };
+            let family = lead(&mut places[first]);
+            for members in groups.into_values() {
+                let group = least_restrictive(&members).filter(|_| !members.contains(&first));
+                let number = group.map(|group| lead(&mut places[group]));
+                for member in members.into_iter().filter(|&member| member != first) {
+                    places[member].family = Some(family);
+                    places[member].group = number.filter(|_| Some(member) != group);
+                }
+            }
         }
         let mut order: Vec<_> = places.into_iter().enumerate().collect();
         order.sort_by_key(|(_, place)| match place {
-            Place::Leader(_) => 0,
-            Place::Alone => 1,
-            Place::Member(_) => 2,
+            Place { family: None, leads: Some(_), .. } => 0,
+            Place { family: None, leads: None, .. } => 1,
+            Place { leads: Some(_), .. } => 2,
+            Place { .. } => 3,
         });
         Self { order, leaders }
     }
@@ -135,27 +156,28 @@ impl Families {
         stopped: &AtomicBool,
         execute: impl FnOnce(Option<Part<'_>>) -> T,
     ) -> T {
-        let (index, place) = self.order[position];
-        match place {
-            Place::Alone => execute(None),
-            Place::Leader(family) => {
-                let known = Mutex::new(None);
-                let done = execute(Some(Part::Leads(&known, index)));
-                self.leaders[family].end(known.into_inner().unwrap_or_else(PoisonError::into_inner));
-                done
-            }
-            // Leaders start first, so a leader has ended or another thread is running it.
-            Place::Member(family) => match self.leaders[family].wait(stopped) {
-                Some(known) => execute(Some(Part::Follows(&known))),
-                None => execute(None),
-            },
+        let (index, Place { family, group, leads }) = self.order[position];
+        // Leaders start first, so a leader has ended or another thread is running it.
+        let followed = [group, family].into_iter().flatten();
+        let mut follows: Vec<_> = followed.filter_map(|leader| self.leaders[leader].wait(stopped)).collect();
+        follows.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let known = Mutex::new(None);
+        let part = Part { index, follows: &follows, leads: leads.map(|_| &known) };
+        let done = execute((leads.is_some() || !follows.is_empty()).then_some(part));
+        if let Some(leads) = leads {
+            self.leaders[leads].end(known.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
+        done
     }
 }
 
 /// A case without the settings that certificates cover.
 struct Outlined {
     outline: String,
+    /// Names of the policies of ports and pools.
+    kinds: Vec<String>,
+    /// True if seeds decide the order of cells that arrive together.
+    random_ties: bool,
     /// The room in its ports and memories: cells of memories, their largest alpha, cells of buffers, and cells of
     /// thresholds. The case with the largest numbers is the least restrictive.
     room: [f64; 4],
@@ -164,19 +186,24 @@ struct Outlined {
 impl Outlined {
     fn of(case: &Handle) -> Self {
         let mut scenario = case.case();
-        let mut room = [0.0; 4];
+        let random_ties = matches!(scenario["switch"]["tie_order"].as_str(), None | Some("random"));
+        let (mut room, mut kinds) = ([0.0; 4], Vec::new());
         for port in tables(&mut scenario, "port") {
             let cells = cells(&taken(port, "buffer"));
             room[2] += cells;
-            room[3] += threshold(&taken(port, "policy"), cells);
+            let policy = taken(port, "policy");
+            room[3] += threshold(&policy, cells);
+            kinds.extend(name(&policy));
         }
         for memory in tables(&mut scenario, "switch").filter_map(|switch| switch.get_mut("memory")) {
             room[0] += cells(&taken(memory, "cells"));
             for pool in tables(memory, "pool") {
-                room[1] += alpha(&taken(pool, "policy"));
+                let policy = taken(pool, "policy");
+                room[1] += alpha(&policy);
+                kinds.extend(name(&policy));
             }
         }
-        Self { outline: scenario.to_string(), room }
+        Self { outline: scenario.to_string(), kinds, random_ties, room }
     }
 }
 
@@ -188,6 +215,11 @@ fn tables<'a>(table: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut V
 /// Removes a setting from a table.
 fn taken(table: &mut Value, key: &str) -> Value {
     table.get_mut(key).map(Value::take).unwrap_or_default()
+}
+
+/// Returns the name of a policy.
+fn name(policy: &Value) -> Option<String> {
+    policy.as_object()?.keys().next().cloned()
 }
 
 /// Returns the size of a buffer or memory; infinite if it is not a number.

@@ -4,12 +4,12 @@ mod batch;
 mod observers;
 
 use std::num::NonZeroUsize;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::certificate::Certificate;
+use celltrain_core::certificate::{Certificate, Uncertified};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::metrics::{RunResult, UnmetRule};
@@ -104,6 +104,8 @@ pub struct Row {
     pub cell_hops: u64,
     /// Index of the run in its batch from which the row was filled; `None` if it was run.
     pub from: Option<usize>,
+    /// If no other row of the batch can be filled from this run, although others might be the same: the reason in words.
+    pub uncertified: Option<&'static str>,
 }
 
 /// Progress of a run, from 0 to 1. Other threads can read it. Without threads, a callback receives it.
@@ -220,6 +222,7 @@ fn row(
         engine_seconds: *engine_seconds,
         cell_hops: result.cell_hops,
         from: None,
+        uncertified: None,
     })
 }
 
@@ -250,16 +253,21 @@ impl Run<'_> {
         let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
         let with_slowdowns = how.wanted().is_none_or(of_requests);
-        // Slowdowns need separate simulations of single requests, whose queues no certificate covers.
-        let part = self.part.filter(|_| hosts.is_none() && !(has_requests && with_slowdowns));
-        if let Some(Part::Follows(known)) = part
-            && let Some(finished) = self.filled(known, &network, &checked)?
-        {
+        let uncertified = match Uncertified::before(&network) {
+            _ if hosts.is_some() => Some(Uncertified::OutsideCode),
+            _ if has_requests && with_slowdowns => Some(Uncertified::Slowdowns),
+            reason => reason,
+        };
+        let part = self.part.filter(|_| uncertified.is_none());
+        let leads = part.and_then(|part| part.leads);
+        for known in part.iter().flat_map(|part| part.follows) {
+            let Some(finished) = self.filled(known, &network, &checked)? else { continue };
+            if let Some(slot) = leads {
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(known));
+            }
             return Ok(finished);
         }
-        if let Some(Part::Leads(..)) = part {
-            network.recording = Some(Recording::default());
-        }
+        network.recording = leads.map(|_| Recording::default());
         let event_engine = watched.event_engine.unwrap_or(how.engine);
         // Stacks can be run only once.
         let until = watched.until(scenario.duration).filter(|_| event_engine != how.engine && hosts.is_none());
@@ -280,7 +288,11 @@ impl Run<'_> {
         let begun = Instant::now();
         let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let plan = Plan { network: &network, name: &scenario.name, seed, engine: how.engine, event_engine, until };
-        let (mut result, captured) = self.simulate(plan, hosts, watched, recorder.as_mut(), &mut tally)?;
+        let simulate = || self.simulate(plan, hosts, watched, recorder.as_mut(), &mut tally);
+        let (mut result, captured) = match &network.recording {
+            Some(recording) if how.most_threads() == 1 => recording.watch_draws(simulate)?,
+            _ => simulate()?,
+        };
         hosting::name_stacks(scenario, &network, &mut result);
         let unmet = result.unmet_rules(&network);
         let engine_seconds = begun.elapsed().as_secs_f64();
@@ -308,18 +320,25 @@ impl Run<'_> {
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         let answer = Answer { run: &run, wanted: how.wanted(), token };
         // The lab never requests measures, so its build leaves out the code for them.
-        let (answer, row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
+        let (answer, mut row) = match how.measures.filter(|_| cfg!(not(target_family = "wasm"))) {
             None => (answer.text()?, None),
             Some(measures) => (String::new(), Some(row(measures, &checked, &answer, series.as_ref())?)),
         };
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        if let Some(Part::Leads(slot, index)) = part {
-            let recording = network.recording.take().unwrap_or_default();
+        let mut uncertified = uncertified.filter(|_| self.part.is_some_and(|part| part.leads.is_some()));
+        if let Some((recording, part)) = network.recording.take().zip(part) {
             network.requests.drops_closed = drops_closed;
-            let certificate = Certificate::new(&network, &recording, &run.result).ok();
-            let known = certificate.map(|certificate| Known { index, certificate, run, unmet: unmet.clone() });
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = known;
+            match (Certificate::new(&network, &recording, &run.result), leads) {
+                (Ok(certificate), Some(slot)) => {
+                    let known = Known { index: part.index, certificate, run, unmet: unmet.clone() };
+                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(known));
+                }
+                (certificate, _) => uncertified = certificate.err(),
+            }
+        }
+        if let Some(row) = &mut row {
+            row.uncertified = uncertified.map(Uncertified::reason);
         }
         Ok(Finished { answer, row, series, records, captured, unmet })
     }

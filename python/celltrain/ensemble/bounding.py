@@ -24,7 +24,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import check, checked
 from celltrain.model.grids import Block, Line
-from celltrain.running import Options, Rows, Run, RunRecord, Worker, worker_of
+from celltrain.running import Options, Rows, Run, RunRecord, Worker, without_certificate, worker_of
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Bound:
         seeds: Number of seeds.
         runs: Runs that were done.
         without_running: Runs that were known to be the same as others.
+        without_certificate: Reasons why others could not be filled from some runs.
         steps: The outcomes, by value.
     """
 
@@ -84,6 +85,7 @@ class Bound:
     seeds: int
     runs: int
     without_running: int
+    without_certificate: tuple[str, ...]
     steps: tuple[Step, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,6 +171,7 @@ class _Search:
         #: The largest occupancies in the runs, by value, if there is a measure for them.
         self._used: dict[int, int] = {}
         self._without_running, self._has_plan = 0, False
+        self._without_certificate: set[str] = set()
         self._occupancy = _occupancy(path)
 
     def run(self, low: int, high: int) -> Bound:
@@ -189,6 +192,7 @@ class _Search:
             seeds=len(self._seeds),
             runs=sum(step.runs for step in self._steps.values()),
             without_running=self._without_running,
+            without_certificate=tuple(sorted(self._without_certificate)),
             steps=tuple(self._steps[value] for value in sorted(self._steps)),
         )
 
@@ -261,6 +265,7 @@ class _Search:
         worst = max(records, key=lambda record: (record.values[0] or 0.0, -record.seed))
         filled = sum(record.filled_from is not None for record in records)
         self._without_running += filled
+        self._without_certificate.update(without_certificate(records))
         self._steps[value] = Step(
             value=value, worst=float(worst.values[0] or 0.0), seed=worst.seed, runs=len(records) - filled
         )

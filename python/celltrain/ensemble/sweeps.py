@@ -30,7 +30,7 @@ from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
 from celltrain.errors import ClusterError, PlanError, warn
 from celltrain.model.arguments import check, checked
-from celltrain.running import Rows, Run, RunRecord, SweepOptions, Worker, statistics, worker_of
+from celltrain.running import Rows, Run, RunRecord, SweepOptions, Worker, statistics, without_certificate, worker_of
 
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
@@ -124,6 +124,7 @@ class Progress:
         elapsed_seconds: Time since the sweep was started or resumed.
         rate: Runs per second since then; 0 before the first run is done.
         without_running: Runs among `done` that were filled from others, because certificates show that they are the same.
+        without_certificate: Reasons why others could not be filled from some runs.
         wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
     """
 
@@ -135,6 +136,7 @@ class Progress:
     rate: float
     wide: int = 0
     without_running: int = 0
+    without_certificate: tuple[str, ...] = ()
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -179,6 +181,7 @@ class Coordinator:
         self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
         self._done_now = 0
         self._wide, self._filled = 0, len(store.database.filled())
+        self._without_certificate: set[str] = set()
         until = plan.seeds.until
         self._total = plan.runs if until is None else len(plan.points) * until.at_least
         self._begun = self._written = self._told = time.monotonic()
@@ -283,6 +286,7 @@ class Coordinator:
                 self._done_now += 1
                 self._failed += record.error is not None
                 self._filled += record.filled_from is not None
+                self._without_certificate.update(without_certificate([record]))
 
     def _write(self) -> None:
         """Writes the received runs in one transaction."""
@@ -311,6 +315,7 @@ class Coordinator:
             rate=self._done_now / elapsed if elapsed > 0 else 0.0,
             wide=self._wide,
             without_running=self._filled,
+            without_certificate=tuple(sorted(self._without_certificate)),
         )
 
     def _report(self, *, last: bool = False) -> None:

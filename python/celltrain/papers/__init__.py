@@ -35,7 +35,7 @@ from celltrain.papers import claims
 from celltrain.papers.paper import PAPER, STUDY, Configuration, Number, Paper, grouped, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
-from celltrain.running import Options, ReproduceOptions, Rows, Run, RunRecord, Worker, worker_of
+from celltrain.running import Options, ReproduceOptions, Rows, Run, RunRecord, Worker, without_certificate, worker_of
 from celltrain.text import described
 
 __all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "reproduce", "study"]
@@ -172,6 +172,7 @@ def run(
         cell_hops=sum(record.cell_hops for record in records),
         elapsed_seconds=time.monotonic() - started,
         without_running=sum(record.filled_from is not None for record in records),
+        without_certificate=without_certificate(records),
         interrupted=interrupted,
         command=command,
     )

@@ -54,6 +54,7 @@ class Reproduction(CardMixin):
         cell_hops: Number of cell transmissions over links, in all runs.
         elapsed_seconds: Wall-clock time of all runs.
         without_running: Runs that were filled from others, because certificates show that they are the same.
+        without_certificate: Reasons why others could not be filled from some runs.
         interrupted: True if some runs did not finish.
     """
 
@@ -66,6 +67,7 @@ class Reproduction(CardMixin):
     cell_hops: int = 0
     elapsed_seconds: float = 0.0
     without_running: int = 0
+    without_certificate: tuple[str, ...] = ()
     interrupted: bool = False
 
     @property
@@ -144,7 +146,8 @@ class Reproduction(CardMixin):
             **({"ratios": ratios} if (ratios := self.ratios) else {}),
             "overrides": self.paper.overrides,
             **{
-                name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds", "without_running")
+                name: getattr(self, name)
+                for name in ("interrupted", "cell_hops", "elapsed_seconds", "without_running", "without_certificate")
             },
             "build": _core.build(),
         }

@@ -11,3 +11,4 @@ from .work import Run as Run
 from .work import RunRecord as RunRecord
 from .work import Worker as Worker
 from .work import run_chunk as run_chunk
+from .work import without_certificate as without_certificate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -91,6 +91,7 @@ class Chunk:
         values[np.isnan(block["values"])] = None
         errors, unmet, series = dict(block["errors"]), dict(block["unmet"]), dict(block["series"])
         filled_from = {row: self.runs[place].key for row, place in block["filled_from"]}
+        uncertified = dict(block["uncertified"])
         problems: dict[int, list[str | None]] = {}
         bounds: dict[int, list[int]] = {}
         for row, measure, kind, note in block["notes"]:
@@ -116,6 +117,7 @@ class Chunk:
                 seconds=seconds,
                 cell_hops=cell_hops,
                 filled_from=filled_from.get(row),
+                uncertified=uncertified.get(row),
                 series=recorded(series[row]) if row in series else None,
             )
             for row, (place, own, fingerprint, seconds, cell_hops) in enumerate(zip(*columns, strict=True))
@@ -143,6 +145,8 @@ class RunRecord:
         cell_hops: Number of cell transmissions over links.
         filled_from: Key of the run from which the record was filled because its certificate shows that both runs are the
             same; None if the run was done.
+        uncertified: The reason why no other record can be filled from this run; None if one might be, or if no other run
+            might be the same.
         series: The recorded series, as a Parquet file.
     """
 
@@ -159,6 +163,7 @@ class RunRecord:
     seconds: float = 0.0
     cell_hops: int = 0
     filled_from: str | None = None
+    uncertified: str | None = None
     series: bytes | None = None
 
 
@@ -174,6 +179,11 @@ class Rows:
     def of(cls, *runs: RunRecord) -> Rows:
         """Returns records of runs of this program."""
         return cls(version=_core.__version__, profile=_core.build()["profile"], runs=runs)
+
+
+def without_certificate(records: Iterable[RunRecord]) -> tuple[str, ...]:
+    """Returns the reasons why others could not be filled from runs."""
+    return tuple(sorted({record.uncertified for record in records if record.uncertified is not None}))
 
 
 def recorded(series: Mapping[str, Any]) -> bytes:

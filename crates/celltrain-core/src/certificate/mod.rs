@@ -1,4 +1,4 @@
-//! Certificates: settings of buffers and policies that are proven to give the same result as a finished run.
+//! Certificates: the seeds and settings of buffers and policies under which a run would have been the same run.
 //!
 //! Source: `docs/design/certificates.md`. A run is a function of the network, the seed and the answers of its policies.
 //! A [`Recording`] collects the questions that a run asks its policies. If another setting gives the same answers and
@@ -31,6 +31,8 @@ pub enum Uncertified {
     OutsideCode,
     /// A memory's policy needs predictions from another run.
     Predictions,
+    /// Slowdowns compare requests with runs of their own, which meet other queues.
+    Slowdowns,
     /// The records would take too much memory.
     TooLarge,
 }
@@ -41,6 +43,7 @@ impl Uncertified {
         match self {
             Self::OutsideCode => "a Python class or a real stack takes part in the run",
             Self::Predictions => "a policy uses predictions from another run",
+            Self::Slowdowns => "measures of slowdowns compare requests with runs of their own",
             Self::TooLarge => "the recorded decisions of the run would take more than 64 MB",
         }
     }
@@ -63,6 +66,8 @@ impl Uncertified {
 #[derive(Debug)]
 pub struct Certificate {
     outline: Outline,
+    /// The seed, if the run drew random numbers.
+    seed: Option<u64>,
     ports: TiVec<LinkIndex, PortCertificate>,
     memories: TiVec<MemoryIndex, PoolCertificate>,
 }
@@ -90,13 +95,16 @@ impl Certificate {
             .iter()
             .zip(&result.memories)
             .map(|(memory, result)| PoolCertificate::new(memory, result, of_pools.remove(&memory.name)));
-        Ok(Self { outline: Outline::of(network), memories: memories.collect(), ports })
+        let seed = (!recording.drew_nothing()).then_some(network.seed);
+        Ok(Self { outline: Outline::of(network), seed, memories: memories.collect(), ports })
     }
 
-    /// Returns whether a run of `candidate` is known to be identical, cell by cell: the networks differ only in
-    /// buffers, shared memories and policies, and the candidate's policies give the same answers.
+    /// Returns whether a run of `candidate` is the same run, cell by cell: the networks differ only in buffers, shared
+    /// memories and policies, and in the seed if the run drew no random number, and the candidate's policies give the same
+    /// answers. False if this is not known.
     pub fn covers(&self, candidate: &Network) -> bool {
-        if Uncertified::before(candidate).is_some() || Outline::of(candidate) != self.outline {
+        let has_seed = self.seed.is_none_or(|seed| seed == candidate.seed);
+        if !has_seed || Uncertified::before(candidate).is_some() || Outline::of(candidate) != self.outline {
             return false;
         }
         let (clock, routing) = (candidate.clock(), candidate.routing());

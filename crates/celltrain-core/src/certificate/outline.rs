@@ -13,7 +13,7 @@ pub(super) struct Outline(u128);
 
 impl Outline {
     pub(super) fn of(network: &Network) -> Self {
-        let mut bare = Network { recording: None, ..network.clone() };
+        let mut bare = Network { recording: None, seed: 0, ..network.clone() };
         let mut digest = Digest::default();
         for link in &mut bare.links {
             if link.edge.is_some() {

@@ -40,7 +40,7 @@ impl PoolCertificate {
         }
         let mut memory = create();
         let policy = memory.policy_of(PoolIndex::default());
-        if !policy.is_threshold() {
+        if !(policy.is_threshold() || policy.admits_all_that_fits() && !record.lacked_room) {
             return false;
         }
         let mut lengths: TiVec<PoolQueue, u32> = ti_vec![0; own.queues.len()];

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::network::tests::n_source_network;
 use crate::policy::{PerVc, double_epd, epd, fba, single_drop, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
+use crate::tie::TieOrder;
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
@@ -15,7 +16,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
 fn certified(network: Network) -> (Certificate, Network, RunResult) {
     let recording = Recording::default();
     let network = Network { recording: Some(recording.clone()), ..network };
-    let result = Engine::Fast.run_to_end(&network);
+    let result = recording.watch_draws(|| Engine::Fast.run_to_end(&network));
     let certificate = Certificate::new(&network, &recording, &result).expect("nothing outside the core decides");
     (certificate, network, result)
 }
@@ -70,6 +71,15 @@ fn a_result_is_never_reused_for_another_seed_or_link_rate() {
     faster.links[network.bottleneck].rate.bits_per_second += 1;
     let other_seed = Network { seed: network.seed + 1, ..network.clone() };
     assert!(!certificate.covers(&faster) && !certificate.covers(&other_seed));
+}
+
+#[test]
+fn the_seed_may_change_if_no_random_number_was_drawn() {
+    let covers_other_seed = |tie_order| {
+        let (certificate, network, _) = certified(Network { tie_order, ..lan(3, None, "20ms") });
+        certificate.covers(&Network { seed: network.seed + 1, ..network })
+    };
+    assert_eq!([TieOrder::Fixed, TieOrder::Random].map(covers_other_seed), [true, false]);
 }
 
 #[test]

@@ -80,6 +80,10 @@ impl MemoryPolicy for LongestQueueDrop {
         Hooks::NONE
     }
 
+    fn admits_all_that_fits(&self) -> bool {
+        true
+    }
+
     fn rule(&self) -> &'static str {
         "the pool is full, and the queue is the longest"
     }

@@ -378,6 +378,12 @@ pub trait MemoryPolicy: Any + Send {
         false
     }
 
+    /// Returns whether the policy admits every arrival that fits in the pool, whatever happened before. It may do anything if
+    /// an arrival does not fit.
+    fn admits_all_that_fits(&self) -> bool {
+        false
+    }
+
     /// Returns how many results of the policy's formulas were replaced so far because they were not finite numbers.
     fn replaced_results(&self) -> u64 {
         0

@@ -26,7 +26,8 @@ impl Answers {
     const NONE: Self = Self { admitted_below: 0, refused_from: u32::MAX };
 }
 
-/// Questions to a pool's policy, if it is a [threshold](MemoryPolicy::is_threshold).
+/// Questions to a pool's policy, if it is a [threshold](MemoryPolicy::is_threshold), or if it
+/// [admits all that fits](MemoryPolicy::admits_all_that_fits) and everything fitted.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolRecord {
     /// For each kind of arrival, the answers by the number of used cells. A kind is a number of cells that arrive
@@ -112,7 +113,8 @@ impl RecordedPool {
         records: &Records<String, PoolRecord>,
         budget: &Budget,
     ) -> Self {
-        let record = PoolRecord::new(!policy.is_threshold() || !config.is_single_pool());
+        let is_known = policy.is_threshold() || policy.admits_all_that_fits();
+        let record = PoolRecord::new(!is_known || !config.is_single_pool());
         let settings = |queue: &QueueConfig| (queue.alpha, queue.threshold);
         let first_alike = |queue: &QueueConfig| {
             let same = config.queues.iter().position(|other| settings(other) == settings(queue)).unwrap_or_default();
@@ -144,6 +146,7 @@ impl Drop for RecordedPool {
 impl MemoryPolicy for RecordedPool {
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
         let verdict = self.policy.admit(view, queue, cells);
+        self.record.is_unknown |= !(view.fits(cells) || self.policy.is_threshold());
         if !self.record.is_unknown {
             let arriving = Arriving { queue, first_alike: self.first_alike[queue], cells };
             match verdict {
@@ -205,6 +208,10 @@ impl MemoryPolicy for RecordedPool {
 
     fn is_threshold(&self) -> bool {
         self.policy.is_threshold()
+    }
+
+    fn admits_all_that_fits(&self) -> bool {
+        self.policy.admits_all_that_fits()
     }
 
     fn rule(&self) -> &'static str {

@@ -7,7 +7,8 @@ use celltrain_core::certificate::Certificate;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{LinkIndex, MemoryIndex};
 use celltrain_core::memory::{
-    MemoryPolicyConfig, PoolConfig, PoolIndex, QueueConfig, Side, dynamic_threshold, static_thresholds,
+    MemoryPolicyConfig, PoolConfig, PoolIndex, QueueConfig, Side, dynamic_threshold, longest_queue_drop,
+    static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Recording};
@@ -37,6 +38,8 @@ pub(super) struct Counts {
     pub(super) policies: u32,
     /// Covered candidates with another memory.
     pub(super) memories: u32,
+    /// Covered candidates with another seed.
+    pub(super) seeds: u32,
 }
 
 impl Counts {
@@ -47,6 +50,7 @@ impl Counts {
             missed: self.missed + other.missed,
             policies: self.policies + other.policies,
             memories: self.memories + other.memories,
+            seeds: self.seeds + other.seeds,
         }
     }
 }
@@ -62,7 +66,7 @@ pub(super) fn covered(network: &Network) -> Result<Counts, String> {
     let engine = Engine::ALL[usize::from(rng.below(4) == 0)];
     let recording = Recording::default();
     let recorded = Network { recording: Some(recording.clone()), ..network.clone() };
-    let result = engine.run_to_end(&recorded);
+    let result = recording.watch_draws(|| engine.run_to_end(&recorded));
     let plain = engine.run_to_end(network);
     if plain != result {
         return Err(format!("recording the decisions changes the result on {}", engine.name()));
@@ -90,13 +94,15 @@ pub(super) fn covered(network: &Network) -> Result<Counts, String> {
         let other_policy = candidate.links.iter().zip(&network.links).any(|(new, old)| new.policy != old.policy);
         counts.policies += u32::from(covers && other_policy);
         counts.memories += u32::from(covers && candidate.memories != network.memories);
+        counts.seeds += u32::from(covers && candidate.seed != network.seed);
     }
     Ok(counts)
 }
 
-/// Returns a network with other buffers, policies or memories; `None` if the drawn settings are not valid.
+/// Returns a network with other buffers, policies, memories or seeds; `None` if the drawn settings are not valid.
 fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<Network> {
     let mut candidate = network.clone();
+    candidate.seed = candidate.seed.wrapping_add((rng.below(4) == 0).into());
     let ports: Vec<LinkIndex> = network
         .links
         .iter_enumerated()
@@ -202,7 +208,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
             pool.cells = cells;
         }
         let alpha = [0.25, 0.5, 1.0, 2.0, 4.0, 16.0][index(rng, 6)];
-        pool.policy = match rng.below(6) {
+        pool.policy = match rng.below(7) {
             0 => MemoryPolicyConfig::samples().swap_remove(0),
             1 => dynamic_threshold::Config { alpha, ..dynamic_threshold::Config::default() }.into(),
             2 => {
@@ -213,6 +219,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
                 let threshold = format!("{} cells", near(used, rng).max(1)).parse().ok();
                 static_thresholds::Config { threshold }.into()
             }
+            4 => longest_queue_drop::Config::default().into(),
             _ => pool.policy.clone(),
         };
     }
@@ -236,6 +243,6 @@ fn results_are_reused_for_many_of_the_changed_networks_of_each_kind() {
         }
     }
     println!("{sum:?}");
-    let Counts { candidates, covered, missed, policies, memories } = sum;
-    assert!(8 * covered >= candidates && missed <= 2 * covered && policies > 0 && memories > 0, "{sum:?}");
+    let Counts { candidates, covered, missed, policies, memories, seeds } = sum;
+    assert!(8 * covered >= candidates && missed <= 2 * covered && policies.min(memories).min(seeds) > 0, "{sum:?}");
 }

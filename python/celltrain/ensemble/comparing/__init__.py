@@ -46,7 +46,7 @@ from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved, told_apart
 from celltrain.model.paths import UnknownKeyError
 from celltrain.model.policy_files import Policy
-from celltrain.running import Options, Rows, Run, RunRecord, worker_of
+from celltrain.running import Options, Rows, Run, RunRecord, without_certificate, worker_of
 from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def compare(
     measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
     without_running = sum(record.filled_from is not None for record in records.values())
     layout = {**layout, "axis_labels": axis_labels, "without_running": without_running}
+    layout["without_certificate"] = without_certificate(records.values())
     compared = _compared(layout, plans, cases, table, measured, (warnings, of_check))
     warn(compared.warnings)
     return compared

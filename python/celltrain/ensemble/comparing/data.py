@@ -80,6 +80,7 @@ class Compared(CardMixin):
         of_check: Warnings that `celltrain check` gives for the scenarios that were run.
         of_plan: Warnings about scenarios that are hard to compare.
         without_running: Runs that were filled from others, because certificates show that they are the same.
+        without_certificate: Reasons why others could not be filled from some runs.
     """
 
     what: str
@@ -104,6 +105,7 @@ class Compared(CardMixin):
     of_check: tuple[str, ...]
     of_plan: tuple[str, ...]
     without_running: int = 0
+    without_certificate: tuple[str, ...] = ()
 
     @property
     def carried_nothing(self) -> NDArray[np.bool_]:
@@ -232,6 +234,7 @@ class Compared(CardMixin):
             "scenarios": scenarios,
             "differences": differences,
             "without_running": self.without_running,
+            "without_certificate": self.without_certificate,
             "failures": [{"name": one.name, "seed": one.seed, "error": one.error} for one in self.failures],
             "warnings": list(self.warnings),
         }

@@ -108,7 +108,7 @@ def vet(
         policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
         almost nothing. `tcp`: the TCP of each scenario. `settings`: the numbers set in each policy of memories. `ranking`: a text for each measure in which another TCP
         reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `without_running`: runs that were known to be the same
-        as others. `artifacts`: `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
+        as others. `without_certificate`: reasons why others could not be filled from some runs. `artifacts`: `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.
@@ -159,6 +159,7 @@ def vet(
         "remarks": remarks,
         "conformance": verdicts,
         "without_running": sum(each.without_running for each in compared.values()),
+        "without_certificate": sorted({reason for each in compared.values() for reason in each.without_certificate}),
         "metrics": _estimates(of, compared, 0),
         "beside": {other: _estimates(of, compared, place) for place, other in places.items()},
         "differences": differences,
