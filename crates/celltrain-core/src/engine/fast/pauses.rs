@@ -219,7 +219,8 @@ impl Engine<'_> {
                 Role::Pausable(nic) => {
                     self.take_back_at_host(nic, now);
                     self.pausable_nics[nic].obey(priority, stops);
-                    self.send_from_host(nic, now);
+                    // The host sends after all pause frames of this instant.
+                    self.schedule_host(nic, now);
                 }
                 Role::Contended(port) => {
                     let (unit, place) = self.links.unit(port);
@@ -281,6 +282,10 @@ impl Engine<'_> {
             }
             self.go(link, run, first_start, cell_time);
         }
+        self.schedule_host(nic, now);
+    }
+
+    fn schedule_host(&mut self, nic: PausableIndex, now: Time) {
         let next = self.pausable_nics[nic].next_start().map(|start| (start.max(now), Rank::Shape));
         self.fabric.event_list.set(Leaf::Pausable(nic), next);
     }

@@ -50,9 +50,8 @@ fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool
         Some("links pause, and the delays at ports are measured; this needs the reference engine")
     } else if network.vcs.iter().any(|vc| vc.abr.is_some()) || at(NodeKind::EdgeDevice) {
         Some("links pause in a network with ABR or edge devices; this needs the reference engine")
-    } else if network.links.keys().any(|link| is_pausable(link) && is_host(link)) {
-        // The campaign found a host that took back cells which its switch had already taken.
-        Some("a switch pauses a host; this needs the reference engine")
+    } else if network.links.keys().any(|link| is_pausable(link) && is_host(link) && network.is_on_ethernet(link)) {
+        Some("a switch pauses a host that sends Ethernet frames; this needs the reference engine")
     } else if network.links.iter_enumerated().any(is_scheduled) {
         Some("a link that pauses has a scheduler; this needs the reference engine")
     } else if network.links.keys().any(merges) {
