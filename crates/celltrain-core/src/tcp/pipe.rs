@@ -229,8 +229,8 @@ fn in_many_random_cases_tcp_delivers_all_data_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
 
-/// Returns the segments delivered per round trip, after ten seconds to settle. `fate` receives the number of the
-/// transmission, the number of segments and acknowledgements in transit, and a random stream.
+/// Returns the number of segments delivered per round trip, after the first ten seconds. `fate` receives the number of
+/// the transmission, the number of segments and acknowledgements in transit, and a random stream.
 fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Outcome) -> f64 {
     let mut pipe = Pipe::new(config, None);
     let mut rng = Stream::new(1, "pipe");
