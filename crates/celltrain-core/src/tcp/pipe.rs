@@ -145,9 +145,10 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
-/// Seed; percentages of segments lost, acknowledgements lost, and either of them late; window in segments; congestion
-/// control; whether the receiver keeps what is out of order and delays acknowledgements, and whether the sender is paced,
-/// restarts its timer per segment and follows the rules of ns-2.
+/// Seed; percentages of segments lost, of acknowledgements lost, and of both that arrive late; window in segments;
+/// congestion control. Last, whether the receiver stores segments out of order, whether it delays acknowledgements,
+/// whether the sender is paced, whether it restarts its timer for each segment, and whether it follows the rules of
+/// ns-2.
 type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool, bool));
 
 fn rules_of_ns2() -> TcpOptions {
