@@ -32,9 +32,9 @@ pub(crate) struct PacketBlock<'a> {
 /// Direction of traffic at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The traffic arrived.
+    /// Traffic that arrives at the interface.
     Inbound,
-    /// The traffic left.
+    /// Traffic that leaves the interface.
     Outbound,
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 /// A unit: a product of powers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
-    /// The power of cells.
+    /// Exponent of cells.
     pub cells: i8,
-    /// The power of seconds.
+    /// Exponent of seconds.
     pub seconds: i8,
-    /// The power of bytes.
+    /// Exponent of bytes.
     pub bytes: i8,
 }
 

@@ -27,7 +27,7 @@ pub fn reading(read: &Estimated) -> Value {
     })
 }
 
-/// Returns the values in a text and the line of every key.
+/// Returns the values of a parsed scenario and the line of every key, or the syntax errors of `source`.
 pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> Value {
     match document {
         Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),

@@ -102,7 +102,7 @@ pub struct Row {
     pub engine_seconds: f64,
     /// Number of cell transmissions over links.
     pub cell_hops: u64,
-    /// Index of the run in its batch from which the row was filled; `None` if it was run.
+    /// Index, in the batch, of the run whose result also holds for this one; `None` if this run was simulated.
     pub from: Option<usize>,
     /// If no other row of the batch can be filled from this run, although others might be the same: the reason in words.
     pub uncertified: Option<&'static str>,

@@ -1,9 +1,10 @@
 //! Certificates: the seeds and settings of buffers and policies under which a run would have been the same run.
 //!
 //! Source: `docs/design/certificates.md`. A run is a function of the network, the seed and the answers of its policies.
-//! A [`Recording`] collects the questions that a run asks its policies. If another setting gives the same answers and
-//! leaves room for the same cells, the whole run is the same, cell by cell, by induction over the questions. So a
-//! candidate is checked by asking its policies the recorded questions ([`Certificate::covers`]).
+//! A *question* is a call to a policy for a decision, with the values that the policy reads. Its *answer* is the
+//! decision. A [`Recording`] collects the questions of a run, with their answers. If another setting gives the same
+//! answers and leaves room for the same cells, the whole run is the same, cell by cell, by induction over the
+//! questions. So a candidate is checked by asking its policies the recorded questions ([`Certificate::covers`]).
 //!
 //! A recording wraps each policy, at the only two places where a network creates policies. Without a recording, nothing
 //! is wrapped.
@@ -120,7 +121,7 @@ impl Certificate {
     }
 
     /// Returns the smallest buffer of a port with which the run would have been identical, if the port lost no cell for
-    /// lack of room and its policy was never asked.
+    /// lack of room and its policy was never called.
     pub fn least_buffer(&self, link: LinkIndex) -> Option<u32> {
         self.ports[link].least_buffer()
     }

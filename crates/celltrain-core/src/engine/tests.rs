@@ -425,7 +425,7 @@ fn constant_rate_sources_without_acknowledgements_keep_their_rate_despite_losses
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     network.vcs[VcIndex::new(2)].class = Class::Vbr;
     let result = run(&network);
-    // 12 cells at a quarter of the link's rate take 12720 units; the first packet is sent at once.
+    // 12 cells at a quarter of the link's rate take 12720 units; the first packet is sent immediately.
     assert_eq!(result.flows[FIRST].packets_sent, 97_200_000 / 12_720 + 1);
     // At 0.8 of the link's rate a packet takes 15900 / 4 units. Packets are sent from 0 to 300 ms and from 600 to 900
     // ms.
@@ -514,8 +514,8 @@ fn gfr_contract_results_count_the_frames_that_reach_the_first_switch_of_the_vc()
         network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
-    // 12 cells at a quarter of the link's rate take 12,720 of 97,200,000 units. The first packet is sent at once. All
-    // cells reach the switch.
+    // 12 cells at a quarter of the link's rate take 12,720 of 97,200,000 units. The first packet is sent immediately.
+    // All cells reach the switch.
     let frames = 97_200_000 / 12_720 + 1;
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };

@@ -47,7 +47,8 @@ pub enum SegmentStep {
         segment: Segment,
         /// True if the segment probes a closed window.
         is_probe: bool,
-        /// True if one bit is corrupted in transit, as the scenario asks ([`WindowLoss`](crate::tcp::WindowLoss)).
+        /// True if one bit is corrupted in transit, as the scenario configures
+        /// ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
     },
     /// The segment is retransmitted.

@@ -1,4 +1,5 @@
-//! Records the questions to the policy of a pool, with its answers, for [certificates](crate::certificate).
+//! Records the questions to the policy of a pool, with its answers, as [certificates](crate::certificate) define both
+//! words.
 
 use std::mem::size_of;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Records the questions to the policy of a port, with its answers, for [certificates](crate::certificate).
+//! Records the questions to the policy of a port, with its answers, as [certificates](crate::certificate) define both
+//! words.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

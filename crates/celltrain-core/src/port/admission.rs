@@ -263,7 +263,7 @@ impl Admission {
         self.vcs[label].under_way.is_at_start()
     }
 
-    /// Returns whether a VC's next cell starts a frame, and clears this state, because the caller asks the policy
+    /// Returns whether a VC's next cell starts a frame, and clears this state, because the caller calls the policy
     /// before the cell arrives.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
@@ -273,7 +273,7 @@ impl Admission {
         is_at_start
     }
 
-    /// Starts a frame without asking the policy.
+    /// Starts a frame without a call to the policy.
     #[inline]
     pub(crate) fn pass_frame(&mut self, label: Label) {
         self.vcs[label].under_way.start(Mode::Pass);

@@ -145,9 +145,10 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
-/// Seed; percentages of segments lost, acknowledgements lost, and either of them late; window in segments; congestion
-/// control; whether the receiver keeps what is out of order and delays acknowledgements, and whether the sender is paced,
-/// restarts its timer per segment and follows the rules of ns-2.
+/// Seed; percentages of segments lost, of acknowledgements lost, and of both that arrive late; window in segments;
+/// congestion control. Last, whether the receiver stores segments out of order, whether it delays acknowledgements,
+/// whether the sender is paced, whether it restarts its timer for each segment, and whether it follows the rules of
+/// ns-2.
 type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool, bool));
 
 fn rules_of_ns2() -> TcpOptions {
@@ -229,8 +230,8 @@ fn tcp_delivers_all_data_despite_losses_in_many_random_cases() {
     whatever_is_lost_everything_arrives(150);
 }
 
-/// Returns the segments delivered per round trip, after ten seconds to settle. `fate` receives the number of the
-/// transmission, the number of segments and acknowledgements in transit, and a random stream.
+/// Returns the number of segments delivered per round trip, after the first ten seconds. `fate` receives the number of
+/// the transmission, the number of segments and acknowledgements in transit, and a random stream.
 fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Outcome) -> f64 {
     let mut pipe = Pipe::new(config, None);
     let mut rng = Stream::new(1, "pipe");

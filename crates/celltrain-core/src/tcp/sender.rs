@@ -321,7 +321,7 @@ impl Sender {
         self.rules.profile.is_rfc() || self.snd_una == self.snd_max
     }
 
-    /// Returns a number of bytes in full segments.
+    /// Converts bytes to full segments, with fractions.
     pub fn segments(&self, bytes: u64) -> f64 {
         bytes as f64 / f64::from(self.mss)
     }

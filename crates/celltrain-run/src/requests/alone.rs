@@ -1,4 +1,4 @@
-//! Completion times of requests that are alone on their paths.
+//! Completion times of requests without other traffic on their paths.
 //!
 //! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
@@ -36,7 +36,7 @@ pub struct Paths<'a> {
     needed: Vec<Needed>,
 }
 
-/// A simulation of a connection that is alone on its path.
+/// A simulation of a connection without other traffic on its path.
 struct Needed {
     /// A group whose requests use this kind of path, and one such path.
     group: GroupIndex,
@@ -45,7 +45,7 @@ struct Needed {
     bytes: u64,
 }
 
-/// The simulation of a request alone on its path, and the request's number of segments in it.
+/// The simulation of a request without other traffic on its path, and the request's number of segments in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PathKind {
     simulation: u32,
@@ -87,14 +87,14 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Simulations of connections that are alone on their paths.
+/// Simulations of connections without other traffic on their paths.
 pub struct Unloaded<'a> {
     paths: Paths<'a>,
     /// The results of the simulations.
     simulated: Vec<Arrived>,
 }
 
-/// Arrival times of segments on a connection that is alone on its path.
+/// Arrival times of segments on a connection without other traffic on its path.
 struct Arrived {
     clock: Clock,
     /// Time from opening until the first n segments have arrived, for each n from 1. If a real stack carries the only
@@ -294,7 +294,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a connection of a group that is alone on its path.
+    /// Describes everything that affects a connection of a group without other traffic on its path.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {

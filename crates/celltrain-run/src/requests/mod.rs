@@ -1,11 +1,11 @@
 //! Measures of groups of requests: completion times and slowdowns, by size.
 //!
 //! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
-//! of the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that
-//! opened in the measured time: of n values, it is the one with rank p n, rounded up. Requests that are open at the end
-//! count as longer than any completed one. If no completed request has this rank, the percentile is a lower bound,
-//! computed with the age of each open request at the end ([`Percentile::AtLeast`]).
-//! A mean is of the completed requests.
+//! of the same request without other traffic on the same path ([`alone`]). A percentile covers all requests that opened
+//! in the measured time: of n values in ascending order, it is the value with rank p n, rounded up. Unfinished requests
+//! count as longer than any completed request. If an unfinished request has this rank, only a lower bound is known: the
+//! percentile computed with each unfinished request counted at its age at the end of the run ([`Percentile::AtLeast`]).
+//! A mean covers only completed requests.
 
 pub mod alone;
 mod records;

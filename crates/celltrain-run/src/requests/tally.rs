@@ -88,7 +88,7 @@ impl<'a> Tally<'a> {
         *times.entry((until - record.opened, kind)).or_default() += 1;
     }
 
-    /// Returns the paths of the requests, for simulations of each request alone.
+    /// Returns the paths of the requests, for simulations of each request without other traffic.
     pub fn take_paths(&mut self) -> Option<Paths<'a>> {
         self.paths.take()
     }

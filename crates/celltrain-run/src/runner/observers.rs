@@ -68,7 +68,7 @@ pub struct Observers<'a> {
     pub captures: Vec<Box<dyn Capturing + 'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
-    /// Observer of the arrival times of a connection that is alone on its path.
+    /// Observer of the arrival times of a connection without other traffic on its path.
     pub alone: Option<&'a mut alone::Recorder>,
 }
 

@@ -13,7 +13,7 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks, RecoveryEnd, RecoveryRules, TcpOptions};
 
-/// The state of NewReno's loss recovery.
+/// The state of the loss recovery of `newreno`.
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
