@@ -12,7 +12,8 @@
 //! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
 //! ([`super::pausable_nic`]), but a cell that has not started arrives a lead later at the earliest. So it is still on the
 //! link and returns to its host's queue. Cells that cannot come back, because their stage ends at a host or at losses, are
-//! sent when they start, and so are cells that may arrive after the horizon. So no cell that counts as late comes back.
+//! sent when they start, and so are cells that may arrive after the horizon. Pause frames of that instant precede them, so
+//! no cell that counts as late comes back.
 //!
 //! *A deadlock needs a cycle of stopped ports.* The VCs of most networks let no groups wait for each other in a cycle
 //! ([`waits_for`]). In the others, all memories are settled to the end of the instant of a pause frame while the ports of a
