@@ -106,7 +106,7 @@ pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
 
 /// Runs on several threads even if that is no faster. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
-    let options = ParallelOptions { threads, at_any_cost: true };
+    let options = ParallelOptions::if_possible(threads);
     Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing cancels this run")
 }
 

@@ -23,14 +23,26 @@ use crate::units::Span;
 pub struct ParallelOptions {
     /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
     pub threads: usize,
-    /// True to partition the network even if this is not faster (for tests).
-    pub at_any_cost: bool,
+    partitioned: Partitioned,
+}
+
+/// The networks that are partitioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partitioned {
+    IfFaster,
+    IfPossible,
 }
 
 impl ParallelOptions {
     /// Allows up to `threads` threads, if more threads are faster.
     pub fn up_to(threads: usize) -> Self {
-        Self { threads, at_any_cost: false }
+        Self { threads, partitioned: Partitioned::IfFaster }
+    }
+
+    /// Uses up to `threads` threads even if this is not faster, for tests.
+    #[must_use]
+    pub fn if_possible(threads: usize) -> Self {
+        Self { threads, partitioned: Partitioned::IfPossible }
     }
 }
 
@@ -68,7 +80,7 @@ impl Partitioning {
         plan: &Plan,
         times: &TiVec<LinkIndex, LinkTimes>,
         takes_cells: &TiSlice<PortIndex, bool>,
-        ParallelOptions { threads, at_any_cost }: ParallelOptions,
+        ParallelOptions { threads, partitioned }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
         // With predictions, each partition would have to repeat the separate run that records the losses.
@@ -98,18 +110,20 @@ impl Partitioning {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);
-        let least_work = LEAST_WORK.max(LEAST_WORK_PER_VC * network.vcs.len() as u64);
+        let (least_work, most_work) = match partitioned {
+            Partitioned::IfFaster => (LEAST_WORK.max(LEAST_WORK_PER_VC * network.vcs.len() as u64), MOST_WORK),
+            Partitioned::IfPossible => (0, u64::MAX),
+        };
         let most = threads.min(network.nodes.len());
         for partitions in (2..=most).rev().take(TRIES).chain((TRIES < most).then_some(2)) {
             for least_lead in connectivity.candidates() {
                 token.tick(network.nodes.len() + connectivity.apart.len() + connectivity.together.len())?;
-                let most_work = if at_any_cost { u64::MAX } else { MOST_WORK };
                 let Some(partition_of) = connectivity.partition(network, least_lead, most_work, partitions) else {
                     continue;
                 };
                 let lookahead = connectivity.shortest_across(&partition_of);
                 let partition = Self { partition_of, partitions, lookahead };
-                if at_any_cost || partition.cells_in_a_window(plan, times) >= least_work {
+                if partition.cells_in_a_window(plan, times) >= least_work {
                     return Ok(Some(partition));
                 }
             }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::nic::Phase;
+use super::pauses::{PauseCommand, StoppedPriorities};
 use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -21,6 +22,7 @@ pub(super) struct PausableNic {
     /// Number of each VC's class, by label. The VCs of a class have the same priority.
     class_of: TiVec<Label, usize>,
     classes: Vec<Class>,
+    stopped: StoppedPriorities,
     /// With packet framing, a pause does not interrupt a packet.
     framing: Framing,
     /// The class of the latest frame sent, and the start of its first cell, if some of its cells have not been sent and a
@@ -45,7 +47,6 @@ pub(super) struct PausableNic {
 /// The frames of a priority.
 struct Class {
     priority: u8,
-    is_stopped: bool,
     /// Frames with cells that have not been sent, in order of arrival.
     frames: VecDeque<FrameRest>,
 }
@@ -88,7 +89,7 @@ impl PausableNic {
         let class_of = |&priority: &u8| {
             let known = classes.iter().position(|class| class.priority == priority);
             known.unwrap_or_else(|| {
-                classes.push(Class { priority, is_stopped: false, frames: VecDeque::new() });
+                classes.push(Class { priority, frames: VecDeque::new() });
                 classes.len() - 1
             })
         };
@@ -96,6 +97,7 @@ impl PausableNic {
             cell_time,
             class_of: priorities.iter().map(class_of).collect(),
             classes,
+            stopped: StoppedPriorities::NONE,
             framing,
             unfinished: None,
             unsent: 0,
@@ -174,7 +176,7 @@ impl PausableNic {
         if let Some((class, _)) = self.unfinished {
             return Some(class);
         }
-        let may_go = self.classes.iter().enumerate().filter(|(_, class)| !class.is_stopped);
+        let may_go = self.classes.iter().enumerate().filter(|(_, class)| !self.stopped.contain(class.priority));
         let first = may_go.filter_map(|(number, class)| Some((class.frames.front()?.frame, number)));
         first.min().map(|(_, number)| number)
     }
@@ -209,10 +211,8 @@ impl PausableNic {
     }
 
     /// Stops a priority, or lets it continue. The caller must have taken back the cells that have not started.
-    pub(super) fn obey(&mut self, priority: u8, stops: bool) {
-        for class in self.classes.iter_mut().filter(|class| class.priority == priority) {
-            class.is_stopped = stops;
-        }
+    pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
+        self.stopped.obey(priority, command);
     }
 
     /// Returns the state of the port at `now`, after all events of this instant.

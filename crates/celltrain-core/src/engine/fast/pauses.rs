@@ -12,7 +12,8 @@
 //! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
 //! ([`super::pausable_nic`]), but a cell that has not started arrives a lead later at the earliest. So it is still on the
 //! link and returns to its host's queue. Cells that cannot come back, because their stage ends at a host or at losses, are
-//! sent when they start, and so are cells that may arrive after the horizon. So no cell that counts as late comes back.
+//! sent when they start, and so are cells that may arrive after the horizon. Pause frames of that instant precede them, so
+//! no cell that counts as late comes back.
 //!
 //! *A deadlock needs a cycle of stopped ports.* The VCs of most networks let no groups wait for each other in a cycle
 //! ([`waits_for`]). In the others, all memories are settled to the end of the instant of a pause frame while the ports of a
@@ -39,8 +40,8 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct LinkPauses {
     /// Pause frames that have not arrived, in the order in which the reference engine takes them.
     frames: BinaryHeap<Reverse<PauseFrame>>,
-    /// For each link, the priorities that pause frames have stopped, one bit each.
-    stopped: TiVec<LinkIndex, u8>,
+    /// For each link, the priorities that pause frames have stopped.
+    stopped: TiVec<LinkIndex, StoppedPriorities>,
     /// For each group that can be part of a deadlock, the groups that can make its cells wait.
     waits_for: BTreeMap<PausedGroup, BTreeSet<PausedGroup>>,
     /// The first deadlock found, if any.
@@ -53,7 +54,42 @@ struct PauseFrame {
     time: Time,
     link: LinkIndex,
     priority: u8,
-    stops: bool,
+    command: PauseCommand,
+}
+
+/// The command of a pause frame. Of the frames of an instant, those that end a pause take effect first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PauseCommand {
+    Resume,
+    Stop,
+}
+
+impl PauseCommand {
+    /// Returns the command that a memory sends when a pause begins or ends.
+    pub(super) fn after(change: PauseChange) -> Self {
+        if change.paused { Self::Stop } else { Self::Resume }
+    }
+}
+
+/// The priorities that are stopped at a port, one bit each.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StoppedPriorities(u8);
+
+impl StoppedPriorities {
+    pub(super) const NONE: Self = Self(0);
+
+    /// Stops a priority, or lets it continue.
+    pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
+        match command {
+            PauseCommand::Stop => self.0 |= 1 << priority,
+            PauseCommand::Resume => self.0 &= !(1 << priority),
+        }
+    }
+
+    #[inline]
+    pub(super) fn contain(self, priority: u8) -> bool {
+        self.0 & (1 << priority) != 0
+    }
 }
 
 impl LinkPauses {
@@ -64,13 +100,19 @@ impl LinkPauses {
             return None;
         }
         let (frames, deadlock) = Default::default();
-        let stopped = ti_vec![0; network.links.len()];
+        let stopped = ti_vec![StoppedPriorities::NONE; network.links.len()];
         Some(Box::new(Self { frames, stopped, waits_for: waits_for(network, &groups), deadlock }))
     }
 
     /// Sends a pause frame that arrives at `time`.
-    pub(super) fn send(&mut self, time: Time, (link, priority): PausedGroup, stops: bool, event_list: &mut EventList) {
-        self.frames.push(Reverse(PauseFrame { time, link, priority, stops }));
+    pub(super) fn send(
+        &mut self,
+        time: Time,
+        (link, priority): PausedGroup,
+        command: PauseCommand,
+        event_list: &mut EventList,
+    ) {
+        self.frames.push(Reverse(PauseFrame { time, link, priority, command }));
         self.schedule(event_list);
     }
 
@@ -82,14 +124,12 @@ impl LinkPauses {
     fn take(&mut self, now: Time) -> Option<PauseFrame> {
         let Reverse(frame) = self.frames.peek().copied().filter(|next| next.0.time == now)?;
         self.frames.pop();
-        let mask = 1 << frame.priority;
-        let stopped = &mut self.stopped[frame.link];
-        *stopped = if frame.stops { *stopped | mask } else { *stopped & !mask };
+        self.stopped[frame.link].obey(frame.priority, frame.command);
         Some(frame)
     }
 
     fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
-        self.stopped[link] & (1 << priority) != 0
+        self.stopped[link].contain(priority)
     }
 
     /// Returns whether stopped ports wait for each other in a cycle, which is necessary for a deadlock.
@@ -214,11 +254,11 @@ impl Engine<'_> {
     /// that arrive by then are known.
     pub(super) fn obey_pauses(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         while let Some(frame) = self.fabric.pauses.as_mut().and_then(|pauses| pauses.take(now)) {
-            let PauseFrame { link, priority, stops, .. } = frame;
+            let PauseFrame { link, priority, command, .. } = frame;
             match self.fabric.plan.roles[link] {
                 Role::Pausable(nic) => {
                     self.take_back_at_host(nic, now);
-                    self.pausable_nics[nic].obey(priority, stops);
+                    self.pausable_nics[nic].obey(priority, command);
                     // The host sends after all pause frames of this instant.
                     self.schedule_host(nic, now);
                 }
@@ -227,7 +267,7 @@ impl Engine<'_> {
                     self.work(unit, now, token)?;
                     let ports = self.ports[unit].as_deref_mut().and_then(MemoryPorts::of_mut);
                     let ports = ports.expect("a port that obeys pauses is in a memory");
-                    if let Some(effect) = ports.obey(place, priority, stops, now) {
+                    if let Some(effect) = ports.obey(place, priority, command, now) {
                         self.fabric.event_list.settle_by(unit, effect);
                     }
                 }

@@ -136,7 +136,7 @@ fn requests_that_start_in_the_measuring_window_are_measured_until_they_end() {
 #[test]
 fn a_network_with_requests_runs_as_a_single_partition() {
     let network = web(None, "10ms");
-    let options = ParallelOptions { threads: 2, at_any_cost: true };
+    let options = ParallelOptions::if_possible(2);
     let parts = Engine::run_in_partitions(PortMode::Planned, options, &network, |_| true);
     assert_eq!(parts.expect("nothing cancels this run"), None);
 }

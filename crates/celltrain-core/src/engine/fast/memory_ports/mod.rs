@@ -23,7 +23,7 @@ use super::egress::{Downstream, Egress};
 use super::fabric::Fabric;
 use super::ingress::{Among, Batch, CellIngress};
 use super::output::Arrival;
-use super::pauses::Pausing;
+use super::pauses::{PauseCommand, Pausing};
 use super::plan::MemoryPlace;
 use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
@@ -183,13 +183,13 @@ impl MemoryPorts {
 
     /// Lets a port obey a pause frame that arrives at `now`. Everything before `now` is settled. Returns the earliest instant
     /// at which a cell that may go now can have an effect elsewhere.
-    pub(super) fn obey(&mut self, place: MemoryPlace, priority: u8, stops: bool, now: Time) -> Option<Time> {
+    pub(super) fn obey(&mut self, place: MemoryPlace, priority: u8, command: PauseCommand, now: Time) -> Option<Time> {
         let port = &mut self.switch.ports[place];
         match &mut port.wire_pauses {
-            Some(pauses) => pauses.obey(priority, stops),
-            None => port.waiting.pausable_queue().obey(priority, stops),
+            Some(pauses) => pauses.stopped.obey(priority, command),
+            None => port.waiting.pausable_queue().obey(priority, command),
         }
-        if stops || port.is_busy || !port.is_ready() {
+        if command == PauseCommand::Stop || port.is_busy || !port.is_ready() {
             return None;
         }
         // The port is served in this instant, as if the link had been busy until then.
@@ -252,7 +252,7 @@ impl MemoryPorts {
                 (&self.pausing, &mut *downstream.fabric)
             {
                 let (time, group) = pausing.arrival(change);
-                pauses.send(time, group, change.paused, event_list);
+                pauses.send(time, group, PauseCommand::after(change), event_list);
             }
         }
     }
@@ -261,7 +261,8 @@ impl MemoryPorts {
     fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, rules, .. } = &self.switch;
         if self.stores() {
-            let ready = calendar.busy().filter(|&(.., place)| ports[place].is_ready() || ports[place].has_orders());
+            let ready =
+                calendar.busy().filter(|&(.., place)| ports[place].is_ready() || ports[place].has_pause_frame());
             let effect = |(free_at, cell_time, place): (Time, Span, MemoryPlace)| {
                 // The departure of any cell may end a pause.
                 let before = if self.pausing.is_some() { 0 } else { ports[place].least_to_an_effect() };

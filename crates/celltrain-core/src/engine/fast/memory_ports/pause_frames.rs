@@ -8,26 +8,26 @@ use super::{MemoryPort, Switch};
 use crate::cell::Run;
 use crate::coverage::reached;
 use crate::engine::fast::egress::Downstream;
+use crate::engine::fast::pauses::{PauseCommand, StoppedPriorities};
 use crate::engine::fast::plan::MemoryPlace;
 use crate::index::Label;
 use crate::memory::PausedGroup;
-use crate::memory::{PauseChange, QueueIndex};
+use crate::memory::QueueIndex;
 use crate::units::{Span, Time};
 
-/// The pauses that a port obeys, and the pause frame that it sends next.
+/// The pauses that a port obeys, and the pause frames that it sends next.
 pub(super) struct WirePauses {
     /// Priority of each VC, by label.
     priorities: TiVec<Label, u8>,
-    /// The priorities that are stopped, one bit each.
-    stopped: u8,
-    /// Orders that wait until the port has sent its packet.
-    orders: Vec<Order>,
+    pub(super) stopped: StoppedPriorities,
+    /// Pause frames that wait until the port has sent its packet.
+    frames: Vec<WaitingFrame>,
 }
 
 #[derive(Clone, Copy)]
-struct Order {
+struct WaitingFrame {
     group: PausedGroup,
-    stops: bool,
+    command: PauseCommand,
     sender: PauseSender,
 }
 
@@ -47,26 +47,20 @@ pub(in crate::engine::fast) type PauseSenders = TiVec<QueueIndex, Option<(Paused
 
 impl WirePauses {
     pub(super) fn new(priorities: TiVec<Label, u8>) -> Self {
-        Self { priorities, stopped: 0, orders: Vec::new() }
+        Self { priorities, stopped: StoppedPriorities::NONE, frames: Vec::new() }
     }
 
-    /// Stops a priority, or lets it continue.
-    pub(super) fn obey(&mut self, priority: u8, stops: bool) {
-        let mask = 1 << priority;
-        self.stopped = if stops { self.stopped | mask } else { self.stopped & !mask };
-    }
-
-    /// Adds an order. An older order for the same priority is not sent any more.
-    fn push(&mut self, order: Order) {
-        self.orders.retain(|old| old.group.1 != order.group.1);
-        self.orders.push(order);
+    /// Adds a pause frame. An older one for the same priority is not sent any more.
+    fn push(&mut self, frame: WaitingFrame) {
+        self.frames.retain(|old| old.group.1 != frame.group.1);
+        self.frames.push(frame);
     }
 }
 
 impl MemoryPort {
     /// Returns whether a pause frame waits.
-    pub(super) fn has_orders(&self) -> bool {
-        self.wire_pauses.as_ref().is_some_and(|pauses| !pauses.orders.is_empty())
+    pub(super) fn has_pause_frame(&self) -> bool {
+        self.wire_pauses.as_ref().is_some_and(|pauses| !pauses.frames.is_empty())
     }
 
     /// Returns whether the port has sent a part of a packet.
@@ -79,7 +73,7 @@ impl MemoryPort {
     /// Moves the first packet whose priority is not stopped to the front. Returns whether there is one.
     fn bring_unstopped_forward(&mut self) -> bool {
         let (Some(pauses), Waiting::Packets(runs)) = (&self.wire_pauses, &mut self.waiting) else { return true };
-        let may_go = |run: &Run| pauses.stopped & (1 << pauses.priorities[run.last.label()]) == 0;
+        let may_go = |run: &Run| !pauses.stopped.contain(pauses.priorities[run.last.label()]);
         let Some(first) = runs.iter().position(may_go) else {
             reached!(PausedPortWaits if !runs.is_empty());
             return false;
@@ -103,11 +97,13 @@ impl Switch {
         if port.is_in_packet() {
             return true;
         }
-        if port.has_orders() {
+        if port.has_pause_frame() {
             self.send_pause_frame(place, now, downstream);
             return false;
         }
-        if port.wire_pauses.as_ref().is_some_and(|pauses| pauses.stopped != 0) && !port.bring_unstopped_forward() {
+        if port.wire_pauses.as_ref().is_some_and(|pauses| pauses.stopped != StoppedPriorities::NONE)
+            && !port.bring_unstopped_forward()
+        {
             port.is_busy = false;
             return false;
         }
@@ -117,11 +113,11 @@ impl Switch {
     /// Orders the pause frames of this instant, and sends those of idle ports.
     pub(super) fn order_pauses(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         let Some(senders) = &self.pause_senders else { return };
-        while let Some(PauseChange { queue, paused, .. }) = self.memory.next_pause_change() {
-            let Some((group, sender)) = senders[queue] else { continue };
+        while let Some(change) = self.memory.next_pause_change() {
+            let Some((group, sender)) = senders[change.queue] else { continue };
             let port = &mut self.ports[sender.place];
             let pauses = port.wire_pauses.as_mut().expect("the port sends pause frames");
-            pauses.push(Order { group, stops: paused, sender });
+            pauses.push(WaitingFrame { group, command: PauseCommand::after(change), sender });
             if !port.is_busy {
                 port.is_busy = true;
                 self.to_start.push(sender.place);
@@ -137,10 +133,10 @@ impl Switch {
         let pauses = self.ports[place].wire_pauses.as_mut().expect("the port sends pause frames");
         let fabric = &mut *downstream.fabric;
         let mut sent = now;
-        for Order { group, stops, sender } in pauses.orders.drain(..) {
+        for WaitingFrame { group, command, sender } in pauses.frames.drain(..) {
             sent = now + sender.sending;
             if let Some(pauses) = &mut fabric.pauses {
-                pauses.send(sent + sender.response, group, stops, &mut fabric.event_list);
+                pauses.send(sent + sender.response, group, command, &mut fabric.event_list);
             }
         }
         self.calendar.start_until(place, sent);

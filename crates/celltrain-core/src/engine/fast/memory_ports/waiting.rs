@@ -6,6 +6,7 @@ use typed_index_collections::TiVec;
 
 use crate::cell::{Cell, Run};
 use crate::coverage::reached;
+use crate::engine::fast::pauses::{PauseCommand, StoppedPriorities};
 use crate::index::Label;
 use crate::port::CellQueues;
 
@@ -58,15 +59,14 @@ pub(super) struct PausableQueue {
     cells: VecDeque<Cell>,
     /// Priority of each VC, by label.
     priorities: TiVec<Label, u8>,
-    /// The priorities that are stopped, one bit each.
-    stopped: u8,
+    stopped: StoppedPriorities,
     /// Number of cells at the front that are known to be stopped.
     passed_over: usize,
 }
 
 impl PausableQueue {
     pub(super) fn new(priorities: TiVec<Label, u8>) -> Self {
-        Self { cells: VecDeque::new(), priorities, stopped: 0, passed_over: 0 }
+        Self { cells: VecDeque::new(), priorities, stopped: StoppedPriorities::NONE, passed_over: 0 }
     }
 
     #[inline]
@@ -77,12 +77,12 @@ impl PausableQueue {
     /// Takes the first cell whose priority is not stopped.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Cell> {
-        if self.stopped == 0 { self.cells.pop_front() } else { self.take_unstopped() }
+        if self.stopped == StoppedPriorities::NONE { self.cells.pop_front() } else { self.take_unstopped() }
     }
 
     #[inline(never)]
     fn take_unstopped(&mut self) -> Option<Cell> {
-        let may_go = |cell: &Cell| self.stopped & (1 << self.priorities[cell.label()]) == 0;
+        let may_go = |cell: &Cell| !self.stopped.contain(self.priorities[cell.label()]);
         let place = self.cells.range(self.passed_over..).position(may_go).map(|place| self.passed_over + place);
         reached!(PausedPortWaits if place.is_none() && !self.cells.is_empty());
         reached!(PausedPriorityOvertaken if place > Some(0));
@@ -96,9 +96,8 @@ impl PausableQueue {
     }
 
     /// Stops a priority, or lets it continue.
-    pub(super) fn obey(&mut self, priority: u8, stops: bool) {
-        let mask = 1 << priority;
-        self.stopped = if stops { self.stopped | mask } else { self.stopped & !mask };
+    pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
+        self.stopped.obey(priority, command);
         self.passed_over = 0;
     }
 }

@@ -88,7 +88,7 @@ fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agr
         for slow in ["212Mbps", "100Mbps"] {
             let mut network = chain(&[1, 2, 3], slow, lossless);
             (network.service_order, network.tie_order) = (service, tie);
-            assert_eq!(Engine::Fast.for_network(&network), Engine::Reference, "the first switch pauses its host");
+            assert_eq!(Engine::Fast.for_network(&network), Engine::Fast);
             let result = run(&network);
             assert_eq!(result.cells.lost, 0);
             let pauses: Vec<u64> = result
@@ -120,6 +120,11 @@ fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the
             let changes = changes(&network);
             let is_both = |pair: &&[(Time, LinkIndex, bool)]| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1;
             both += changes.windows(2).filter(is_both).count();
+            // The host's next cell may arrive after the end of the run.
+            for end in 20..120 {
+                network.duration = Duration::from_microseconds(end);
+                run(&network);
+            }
         }
     }
     assert!(both > 0, "some pauses begin and end in the same instant");
@@ -131,12 +136,6 @@ fn the_fast_engine_simulates_a_paused_port_with_a_private_buffer_as_a_shared_mem
     let mut network = chain(&[1, 2], "100Mbps", lossless);
     // The first switch has ports with buffers of their own.
     network.memories.remove(MemoryIndex::new(0));
-    // No switch pauses a host, which would need the reference engine.
-    for queue in network.memories.iter_mut().flat_map(|memory| &mut memory.queues) {
-        if network.nodes[network.links[queue.link].from].kind == NodeKind::Host {
-            queue.lossless = None;
-        }
-    }
     let result = run(&network);
     assert!(result.memories[MemoryIndex::new(0)].queues.iter().any(|queue| queue.counters.pauses > 10));
     let plan = explain_plan(&network, &CancellationToken::never()).expect("nothing cancels this plan");
