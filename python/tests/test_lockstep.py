@@ -12,7 +12,7 @@ from conftest import Command
 
 import celltrain as ct
 from celltrain.ensemble.plan.axes import MEASURES
-from celltrain.ensemble.plan_warnings import LEAST, NEAR_NONE, TIMEOUTS, drawn, in_step, lock_step_warning
+from celltrain.ensemble.plan_warnings import LEAST, NEAR_NONE, TIMEOUTS, lock_step_warning
 from celltrain.errors import CelltrainWarning
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
@@ -53,9 +53,9 @@ def test_lock_step_is_detected_if_the_buffer_is_always_full_when_packets_of_some
     found = lock_step_warning(read(table), ran(table))
     assert found is not None
     assert (found.starved, found.seeds, found.least_mbps) == (2, 2, 0.0)
-    assert (found.step.together, found.step.ties_drawn) == (10, True)
+    assert (found.step["together"], found.step["ties_drawn"]) == (10, True)
     # 9140 bytes and 56 bytes of headers are 192 cells of 424 bits at 155.52 Mb/s.
-    assert found.step.processing == f"{round(192 * 424 / 0.15552)}ns"
+    assert found.step["processing"] == f"{round(192 * 424 / 0.15552)}ns"
     for words in ("2 of 2 seeds", "only the order of ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
         assert words in str(found)
 
@@ -78,7 +78,7 @@ def test_each_setting_suggested_by_the_lock_step_warning_prevents_lock_step(opti
 def test_lock_step_without_a_starved_flow_gives_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
-    assert in_step(read(table)) is not None
+    assert read(table).in_step() is not None
     assert all(timeouts for _, timeouts in found.values()), "every flow has timeouts and continues to send"
     assert lock_step_warning(read(table), found) is None
 
@@ -98,7 +98,7 @@ def test_lock_step_without_a_starved_flow_gives_no_warning() -> None:
 def test_no_lock_step_warning_is_given_if_anything_other_than_tie_order_is_random(options: dict[str, Any]) -> None:
     table = scenario(options)
     case = read(table)
-    assert len(list(drawn(json.loads(case.json)))) == 1
+    assert len(case.drawn) == 1
     assert lock_step_warning(case, NOTHING) is None
 
 
@@ -149,18 +149,27 @@ def test_starvation_without_lock_step_gives_no_lock_step_warning(options: dict[s
 
 def test_a_flow_counts_as_starved_according_to_the_documented_thresholds() -> None:
     table = scenario()
-    step = in_step(read(table))
-    assert step is not None
-    edge = NEAR_NONE * step.fair_mbps
+    step = json.loads(read(table).in_step())
+    edge = NEAR_NONE * step["fair_mbps"]
     assert lock_step_warning(read(table), {1: (edge * 0.999, 1.0)}) is not None
     assert lock_step_warning(read(table), {1: (edge, 1.0)}) is None
     # Without timeouts no data was lost permanently, so a window or a late start limits the flow.
     assert lock_step_warning(read(table), {1: (0.0, 0.0)}) is None
     # A tenth of the link rate during 0.05 s corresponds to 10 segments.
     short = scenario({"duration": "50ms"})
-    assert (brief := in_step(read(short))) is not None
-    assert brief.fair_segments == pytest.approx(step.fair_segments / 80)
+    brief = json.loads(read(short).in_step())
+    assert brief["fair_segments"] == pytest.approx(step["fair_segments"] / 80)
     assert lock_step_warning(read(short), NOTHING) is None
+
+
+def test_flows_without_names_are_counted_once_and_start_at_their_own_times() -> None:
+    links = [{"between": [host, "sw"], "rate": "155.52Mbps", "delay": "1ms"} for host in ("a", "b", "c", "sink")]
+    flows = [{"from": "a", "to": "sink"}, {"from": "b", "to": "sink"}, {"from": "c", "to": "sink", "start": "1s"}]
+    network = {"hosts": ["a", "b", "c", "sink"], "switches": ["sw"], "links": links, "flows": flows}
+    ports = {"default": {"buffer": 256, "policy": {"tail_drop": {}}}}
+    table = scenario({"topology": {"network": network}, "port": ports})
+    # Earlier, all flows without names counted as one further flow, and each started at 0 s.
+    assert json.loads(read(table).in_step())["together"] == 2
 
 
 def test_the_lock_step_warning_is_given_even_if_only_one_of_many_seeds_shows_lock_step() -> None:
@@ -175,9 +184,9 @@ def test_an_invalid_scenario_is_not_checked_for_lock_step() -> None:
 
 def test_no_shipped_scenario_with_randomness_gives_a_lock_step_warning() -> None:
     for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
-        assert in_step(read(ct.load(f"scenarios/{name}.toml").to_dict())) is not None, name
+        assert read(ct.load(f"scenarios/{name}.toml").to_dict()).in_step() is not None, name
     for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
-        assert in_step(read(ct.load(f"scenarios/{name}.toml").to_dict())) is None, name
+        assert read(ct.load(f"scenarios/{name}.toml").to_dict()).in_step() is None, name
 
 
 SPREADS = ["0s", "100ms"]

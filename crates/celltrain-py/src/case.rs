@@ -13,7 +13,7 @@ use celltrain_run::runner::{self, Captured, EventOutput, Finished, How, Progress
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::Trace;
 use celltrain_run::threads::{self, Event};
-use celltrain_run::{Unfinished, describe};
+use celltrain_run::{Unfinished, describe, lock_step};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -105,6 +105,22 @@ impl Case {
             let scenario = checked.scenario();
             Ok(checked.with_network(token, |network| describe::network(scenario, network, token))?.to_string())
         })
+    }
+
+    /// Returns the flows in lock-step, as JSON; None if more than the order of ties is random.
+    #[pyo3(signature = (cancel=None))]
+    fn in_step(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<Option<String>> {
+        self.with_checked(py, cancel.as_ref(), |checked, token| {
+            let scenario = checked.scenario();
+            let found = checked.with_network(token, |network| lock_step::in_step(scenario, network, token))?;
+            Ok(found.map(|found| serde_json::json!(found).to_string()))
+        })
+    }
+
+    /// Returns the paths of settings, other than the order of ties, that make flows differ at random.
+    #[getter]
+    fn drawn(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with_checked(py, None, |checked, _| Ok(lock_step::drawn(checked.scenario())))
     }
 
     /// Reports which code path of the fast engine each port uses.

@@ -20,6 +20,7 @@ pub mod expressions;
 mod families;
 pub mod hosting;
 mod limit;
+pub mod lock_step;
 pub mod measure;
 pub mod memory;
 pub mod outside;

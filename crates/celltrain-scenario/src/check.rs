@@ -20,7 +20,6 @@ use crate::fault::{Faults, KeyFault, Warning};
 use crate::resolved::ResolvedScenario;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
-use crate::topology::Topology;
 use crate::{Candidate, Fits};
 
 /// The findings of the checks.
@@ -50,13 +49,17 @@ pub fn check(
     let mut root = Scope::root(&mut verdict.faults, malformed, token);
     let frames_are_sound = settings::check(scenario, &mut root);
     let before = root.found().count();
-    let laid_out = scenario.topology.check(&mut root)?;
-    let size = scenario.topology.config().size();
-    if size.flows == 0 && !scenario.has_requests() {
-        scenario.topology.config().without_flows(&mut root.at("topology").at(scenario.topology.name()));
-    }
-    verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
-        && refused_as_too_large(&scenario.topology, fits(Candidate::Planned(size)), &mut root);
+    let laid_out = scenario.topology.check(scenario.has_requests(), &mut root)?;
+    let (topology, size) = (scenario.topology.name(), scenario.topology.config().size());
+    let (key, value) = size.key;
+    let is_too_large = |candidate: Candidate<'_>, root: &mut Scope<'_>| {
+        let Err(why) = fits(candidate) else { return false };
+        let problem = format!("makes a network that is too large: {why}");
+        root.at("topology").at(topology).at(key).refuse_value(value, problem);
+        true
+    };
+    verdict.does_not_fit =
+        !root.at("topology").at(topology).at(key).is_refused() && is_too_large(Candidate::Planned(size), &mut root);
     // The layout can be created only if the topology has no faults and is not too large.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
@@ -74,16 +77,7 @@ pub fn check(
     let network = resolved.network(scenario.seed);
     token.check()?;
     warnings::of_network(&network, &mut verdict.warnings);
-    verdict.does_not_fit = refused_as_too_large(&scenario.topology, fits(Candidate::Built(&network)), &mut root);
+    verdict.does_not_fit = is_too_large(Candidate::Built(&network), &mut root);
     verdict.network = Some(network);
     Ok(verdict)
-}
-
-/// Reports a fault if the network is too large. Returns whether it is.
-fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
-    let Err(why) = fits else { return false };
-    let (key, value) = topology.config().size().key;
-    let problem = format!("makes a network that is too large: {why}");
-    root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
-    true
 }

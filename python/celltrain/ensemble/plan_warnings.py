@@ -7,7 +7,6 @@ different networks. Each is reported before the runs if the plan reveals it, aft
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from collections import Counter
@@ -25,9 +24,8 @@ from celltrain.ensemble.cases import RunTable, trial_run
 from celltrain.ensemble.plan import Plan, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
 from celltrain.errors import CelltrainError, ScenarioError
-from celltrain.model.measures import named
-from celltrain.model.network import RECOVERY, Network
-from celltrain.model.paths import QUANTITIES, UnknownKeyError, follow, seconds
+from celltrain.model.network import RECOVERY
+from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.policy_files import tables_in
 from celltrain.running.statistics import means
 from celltrain.text import shown
@@ -596,7 +594,7 @@ def _case(plan: Plan, point: int) -> _core.Case | None:
 
 def _ties_only(case: _core.Case | None) -> bool:
     """Returns whether only the order of simultaneous cells is random, or nothing at all."""
-    return case is not None and not any(True for _ in drawn(json.loads(case.canonical)))
+    return case is not None and not case.drawn
 
 
 def _cells(value: Any, path: str) -> int | None:
@@ -625,55 +623,19 @@ LARGE_SHARE = 100
 #: The measures needed from each run.
 LEAST, TIMEOUTS = "flows.least(*).goodput_mbps", "flows.sum(*).timeouts"
 
-#: Policies that refuse frames at random.
-RANDOM_POLICIES = {"dfba", "dfba_1998"}
-#: Schedulers that treat all VCs equally.
-EVEN_SCHEDULERS = {"fifo", "round_robin"}
-#: Kinds of TCP traffic that have data from the start.
-TCP_DATA = {"greedy", "file"}
-#: Bytes added to a segment in its frame: TCP and IP headers, LLC/SNAP, AAL5 trailer.
-HEADERS = 20 + 20 + 8 + 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A scenario whose flows are in lock-step.
-
-    Attributes:
-        together: Largest number of flows that start at the same instant.
-        fair_mbps: The smallest max-min fair share of any flow, as goodput in megabits per second.
-        fair_segments: This share over the whole run, in segments of the largest size.
-        processing: Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
-        tick: The coarsest tick of a retransmission timer.
-        ties_drawn: True if the order of ties differs from seed to seed.
-        ticks_drift: True if the common rate of all ticks differs from seed to seed.
-    """
-
-    together: int
-    fair_mbps: float
-    fair_segments: float
-    processing: str
-    tick: str
-    ties_drawn: bool
-    ticks_drift: bool = False
-
-    def starves(self, least_mbps: float, timeouts: float) -> bool:
-        """Returns whether a flow starves in a run, given the smallest goodput of a flow and the number of timeouts."""
-        return self.fair_segments >= LARGE_SHARE and timeouts > 0 and least_mbps < NEAR_NONE * self.fair_mbps
-
 
 @dataclass(frozen=True, kw_only=True)
 class LockStepWarning:
     """A result that may depend on lock-step.
 
     Attributes:
-        step: The scenario whose flows are in step.
+        step: The flows in step: see `celltrain_run::lock_step::LockStep`.
         seeds: Number of seeds that were run.
         starved: Number of seeds in which a flow starves.
         least_mbps: The smallest goodput of a flow in any of these seeds.
     """
 
-    step: Step
+    step: Mapping[str, Any]
     seeds: int
     starved: int
     least_mbps: float
@@ -681,13 +643,13 @@ class LockStepWarning:
     def __str__(self) -> str:
         step = self.step
         runs = f"{self.starved} of {self.seeds} seeds" if self.seeds > 1 else "its one seed"
-        changed = ["the order of ties"] * step.ties_drawn + ["the common rate of all ticks"] * step.ticks_drift
+        changed = ["the order of ties"] * step["ties_drawn"] + ["the common rate of all ticks"] * step["ticks_drift"]
         differ = f"different seeds change only {' and '.join(changed)}" if changed else "seeds do not differ"
         return (
-            f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
-            f"{step.together} flows start together and hosts use no random times. The result may depend on this lock-step. Check "
-            f'whether it stays the same with [host] processing = "{step.processing}", processing_times = "uniform", '
-            f'or with clock_offset = "{step.tick}"'
+            f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step['fair_mbps']:.3g} Mb/s), and {differ}: "
+            f"{step['together']} flows start together and hosts use no random times. The result may depend on this lock-step. Check "
+            f'whether it stays the same with [host] processing = "{step["processing"]}", processing_times = "uniform", '
+            f'or with clock_offset = "{step["tick"]}"'
         )
 
 
@@ -710,97 +672,11 @@ def lock_step_warning(case: _core.Case | None, runs: Mapping[int, tuple[float, f
     # Building the network takes time, so first check whether any timer expired.
     if case is None or not any(timeouts for _, timeouts in runs.values()):
         return None
-    step = in_step(case)
-    if step is None:
+    step = json.loads(case.in_step() or "{}")
+    if not step or step["fair_segments"] < LARGE_SHARE:
         return None
-    starved = [least for least, timeouts in runs.values() if step.starves(least, timeouts)]
+    least = NEAR_NONE * step["fair_mbps"]
+    starved = [goodput for goodput, timeouts in runs.values() if timeouts > 0 and goodput < least]
     return (
         LockStepWarning(step=step, seeds=len(runs), starved=len(starved), least_mbps=min(starved)) if starved else None
     )
-
-
-def in_step(case: _core.Case) -> Step | None:
-    """Returns the flows in lock-step.
-
-    None if more than the order of ties is random, or if starvation may have other causes.
-    """
-    full = json.loads(case.json)
-    if any(True for _ in drawn(full)) or not _all_alike(full):
-        return None
-    network = Network.of_core(case)
-    names = [flow.name for flow in network.flows]
-    starts = _starts(full, names)
-    length = seconds(full["duration"])
-    together = max(Counter(starts.values()).values(), default=0)
-    if together < 2 or max(starts.values()) > length / 2:
-        return None
-    tcps = list(_tcps(full))
-    segment = max(_bytes(tcp["mss"]) for tcp in tcps)
-    fair = min(flow.max_min_mbps for flow in network.flows)
-    cells = math.ceil((segment + HEADERS) / 48)
-    return Step(
-        together=together,
-        fair_mbps=fair,
-        fair_segments=fair * 1e6 / 8 * length / segment,
-        processing=f"{round(cells * 424e3 / network.links[network.bottleneck].rate_mbps)}ns",
-        ties_drawn=full["switch"]["tie_order"] == "random",
-        ticks_drift=any(tcp["timer"]["tick_phase"] == "drifting" for tcp in tcps),
-        tick=max((tcp["timer_granularity"] for tcp in tcps), key=seconds),
-    )
-
-
-def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the paths of settings, other than the order of ties, that make flows differ at random."""
-    host = scenario["host"]
-    if seconds(host["processing"]) > 0 and host["processing_times"] == "uniform":
-        yield "host.processing_times"
-    for key in ("clock_offset", "start_spread"):
-        if seconds(host[key]) > 0:
-            yield f"host.{key}"
-    if host["clock_skew"] > 0:
-        yield "host.clock_skew"
-    if any(tcp["timer"]["tick_phase"] == "random" for tcp in _tcps(scenario)):
-        yield "tcp.timer.tick_phase"
-    for kind in ("requests", "incast"):
-        if scenario.get(kind):
-            yield kind
-    for name, flow in scenario["flow"].items():
-        if any(kind.get("times") == "exponential" for kind in (flow["traffic"] or {}).values()):
-            yield f"flow.{name}.traffic"
-    for name, port in scenario["port"].items():
-        if RANDOM_POLICIES & port["policy"].keys():
-            yield f"port.{name}.policy"
-
-
-def _all_alike(scenario: Mapping[str, Any]) -> bool:
-    """Returns whether all flows are the simulation's TCP with data from the start, and no port prefers a VC."""
-    kinds = {kind for flow in scenario["flow"].values() for kind in flow["traffic"] or ()}
-    schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
-    policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
-    by_vc = any(isinstance(value, Mapping) for config in policies for value in config.values())
-    groups = [one for kind in ("requests", "incast") for one in (scenario.get(kind) or {}).values()]
-    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values(), *groups))
-    return kinds <= TCP_DATA and schedulers <= EVEN_SCHEDULERS and not (by_vc or hosted or scenario["vc"])
-
-
-def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
-    """Returns the start of each flow in seconds: from its own table, a range's table or the topology; by default 0."""
-    starts = dict.fromkeys(names, 0.0)
-    [topology] = scenario["topology"].values()
-    flows = topology.get("flows", ())
-    starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # Process ranges of names first, so that a flow's own table overrides them.
-    for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
-        if own["start"] is not None:
-            starts |= dict.fromkeys(named(name, names), seconds(own["start"]))
-    return starts
-
-
-def _tcps(scenario: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    own = [flow["tcp"] for flow in scenario["flow"].values() if flow["tcp"]]
-    for table in (scenario["tcp"], *own):
-        yield from table.values()
-
-
-def _bytes(text: str) -> float:
-    return float(QUANTITIES["size"].read(text))

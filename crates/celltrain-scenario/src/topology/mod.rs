@@ -156,11 +156,12 @@ impl Route {
 }
 
 impl Topology {
-    /// Checks the topology. Returns the layout if it was needed for the checks. `root` is the scope of the scenario.
+    /// Checks the topology. Returns the layout if it was needed for the checks. `root` is the scope of the scenario, whose
+    /// traffic may be requests alone.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
-    pub fn check(&self, root: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
+    pub fn check(&self, has_requests: bool, root: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own)?;
@@ -171,6 +172,9 @@ impl Topology {
                 "makes {flows} flows, which cross {crossings} links in all; at most {MAX_CROSSINGS} crossings are \
                  possible"
             ));
+        }
+        if size.flows == 0 && !has_requests {
+            self.config().without_flows(&mut own);
         }
         Ok(layout)
     }

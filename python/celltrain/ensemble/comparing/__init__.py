@@ -39,7 +39,6 @@ from celltrain.ensemble.comparing.pictured import SCENARIO, checked_names
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.plan.axes import defaults
 from celltrain.ensemble.plan.reader import Reader, labels_of
-from celltrain.ensemble.plan_warnings import drawn
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.network import tcp_summary
@@ -312,7 +311,7 @@ def _compared(
         values=values[..., :count],
         censored=table.censored.reshape(values.shape)[..., :count],
         fingerprints=np.array([text or "" for text in table.fingerprints], object).reshape(*shape, -1),
-        ties_only=np.array([not any(True for _ in drawn(one)) for one in configurations]).reshape(shape),
+        ties_only=np.array([not case.drawn for case in cases]).reshape(shape),
         failures=tuple(
             Failure(name=names[table.case[run] // shape[1]], seed=int(table.seed[run]), error=error)
             for run, error in table.errors.items()
