@@ -82,7 +82,7 @@ fn every_nrm_th_cell_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
 fn parking_lot(allocator: &str) -> Network {
     let mut network = network(&format!(
         r#"
-        duration = "1s"
+        duration = "500ms"
         topology.chain = {{ hops = 3, long = 1, cross = 1, link_delay = "1ms", access_delay = "5us" }}
         flow.long1.traffic.constant_rate = {{ rate = "155Mbps" }}
         flow.cross1-3.traffic.constant_rate = {{ rate = "155Mbps" }}
@@ -97,10 +97,10 @@ fn parking_lot(allocator: &str) -> Network {
     network
 }
 
-/// Returns the mean ACRs of the last half second: `long1`, `cross1`, `cross2`, `cross3`.
+/// Returns the mean ACRs of the last quarter second: `long1`, `cross1`, `cross2`, `cross3`.
 fn settled(allocator: &str) -> [f64; 4] {
     let (rates, _) = rates(&parking_lot(allocator));
-    let late = &rates[500..];
+    let late = &rates[250..];
     [0, 1, 2, 3].map(|flow| late.iter().map(|now| now[flow]).sum::<f64>() / late.len() as f64)
 }
 
@@ -129,7 +129,7 @@ fn in_a_parking_lot_topology_of_three_hops_erica_is_max_min_fair_and_equal_share
 fn stopped_by_marks(out_of_rate: &str) -> Network {
     network(&format!(
         r#"
-        duration = "1s"
+        duration = "600ms"
         topology.n_source = {{ sources = 2, link_delay = "1ms" }}
         port.bottleneck = {{ buffer = 5000, policy.tail_drop = {{}}, allocator.efci = {{ threshold = 50 }} }}
         vc.tcp1-2.abr = {{ rdf = 1.0, rif = 0.0078125, {out_of_rate} }}
@@ -146,8 +146,8 @@ fn out_of_rate_rm_cells_restart_an_abr_source_that_stopped_because_its_mcr_is_ze
     let stopped =
         (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one of the two sources has stopped");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
-    assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
-    assert!(back(&rates_with[500..]) > 2, "the source stops and restarts repeatedly: {}", back(&rates_with[500..]));
+    assert!(rates_without[300..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
+    assert!(back(&rates_with[300..]) > 2, "the source stops and restarts repeatedly: {}", back(&rates_with[300..]));
     let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
     assert_eq!(was.out_of_rate_rm_cells, 0);
     // TCR = 100 cells/s.
@@ -209,7 +209,7 @@ fn on_both_engines_sent_and_received_abr_cells_balance_with_efci_marks_and_with_
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
-        duration = "1s"
+        duration = "600ms"
         topology.n_source = {{ sources = 3, link_delay = "1ms" }}
         port.bottleneck = {{ buffer = 4000, policy.tail_drop = {{}}, allocator.{allocator} }}
         vc.tcp1-2.abr = {{}}
@@ -230,7 +230,7 @@ fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
         for now in &rates[100..] {
             assert!(now[..2].iter().all(|rate| *rate > 10.0), "{allocator}: {now:?} Mb/s");
         }
-        // The last burst ends after 950 ms.
+        // The last burst ends after 550 ms.
         let late = rates.last().expect("the series has at least one sample")[..2].iter().sum::<f64>();
         assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
@@ -254,7 +254,7 @@ fn the_rate_of_vbr_is_subtracted_from_the_capacity_for_abr() {
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
-        duration = "300ms"
+        duration = "100ms"
         topology.n_source = {{ sources = 4, link_delay = "1ms" }}
         tcp.newreno = {{ mss = "512B", receive_window = "655360B" }}
         port.bottleneck = {{ buffer = 4000, policy.tail_drop = {{}}, allocator.max_min = {{}} }}
