@@ -112,6 +112,12 @@ CAMPAIGNS = {
         f"CELLTRAIN_CAPTURES={{count}} CELLTRAIN_CAPTURES_SEED={{seed}} {RUN_TESTS} --test captures -- --nocapture",
         count=200,
     ),
+    "certificates": Campaign(
+        "counts the runs of plans and studies that certificates fill, with COUNT seeds, and does each filled run",
+        "15 min",
+        "python scripts/certificates.py --seeds {count}",
+        count=1,
+    ),
     "differential": Campaign(
         "runs both engines on random networks of all kinds, which must reach all rare situations",
         "30 min",

@@ -1,6 +1,9 @@
-"""Counts the runs of plans and studies that certificates fill, and proves each of them by a run.
+"""Counts the runs of plans and studies that certificates fill, and proves each filled row by its run.
 
-make campaign NAME=certificates ARGS="--only incast,tagging --duration 1s"
+    python scripts/certificates.py --seeds 1 --only incast,tagging
+
+Runs with the fingerprint of another run are counted as `same`: no certificate could fill more.
+Searches (`tune-...`) take an hour and more, so they must be named.
 """
 
 from __future__ import annotations
@@ -8,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,82 +23,72 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Counting(Local):
-    """Runs chunks on this machine, and keeps their records."""
+    """Runs chunks on this machine, and keeps their runs and records."""
 
-    def __init__(self, threads: int | None = None) -> None:
-        super().__init__(threads)
-        self.runs: dict[str, Run] = {}
-        self.measures: dict[str, tuple[str, ...]] = {}
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: dict[str, tuple[Run, tuple[str, ...]]] = {}
         self.records: list[RunRecord] = []
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         """Runs every chunk."""
 
-        def seen() -> Iterator[Chunk]:
+        def noted() -> Iterator[Chunk]:
             for chunk in chunks:
+                self.runs |= {run.key: (run, run.measures or chunk.measures) for run in chunk.runs}
                 yield chunk
-                for run in chunk.runs:
-                    self.runs[run.key] = run
-                    self.measures[run.key] = run.measures or chunk.measures
 
         def taken(rows: Rows) -> None:
             self.records += rows.runs
             take(rows)
 
-        super().work(seen(), taken)
+        super().work(noted(), taken)
+
+    def filled(self) -> list[RunRecord]:
+        """Returns the records that were filled from other runs."""
+        return [record for record in self.records if record.filled_from is not None]
 
     def wrong(self) -> int:
-        """Runs all filled rows, and returns how many differ."""
-        filled = [record for record in self.records if record.filled_from is not None]
-        by_measures: dict[tuple[str, ...], list[Run]] = {}
-        for record in filled:
-            by_measures.setdefault(self.measures[record.run_key], []).append(self.runs[record.run_key])
+        """Does the runs that were filled, and returns the number of records that differ."""
         again: dict[str, RunRecord] = {}
-        for measures, runs in by_measures.items():
-            chunk = Chunk(runs=tuple(runs), measures=measures, limit_s=None, recording=None)
-            Local(self.threads, certificates=False).work(
-                iter([chunk]), lambda rows: again.update({record.run_key: record for record in rows.runs})
-            )
-        own = [(record, again[record.run_key]) for record in filled]
-        return sum((one.fingerprint, one.values) != (other.fingerprint, other.values) for one, other in own)
+        for run, measures in (self.runs[record.run_key] for record in self.filled()):
+            chunk = Chunk(runs=(run,), measures=measures, limit_s=None, recording=None)
+            Local(1).work(iter([chunk]), lambda rows: again.update({run.run_key: run for run in rows.runs}))
+        pairs = [(record, again[record.run_key]) for record in self.filled()]
+        return sum((one.fingerprint, one.values) != (other.fingerprint, other.values) for one, other in pairs)
+
+
+def counted(name: str, seeds: int, duration: str | None) -> Counting:
+    """Runs a plan or study."""
+    worker, path = Counting(), ROOT / "plans" / f"{name}.toml"
+    with tempfile.TemporaryDirectory() as folder:
+        if not path.exists():
+            ct.study(name, seeds=seeds, overrides={} if duration is None else {"duration": duration}, worker=worker)
+        elif name.startswith("tune-"):
+            run_tune(TunePlan.load(path), Path(folder), worker)
+        else:
+            ct.sweep(Plan.load(path), store=Path(folder) / "store", worker=worker)
+    return worker
 
 
 def main() -> int:
-    """Prints a row for each plan and study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, help="seeds of each study; those of the page by default")
-    parser.add_argument("--duration", help="end of each scenario")
-    parser.add_argument("--only", help="names")
-    parser.add_argument("--no-proof", action="store_true", help="only count")
-    chosen = parser.parse_args()
+    """Prints a row for each plan and study. Returns 1 if a filled row is not that of its run."""
     names = [path.parent.name for path in sorted(ROOT.glob("studies/*/study.toml"))]
-    names += [path.stem for path in sorted(ROOT.glob("plans/*.toml"))]
-    failed = 0
-    for name in chosen.only.split(",") if chosen.only else names:
-        worker, begun = Counting(), time.monotonic()
-        path = ROOT / "plans" / f"{name}.toml"
-        if path.exists() and name.startswith("tune"):
-            with tempfile.TemporaryDirectory() as folder:
-                run_tune(TunePlan.load(path), Path(folder), worker, resume=False)
-        elif path.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                ct.sweep(Plan.load(path), store=Path(folder) / "store", worker=worker)
-        else:
-            settings = {"duration": chosen.duration} if chosen.duration else {}
-            ct.study(name, seeds=chosen.seeds or 10, overrides=settings, worker=worker)
-        records = worker.records
-        filled = sum(record.filled_from is not None for record in records)
-        same = len(records) - len({(record.fingerprint) for record in records})
-        with_seed = len(records) - len({(record.fingerprint, record.seed) for record in records})
-        hops = sum(record.cell_hops for record in records)
-        wrong = 0 if chosen.no_proof else worker.wrong()
-        failed += wrong
-        print(
-            f"{name:24} {len(records):6} runs, {filled:6} filled, {with_seed} {same:6} repeat, {wrong} wrong, "
-            f"{time.monotonic() - begun:.0f} s, {hops / 1e9:.1f} G",
-            flush=True,
-        )
-    return failed > 0
+    names += [path.stem for path in sorted(ROOT.glob("plans/*.toml")) if not path.stem.startswith("tune-")]
+    parser = argparse.ArgumentParser(description="Count the runs that certificates fill.", allow_abbrev=False)
+    parser.add_argument("--seeds", type=int, default=1, help="seeds of each study (default: 1)")
+    parser.add_argument("--duration", help="end of each scenario of studies, for a quick look")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=names, help="names of plans and studies")
+    asked = parser.parse_args()
+    differ = 0
+    print(f"{'plan or study':24} {'runs':>6} {'filled':>6} {'same':>6} {'wrong':>6}")
+    for name in asked.only:
+        worker = counted(name, asked.seeds, asked.duration)
+        same = len(worker.records) - len({record.fingerprint for record in worker.records})
+        wrong = worker.wrong()
+        differ += wrong
+        print(f"{name:24} {len(worker.records):6} {len(worker.filled()):6} {same:6} {wrong:6}", flush=True)
+    return 1 if differ else 0
 
 
 if __name__ == "__main__":
