@@ -31,6 +31,7 @@ use answers::Obstacle;
 pub use answers::{
     CellClass, CellClasses, Limit, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
+use counting_queue::Certain;
 pub(crate) use counting_queue::CountingQueue;
 
 /// The part of a memory that holds a given cell.
@@ -50,6 +51,7 @@ struct Queue {
     in_reserve: u32,
     in_headroom: u32,
     paused: bool,
+    certain: Certain,
     counters: QueueCounters,
 }
 
@@ -117,6 +119,7 @@ impl Memory {
                 in_reserve: 0,
                 in_headroom: 0,
                 paused: false,
+                certain: Certain::default(),
                 counters: QueueCounters::default(),
             });
         }

@@ -37,6 +37,10 @@ impl MemoryPolicy for CompleteSharing {
         Some(f64::from(view.queues[queue]) + f64::from(view.free()))
     }
 
+    fn admits_up_to(&self, _cells: u32, _used: u32, _queue: PoolQueue) -> u32 {
+        u32::MAX
+    }
+
     fn hooks(&self) -> Hooks {
         Hooks::NONE
     }

@@ -92,6 +92,11 @@ impl MemoryPolicy for DynamicThreshold {
         view.fits(cells) && view.queues[queue].saturating_add(cells) <= threshold
     }
 
+    fn admits_up_to(&self, cells: u32, used: u32, queue: PoolQueue) -> u32 {
+        let arriving = u32::from(self.arriving_cell == ArrivingCell::Counted);
+        whole_cells(self.alphas[queue] * f64::from(cells.saturating_sub(used + arriving)))
+    }
+
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         Some(self.alphas[queue] * f64::from(view.free()))
     }

@@ -76,6 +76,10 @@ impl MemoryPolicy for LongestQueueDrop {
         }
     }
 
+    fn admits_up_to(&self, _cells: u32, _used: u32, _queue: PoolQueue) -> u32 {
+        u32::MAX
+    }
+
     fn hooks(&self) -> Hooks {
         Hooks::NONE
     }

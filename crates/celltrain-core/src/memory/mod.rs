@@ -321,6 +321,14 @@ pub trait MemoryPolicy: Any + Send {
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
     }
 
+    /// Returns a length of `queue` up to which the policy admits each arriving cell, as long as the shared part of `cells`
+    /// cells then holds at most `used`, which is less than `cells`. The memory may omit these calls of
+    /// [`admit`](Self::admit).
+    fn admits_up_to(&self, cells: u32, used: u32, queue: PoolQueue) -> u32 {
+        let _ = (cells, used, queue);
+        0
+    }
+
     /// Records that cells arrive together for `queue`, before the memory looks for room.
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);

@@ -59,6 +59,10 @@ impl MemoryPolicy for StaticThresholds {
         Some(f64::from(self.thresholds[queue]))
     }
 
+    fn admits_up_to(&self, _cells: u32, _used: u32, queue: PoolQueue) -> u32 {
+        self.thresholds[queue]
+    }
+
     fn hooks(&self) -> Hooks {
         Hooks::NONE
     }

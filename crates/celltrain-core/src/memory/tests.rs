@@ -30,7 +30,12 @@ impl Pool {
         let queue = PoolQueue::new(queue);
         self.ask(|policy, view| policy.arrived(view, queue, 1));
         loop {
+            let is_certain = self.ask(|policy, view| {
+                let used = (view.used + 3).min(view.cells - 1);
+                view.used <= used && view.queues[queue] < policy.admits_up_to(view.cells, used, queue)
+            });
             let verdict = self.ask(|policy, view| policy.admit(view, queue, 1));
+            assert!(!is_certain || verdict == Verdict::Admit, "cells that the policy is certain to admit are admitted");
             match verdict {
                 Verdict::Admit => break,
                 Verdict::Refuse => return false,

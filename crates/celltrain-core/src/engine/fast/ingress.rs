@@ -183,6 +183,9 @@ pub(super) struct Batch {
     cells: Vec<Cell>,
     /// Index of each input's first cell, which decides the order of simultaneous cells.
     firsts: Vec<u32>,
+    /// The ends of sorted parts of `keys`, and a list into which they are merged. Used only by [`Batch::sort`].
+    ends: Vec<usize>,
+    merged: Vec<u64>,
 }
 
 /// Number of bits for a cell's index in a batch.
@@ -254,16 +257,45 @@ impl Batch {
         self.cells.push(run.last);
     }
 
-    /// Sorts the cells.
-    #[inline]
-    #[expect(
-        clippy::stable_sort_primitive,
-        reason = "the cells of each link are already in order, so a stable sort is fast"
-    )]
+    /// Sorts the cells. The cells of each input are in order, so neighbouring inputs are merged until one list is left.
     fn sort(&mut self) {
-        self.keys.sort();
-        self.keys.push(BEHIND_ALL);
+        let Self { keys, firsts, ends, merged, .. } = self;
+        for end in firsts.iter().skip(1).map(|&first| first as usize).chain([keys.len()]) {
+            if end > ends.last().copied().unwrap_or(0) {
+                ends.push(end);
+            }
+        }
+        while ends.len() > 1 {
+            merged.resize(keys.len(), 0);
+            let (mut begin, mut lists) = (0, 0);
+            for i in (0..ends.len()).step_by(2) {
+                let (middle, end) = (ends[i], *ends.get(i + 1).unwrap_or(&ends[i]));
+                merge(&keys[begin..middle], &keys[middle..end], &mut merged[begin..end]);
+                ends[lists] = end;
+                (begin, lists) = (end, lists + 1);
+            }
+            ends.truncate(lists);
+            std::mem::swap(keys, merged);
+        }
+        ends.clear();
+        debug_assert!(keys.is_sorted(), "the cells of each input arrive in order");
+        keys.push(BEHIND_ALL);
     }
+}
+
+/// Merges two sorted lists. The processor cannot predict which key is smaller, so the loop does not branch on it.
+#[inline]
+fn merge(one: &[u64], other: &[u64], merged: &mut [u64]) {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(&a), Some(&b)) = (one.get(i), other.get(j)) {
+        let takes_one = a < b;
+        merged[i + j] = if takes_one { a } else { b };
+        i += usize::from(takes_one);
+        j += usize::from(!takes_one);
+    }
+    let (from_one, from_other) = merged[i + j..].split_at_mut(one.len() - i);
+    from_one.copy_from_slice(&one[i..]);
+    from_other.copy_from_slice(&other[j..]);
 }
 
 /// Returns the time of a key since the base of its batch.
@@ -274,4 +306,35 @@ fn since(key: u64) -> Span {
 #[expect(clippy::cast_possible_truncation, reason = "the cast keeps the 16 bits of the index")]
 fn place(key: u64) -> usize {
     key as usize & (BATCH_CELLS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    #[test]
+    fn a_batch_sorts_its_cells_by_arrival_and_simultaneous_cells_by_input() {
+        let mut rng = Stream::new(1, "batch");
+        let mut batch = Batch::default();
+        for inputs in (0..200).map(|i| i % 12) {
+            let mut expected = Vec::new();
+            for _ in 0..inputs {
+                batch.begin_input();
+                let mut time = u64::from(rng.below(4));
+                for _ in 0..rng.below(5) {
+                    let place = batch.cells.len() as u64;
+                    batch.extend_with_train(Run { last: Cell::NONE, cells: 2 }, Time(time), Span(3));
+                    expected.extend([(time, place), (time + 3, place + 1)]);
+                    time += 4 + u64::from(rng.below(3));
+                }
+            }
+            batch.sort();
+            expected.sort_unstable();
+            let key = |&key: &u64| (since(key).0, place(key) as u64);
+            assert!(batch.keys[..expected.len()].iter().map(key).eq(expected));
+            assert_eq!(batch.keys.last(), Some(&BEHIND_ALL));
+            batch.clear();
+        }
+    }
 }

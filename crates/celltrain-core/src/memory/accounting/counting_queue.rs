@@ -1,6 +1,6 @@
 //! Queues in which a cell changes only counters.
 
-use super::{CellClass, Memory, Queue};
+use super::{Attempt, CellClass, Memory, Pool, Queue};
 use crate::memory::{PoolIndex, PoolQueue, QueueIndex};
 use crate::units::Time;
 
@@ -13,6 +13,17 @@ pub(crate) struct CountingQueue {
     place: PoolQueue,
 }
 
+/// A length of a queue up to which the policy is certain to admit cells, as long as the shared part holds no more than
+/// `used` cells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Certain {
+    length: u32,
+    used: u32,
+}
+
+/// Number of cells by which the shared part may grow before the policy is asked again for a certain length.
+const STEP: u32 = 64;
+
 impl Memory {
     /// Returns the queue of the cells of a class, if these cells change only counters.
     pub(crate) fn counting_queue(&self, class: CellClass) -> Option<CountingQueue> {
@@ -20,6 +31,38 @@ impl Memory {
         let Queue { pool, place, reserve, lossless, .. } = self.queues[queue];
         let only_counts = reserve == 0 && lossless.is_none() && !self.pools[pool].hooks.cells;
         only_counts.then_some(CountingQueue { queue, pool, place })
+    }
+
+    /// Does what [`Memory::try_enter`] does. `counting` is the queue of the cells of `class`, if these cells change
+    /// nothing but counts. As long as that queue is short, the policy is not asked.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn try_enter_counting(
+        &mut self,
+        counting: Option<CountingQueue>,
+        class: CellClass,
+        now: Time,
+    ) -> Attempt {
+        if let Some(counting) = counting {
+            let Certain { length, used } = self.queues[counting.queue].certain;
+            let pool = &self.pools[counting.pool];
+            if pool.used <= used && pool.shared[counting.place] < length && self.count_rest(counting, now) {
+                return Attempt::Entered;
+            }
+        }
+        self.try_enter_asking(counting, class, now)
+    }
+
+    #[inline(never)]
+    fn try_enter_asking(&mut self, counting: Option<CountingQueue>, class: CellClass, now: Time) -> Attempt {
+        let attempt = self.try_enter(class, now);
+        if let (Some(CountingQueue { queue, pool, place }), Attempt::Entered) = (counting, attempt) {
+            let (certain, pool) = (&mut self.queues[queue].certain, &self.pools[pool]);
+            if pool.used > certain.used || pool.used.saturating_add(2 * STEP) < certain.used {
+                *certain = Certain::of(pool, place);
+            }
+        }
+        attempt
     }
 
     /// Counts an arriving cell of an admitted packet if the memory and the pool have room for it, as
@@ -55,5 +98,12 @@ impl Memory {
         debug_assert!(*shared > 0, "a cell leaves a queue that holds at least one cell");
         *shared -= 1;
         pool.used -= 1;
+    }
+}
+
+impl Certain {
+    fn of(pool: &Pool, queue: PoolQueue) -> Self {
+        let used = pool.used.saturating_add(STEP).min(pool.cells.saturating_sub(1));
+        Self { length: pool.policy.admits_up_to(pool.cells, used, queue), used }
     }
 }

@@ -124,10 +124,11 @@ impl Switch {
             return Inside::NONE;
         };
         let ArrivingVc { place, label, class, .. } = self.vcs[cell.label()];
-        if cell.is_rm() || !self.ports[place].admission.is_inside(cell.relabelled(label)) {
+        let port = &self.ports[place];
+        if cell.is_rm() || !port.admission.is_inside(cell.relabelled(label)) {
             return Inside::NONE;
         }
-        let (cell, queue) = (cell.not_last().relabelled(label), self.memory.counting_queue(class));
+        let (cell, queue) = (cell.not_last().relabelled(label), port.counting[label]);
         let left = cells - 1;
         Inside { place, class, queue, cell, period, left, left_in_train: left, left_to_store: left }
     }
@@ -221,8 +222,7 @@ impl Switch {
             && port.egress.hops[last.label()].to == HopEnd::Host
             && port.egress.to_hosts.collects(now + port.egress.to_hosts.cell_time * u64::from(cells - 1))
         {
-            let class = port.class(last.label());
-            let queue = self.memory.counting_queue(class);
+            let (class, queue) = (port.class(last.label()), port.counting[last.label()]);
             self.sending[place] = Sending { class, queue, left: cells - 1, taken: 0 };
         }
     }

@@ -140,6 +140,7 @@ impl MemoryPorts {
         let pushes_out = config.pools.iter().any(|pool| pool.policy.pushes_out());
         let counts_all = rules.policies_see_memory() && ports.iter().any(|port| port.vc_counts == VcCounts::Kept);
         for port in &mut ports {
+            port.counting = port.classes.iter().map(|&class| memory.counting_queue(class)).collect();
             if pushes_out {
                 port.removals = Removals::Possible;
             }
@@ -435,6 +436,9 @@ impl Switch {
         if STORES && self.to_start.is_empty() {
             return self.send_before(now + Span(1), downstream);
         }
+        if self.to_start.is_empty() {
+            return self.start_busy(now, downstream);
+        }
         while let Some((_, place)) = self.calendar.take_before(now + Span(1)) {
             self.to_start.push(place);
         }
@@ -449,29 +453,35 @@ impl Switch {
         self.to_start.clear();
     }
 
+    /// Starts a transmission at every port that becomes free and has a cell, if no other port has a cell to send.
+    #[inline(always)]
+    fn start_busy(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        loop {
+            let Self { calendar, memory, ports, recorder, .. } = &mut *self;
+            let sends = |_, place: MemoryPlace| {
+                let port = &mut ports[place];
+                let Some(cell) = (if port.wire == Wire::Cells { port.take() } else { None }) else { return false };
+                let cell = leave(port, cell, now, memory, recorder);
+                port.egress.send_first_to_hosts(cell, now, downstream);
+                true
+            };
+            let Some((_, place)) = calendar.restart_while(now + Span(1), sends) else { return };
+            self.start::<false>(place, now, downstream);
+        }
+    }
+
     /// Makes a free port send its next cell, if any cell waits.
     #[inline(always)]
     fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
-        let Some(mut cell) = (if STORES { port.take_stored() } else { port.take() }) else {
+        let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
             port.is_busy = false;
             return;
         };
         if STORES {
             port.collect_sent(cell, downstream.fabric);
         }
-        let class = port.class(cell.label());
-        self.memory.leave(class, now);
-        if let Some(rule) = &mut port.rule {
-            let left = self.memory.counted(rule.marker.of, class, port.occupancy);
-            cell = rule.on_departure(cell, left, now);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.leave(class.egress);
-            if cell.last_cell() {
-                recorder.end_packet(class.egress, cell, false);
-            }
-        }
+        let cell = leave(port, cell, now, &mut self.memory, &mut self.recorder);
         if port.wire == Wire::Ethernet {
             return self.start_on_ethernet(place, cell, now, downstream);
         }
@@ -595,7 +605,12 @@ impl Switch {
     /// has already admitted the cell's packet, which delimits itself.
     #[inline(always)]
     fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
-        match self.try_enter::<REST>(class, now) {
+        let attempt = if REST {
+            self.memory.try_enter_rest(class, now)
+        } else {
+            self.memory.try_enter_counting(self.ports[place].counting[cell.label()], class, now)
+        };
+        match attempt {
             Attempt::Entered => Room::Found,
             Attempt::Refused(..) => Room::NotFound,
             Attempt::PushOut(removal) => self.push_out::<REST>(removal, now, place, cell, class),
@@ -675,4 +690,31 @@ impl Switch {
             }
         }
     }
+}
+
+/// Frees the place of a cell that leaves its port. Returns the cell, which the port may have marked.
+#[inline(always)]
+fn leave(
+    port: &mut MemoryPort,
+    mut cell: Cell,
+    now: Time,
+    memory: &mut Memory,
+    recorder: &mut Option<LossRecorder>,
+) -> Cell {
+    let class = port.class(cell.label());
+    match port.counting[cell.label()] {
+        Some(queue) => memory.count_out(queue, now),
+        None => memory.leave(class, now),
+    }
+    if let Some(rule) = &mut port.rule {
+        let left = memory.counted(rule.marker.of, class, port.occupancy);
+        cell = rule.on_departure(cell, left, now);
+    }
+    if let Some(recorder) = recorder {
+        recorder.leave(class.egress);
+        if cell.last_cell() {
+            recorder.end_packet(class.egress, cell, false);
+        }
+    }
+    cell
 }

@@ -10,7 +10,7 @@ use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::marking::Counted;
-use crate::memory::{CellClass, QueueEnd};
+use crate::memory::{CellClass, CountingQueue, QueueEnd};
 use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
 use crate::queue_range::QueueTracker;
@@ -47,6 +47,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) admission: Admission,
     /// For each label, the queues in which the memory counts the VC's cells.
     pub(super) classes: TiVec<Label, CellClass>,
+    /// For each label, the queue of its class, if the VC's cells change nothing but counts of the memory.
+    pub(super) counting: TiVec<Label, Option<CountingQueue>>,
     pub(super) removals: Removals,
     /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
@@ -89,6 +91,7 @@ impl MemoryPort {
             counts: Counts::new(vcs),
             admission,
             classes,
+            counting: TiVec::new(),
             removals: Removals::Never,
             cut_frames: ti_vec![Vec::new(); vcs],
             capacity: capacity.unwrap_or(u32::MAX),
@@ -146,7 +149,7 @@ impl MemoryPort {
     }
 
     /// Puts a cell that the memory has already counted into its queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, now: Time, cell: Cell) {
         self.count_one_in(cell.label());
         if let Some(rule) = &mut self.rule {
