@@ -64,7 +64,7 @@ def formulas(count: int, seed: int) -> Iterable[str]:
     )
     yield (
         f"CELLTRAIN_FORMULA_RUNS={count // 10} CELLTRAIN_FORMULAS_SEED={seed} {SCENARIO_TESTS} --test integration "
-        "formulas::random_formulas -- --nocapture"
+        "formulas::both_engines_agree_on_random_formulas -- --nocapture"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from celltrain.cli import options
 
 
-def test_a_scenario_written_by_the_new_command_is_valid_and_commented_and_runs(celltrain, tmp_path, monkeypatch):
+def test_a_scenario_written_by_celltrain_new_is_valid_and_commented_and_runs(celltrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("new", "mine")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "wrote mine.toml")
@@ -21,7 +21,7 @@ def test_a_scenario_written_by_the_new_command_is_valid_and_commented_and_runs(c
     assert celltrain("run", "mine.toml", "--json").json["scenario"] == "mine"
 
 
-def test_the_new_command_can_start_from_a_shipped_scenario_and_overwrites_nothing(celltrain, tmp_path, monkeypatch):
+def test_celltrain_new_can_start_from_a_shipped_scenario_and_overwrites_no_file(celltrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert celltrain("new", "far", "--like", "wan-epd", "--json").json == {"file": "far.toml"}
     assert 'name = "far"' in (tmp_path / "far.toml").read_text()

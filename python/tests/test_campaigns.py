@@ -40,6 +40,15 @@ def test_every_campaign_named_in_pages_or_workflows_exists():
     assert not [script for script in scripts if not (ROOT / script).exists()]
 
 
+def test_every_rust_test_that_a_campaign_runs_or_skips_exists():
+    """Regression: Cargo succeeds even if no test has the name, so a campaign ran none."""
+    text = "".join((ROOT / file).read_text() for file in ("scripts/campaign.py", ".cargo/mutants.toml"))
+    names = re.findall(r"\w::([a-z_]+) --|--skip\", \"(\w+)", text)
+    source = "".join(path.read_text() for path in (ROOT / "crates").glob("celltrain-*/**/*.rs"))
+    assert len(names) == 3
+    assert [name for name in names if f"fn {''.join(name)}" not in source] == []
+
+
 def test_a_campaign_passes_its_seed_and_extra_arguments_to_its_command(monkeypatch):
     import campaign
 

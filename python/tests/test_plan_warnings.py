@@ -181,7 +181,7 @@ def test_an_axis_for_a_policy_that_the_scenario_does_not_use_is_refused(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_every_command_that_reads_a_plan_prints_the_warnings_of_the_check(celltrain, tmp_path):
+def test_every_command_warns_once_about_a_policy_constant_that_no_formula_uses(celltrain, tmp_path):
     """A constant that no formula uses is reported once for all points, seeds and scenarios."""
     told = "not used by any formula; leave it out, or check the spelling"
     file, store = tmp_path / "fs.toml", tmp_path / "store"

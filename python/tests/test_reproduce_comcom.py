@@ -61,7 +61,7 @@ def test_every_key_in_a_configuration_of_the_comcom_paper_changes_at_least_one_s
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_the_drop_threshold_of_each_vc_is_the_number_of_packets_that_the_paper_states(paper: Paper) -> None:
+def test_the_drop_threshold_of_each_vc_is_the_number_of_packets_stated_in_the_comcom_paper(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
         # Ten VCs with packets of 192 cells; Th = 0.8 K.

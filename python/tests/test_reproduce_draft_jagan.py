@@ -41,7 +41,7 @@ def found(paper: Paper, table: str, **keys: Any) -> list[Number]:
     return [n for n in paper.table(table).numbers if matches({**n.keys, "quantity": n.quantity.name}, keys)]
 
 
-def test_every_number_printed_in_the_draft_of_jagannath_is_recorded_and_scored(paper: Paper) -> None:
+def test_every_number_printed_in_draft_jagan_is_recorded_and_scored(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables if not table.experiment}
     assert counts == {"1": 8, "2": 6, "3": 4, "4": 4, "5": 4, "6": 6, "7": 6}
     printed = [n for table in paper.tables if not table.experiment for n in table.numbers]
@@ -52,7 +52,7 @@ def test_every_number_printed_in_the_draft_of_jagannath_is_recorded_and_scored(p
         assert number.tolerance == pytest.approx(share * (number.published or 0))
 
 
-def test_the_keys_of_each_row_of_the_draft_are_the_column_headings_in_the_draft(paper: Paper) -> None:
+def test_the_keys_of_each_row_of_draft_jagan_are_its_column_headings(paper: Paper) -> None:
     for table in [t for t in paper.tables if not t.experiment]:
         lines = list(csv.DictReader((ROOT / f"papers/{DRAFT_JAGAN}/published/table{table.number}.csv").open()))
         rows = {tuple(map(str, n.row.values())) for n in table.numbers}
@@ -60,7 +60,7 @@ def test_the_keys_of_each_row_of_the_draft_are_the_column_headings_in_the_draft(
         assert table.keys == ("edge_buffer_cells", "switch_buffer_cells", "mss_bytes", "tcp", "service")
 
 
-def test_rows_of_the_draft_with_the_same_scenario_share_one_run(paper: Paper) -> None:
+def test_rows_of_draft_jagan_with_the_same_scenario_share_one_run(paper: Paper) -> None:
     tables = [t for t in paper.tables if not t.experiment]
     assert len({n.configuration for t in tables for n in t.numbers}) == 19
     losses = {n.configuration for t in paper.tables if t.number.startswith("losses-") for n in t.numbers}
@@ -82,7 +82,7 @@ def test_rows_of_the_draft_with_the_same_scenario_share_one_run(paper: Paper) ->
         ("7", "abr-er+ada", {}, {"adaptive_discard": {"reduction_factor": 0.5, "low_threshold": 6}}),
     ],
 )
-def test_the_service_category_of_a_draft_row_determines_the_switch_and_edge_device_settings(
+def test_the_service_in_a_row_of_draft_jagan_determines_the_switch_and_edge_device_settings(
     paper: Paper, table: str, service: str, port: dict[str, Any], edge: dict[str, Any]
 ) -> None:
     found = scenario(paper, table, service=service)
@@ -93,7 +93,7 @@ def test_the_service_category_of_a_draft_row_determines_the_switch_and_edge_devi
     assert ("vc" in found) == service.startswith("abr")
 
 
-def test_sizes_in_the_draft_are_in_packets_and_the_table_determines_the_tcp_variant(paper: Paper) -> None:
+def test_sizes_in_draft_jagan_are_in_packets_and_the_table_determines_the_tcp_variant(paper: Paper) -> None:
     assert scenario(paper, "1", service="ubr")["tcp"]["newreno"]["mss"] == "9140B"
     assert scenario(paper, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9140B"
     assert scenario(paper, "6", service="abr-er")["tcp"]["newreno"]["mss"] == "1460B"
@@ -106,7 +106,7 @@ def test_sizes_in_the_draft_are_in_packets_and_the_table_determines_the_tcp_vari
         assert [port["buffer"] for port in ran["port"].values()] == [n.keys["switch_buffer_cells"]]
 
 
-def test_tables_of_the_draft_with_bidirectional_data_use_a_separate_network(paper: Paper) -> None:
+def test_tables_of_draft_jagan_with_bidirectional_data_use_a_separate_network(paper: Paper) -> None:
     both = scenario(paper, "both-ways-1", service="abr-er")
     one = scenario(paper, "1", service="abr-er")
     assert (one["topology"]["internetwork"]["bidirectional"], both["topology"]["internetwork"]["bidirectional"]) == (
@@ -119,7 +119,7 @@ def test_tables_of_the_draft_with_bidirectional_data_use_a_separate_network(pape
 
 
 @pytest.mark.slow
-def test_a_modelling_choice_for_the_draft_changes_only_the_settings_that_belong_to_it(paper: Paper) -> None:
+def test_a_modelling_choice_for_draft_jagan_changes_only_the_settings_that_belong_to_it(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
     icr = load(DRAFT_JAGAN, overrides=texts[before])
@@ -170,14 +170,14 @@ def test_large_values_of_tbe_and_adtf_prevent_losses_in_switches_with_er_and_eri
     assert (lost[1]["switches"] > 0) == loses_without
 
 
-def test_every_section_of_the_draft_has_claims(paper: Paper) -> None:
+def test_every_section_of_draft_jagan_has_claims(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     assert {claim["section"] for claim in paper.claims} >= {"2", "3.1", "4.2", "5"}
     assert {test["form"] for claim in paper.claims for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_support_it(paper: Paper) -> None:
+def test_every_claim_in_draft_jagan_can_be_evaluated_and_is_supported_by_the_printed_numbers(paper: Paper) -> None:
     as_printed = [
         Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,), requested=1)
         for n in paper.numbers()
@@ -191,7 +191,7 @@ def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_suppo
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
-def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
+def test_the_figures_of_draft_jagan_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled with values instead of results: every run has the values printed in the last table that needs the run."""
 
     def values(number: Number) -> dict[int, float]:
@@ -217,14 +217,14 @@ def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> Non
 
 
 @needs_edge_devices
-def test_every_configuration_of_the_draft_is_valid(paper: Paper) -> None:
+def test_every_configuration_of_draft_jagan_is_valid(paper: Paper) -> None:
     for configuration in paper.configurations:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
 @pytest.mark.nightly
 @needs_edge_devices
-def test_every_alternative_modelling_choice_for_the_draft_is_valid_and_changes_some_scenario(paper: Paper) -> None:
+def test_every_alternative_modelling_choice_for_draft_jagan_is_valid_and_changes_some_scenario(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}
     for choice in paper.choices:
         changed = {c.text for c in load(DRAFT_JAGAN, overrides=choice.overrides).configurations} - before

@@ -72,7 +72,7 @@ def test_the_tables_of_a_result_contain_every_field_of_the_json_answer(kind, col
         assert set(tables.flat(row)) == {column.column for column in columns if not column.on_request}
 
 
-def test_the_measures_of_a_result_agree_with_its_tables(traced):
+def test_the_efficiency_of_a_result_follows_from_the_goodput_in_its_flow_table(traced):
     bottleneck = traced.ports.to_pylist()[0]
     assert bottleneck["name"] == "sw1->sw2"
     assert bottleneck["buffer_cells"] == 100
@@ -165,7 +165,7 @@ def two_of_three_are_abr(**changes):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_only_connections_with_a_controlled_rate_have_series_of_rates(engine):
+def test_only_rate_controlled_connections_have_rate_series(engine):
     """Regression: other connections were included with rates of 0, as if they had stopped."""
     result = ct.run(two_of_three_are_abr(), trace=["acr", "edge", "cwnd"], step="1ms", engine=engine)
     rates = result.series["acr"]
@@ -191,7 +191,7 @@ def test_connections_through_edge_devices_have_edge_device_series_even_without_a
         ct.run(ubr, trace=["acr", "edge"])
 
 
-def test_the_queue_of_any_port_can_be_recorded():
+def test_the_queue_length_of_any_port_can_be_recorded_as_a_series():
     result = ct.run(lan(), trace="queue", ports=["source1->sw1", "bottleneck"])
     assert set(result.series["queue"]["port"].to_pylist()) == {"source1->sw1", "sw1->sw2"}
 

@@ -119,7 +119,7 @@ mod tests {
     use crate::cell::tests::cell;
 
     #[test]
-    fn a_cell_counts_as_waiting_since_its_frame_began_but_the_last_cell_of_a_frame_since_it_arrived() {
+    fn waiting_times_start_at_the_arrival_of_the_first_cell_of_a_frame_except_for_last_cells() {
         let mut arrivals = FrameArrivals::new(1);
         for (number, now) in [(1, 10), (2, 20), (3, 30)] {
             arrivals.enter(cell(0, 7, number == 3), Time(now));

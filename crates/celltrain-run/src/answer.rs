@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_json_answer_are_in_documented_order_and_writing_the_answer_can_be_cancelled() {
+    fn the_keys_of_a_json_answer_are_sorted_and_writing_the_answer_can_be_cancelled() {
         let network = network();
         let record = record(&network);
         let text = Answer { run: &record, wanted: None, token: &CancellationToken::never() }

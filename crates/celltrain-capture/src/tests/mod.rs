@@ -274,7 +274,7 @@ fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
 }
 
 #[test]
-fn two_no_operation_bytes_precede_the_sack_blocks_in_a_tcp_header() {
+fn two_nop_options_precede_the_sack_blocks_in_a_tcp_header() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))

@@ -412,7 +412,7 @@ proptest! {
 }
 
 #[test]
-fn the_default_settings_of_discard_algorithms_are_valid_for_the_buffer_sizes_of_the_paper() {
+fn the_default_settings_of_discard_algorithms_are_valid_for_buffers_of_500_and_1000_cells_and_infinite_ones() {
     assert_eq!(DiscardConfig::default().name(), "tail_drop");
     for discard in DiscardConfig::samples() {
         let memory = discard.memory().unwrap_or_default();

@@ -152,7 +152,7 @@ fn abr_results_cover_only_abr_vcs_and_their_rates_count_whole_cells() {
 }
 
 #[test]
-fn the_fingerprint_includes_the_counts_of_end_systems_then_those_of_ports_then_controlled_rates() {
+fn the_fingerprint_covers_end_system_counts_first_then_port_counts_then_controlled_rates() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: ti_vec![

@@ -380,7 +380,7 @@ fn a_tcp_receiver_test_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_tcp_test_script_with_wrong_sack_blocks_fails() {
+fn a_tcp_test_script_with_wrong_expected_sack_blocks_fails() {
     let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
     assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
     assert!(play(&format!("{begin}< ack 1")).is_err(), "an unexpected block");
@@ -396,7 +396,7 @@ fn a_tcp_test_script_with_wrong_sack_blocks_fails() {
 }
 
 #[test]
-fn a_tcp_test_script_with_wrong_congestion_marks_fails() {
+fn a_tcp_test_script_with_wrong_expected_congestion_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
     assert!(play_on("receive 0 marked\n< ack 1").is_err(), "the script lacks an ECN echo");
@@ -408,7 +408,7 @@ fn a_tcp_test_script_with_wrong_congestion_marks_fails() {
 }
 
 #[test]
-fn a_tcp_test_script_with_wrong_times_fails() {
+fn a_tcp_test_script_with_wrong_expected_times_fails() {
     let begin = "set pace 10\nstart\n> 0\nack 1\n";
     assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
     assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "the segment is sent too early");

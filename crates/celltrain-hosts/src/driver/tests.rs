@@ -116,7 +116,7 @@ fn a_stack_packet_and_the_reply_to_it_arrive_after_transmission_and_propagation_
 }
 
 #[test]
-fn a_timeout_that_a_stack_sets_in_the_past_expires_one_time_unit_after_the_present() {
+fn a_stack_timeout_set_in_the_past_expires_one_time_unit_after_the_current_time() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };

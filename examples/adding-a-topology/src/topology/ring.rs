@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reach_longer_than_the_ring_is_refused() {
+    fn a_reach_setting_larger_than_the_ring_is_refused() {
         let faults = |reach| {
             let mut faults = Faults::default();
             let ring = Config { reach, ..sample() };

@@ -179,7 +179,7 @@ fn a_queue_admits_the_same_cells_in_batches_as_one_at_a_time_and_as_a_port_that_
 }
 
 #[test]
-fn a_queue_that_computes_departures_lazily_sends_the_same_cells_at_the_same_times() {
+fn a_queue_that_computes_departures_lazily_sends_cells_at_the_same_times_as_a_port_that_counts_cells() {
     all_cases(|case| {
         let later = || InOrder::new(Departures::Later);
         let of_run = run(case, later(), u32::MAX);
