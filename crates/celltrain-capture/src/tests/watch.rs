@@ -227,7 +227,7 @@ fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comm
             let choice = choice(&network, kind, Some(at), None);
             let [slow, fast] =
                 [Engine::Reference, Engine::Fast].map(|engine| captured(&network, &choice, engine).0.packets);
-            let made_up = |text: &String| text.starts_with("made up");
+            let made_up = |text: &String| text.starts_with("synthetic");
             let without = |packets: &[super::reader::Packet]| -> Vec<_> {
                 let strip = |packet: &super::reader::Packet| super::reader::Packet {
                     comment: packet.comment.clone().filter(made_up),
