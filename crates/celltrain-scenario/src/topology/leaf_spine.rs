@@ -154,7 +154,7 @@ mod tests {
     fn faults(config: Config) -> Vec<(String, String)> {
         let mut faults = Faults::default();
         let topology = Topology::LeafSpine(config);
-        topology.check(&mut Scope::root(&mut faults, &[], &CancellationToken::never())).unwrap();
+        topology.check(true, &mut Scope::root(&mut faults, &[], &CancellationToken::never())).unwrap();
         faults.iter().map(|fault| (fault.key.clone(), fault.value.clone())).collect()
     }
 
