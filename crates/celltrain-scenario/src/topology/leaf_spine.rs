@@ -154,7 +154,7 @@ mod tests {
     fn faults(config: Config) -> Vec<(String, String)> {
         let mut faults = Faults::default();
         let topology = Topology::LeafSpine(config);
-        topology.check(false, &mut Scope::root(&mut faults, &[], &CancellationToken::never())).unwrap();
+        topology.check(true, &mut Scope::root(&mut faults, &[], &CancellationToken::never())).unwrap();
         faults.iter().map(|fault| (fault.key.clone(), fault.value.clone())).collect()
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_oversubscription_ratios_and_two_settings_for_the_same_rate_are_refused() {
+    fn impossible_oversubscription_ratios_and_two_settings_for_one_rate_are_refused() {
         let refused = |ratio: &str| vec![("topology.leaf_spine.oversubscription".to_string(), ratio.to_string())];
         assert_eq!(faults(sample()), []);
         for (ratio, written) in [(0.0, "0"), (-1.0, "-1"), (1e9, "1000000000")] {
