@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = ROOT / "crates/celltrain-scenario/tests/faults.csv"
 CORE = "crates/celltrain-core/src"
-COPIED = ["Cargo.toml", "Cargo.lock", "crates", "docs", "papers", "plans", "scenarios", "studies"]
+COPIED = ["Cargo.toml", "Cargo.lock", "crates", "docs", "examples", "papers", "plans", "scenarios", "studies"]
 #: Time limit in seconds for finding, shrinking and bisecting a fault.
 LIMIT = 20 * 60
 SWITCH = """

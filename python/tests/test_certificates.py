@@ -66,10 +66,10 @@ def test_all_seeds_of_a_run_without_random_numbers_are_the_same_run(celltrain: C
 
 def test_a_run_is_filled_from_one_with_the_same_policy_if_the_least_restrictive_run_differs(tmp_path: Path) -> None:
     axes = {
-        "port.bottleneck.buffer": [3000, 20_000],
+        "port.bottleneck.buffer": [8000, 20_000],
         "policy": {
             "path": "port.bottleneck.policy",
-            "values": {"tail_drop": {"tail_drop": {}}, "epd": {"epd": {"threshold": 300}}},
+            "values": {"tail_drop": {"tail_drop": {}}, "epd": {"epd": {"threshold": 1000}}},
         },
     }
     lan = ct.n_source(**LAN | {"sources": 5}, buffer_cells=1000, policy=ct.TailDrop())

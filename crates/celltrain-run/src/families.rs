@@ -2,10 +2,10 @@
 //! memories and policies, and in seeds if ties are not random.
 //!
 //! Source: `docs/design/certificates.md`. The least restrictive run of a family, its *leader*, is run first and records
-//! the decisions of its policies. The runs of a family with one seed and the same kinds of policies are a *group*, whose
-//! least restrictive run leads it. A run is filled from the leader of its group or of its family if the leader's
-//! [certificate](celltrain_core::certificate) covers it, and is run otherwise. So the filled rows do not depend on the
-//! number of threads.
+//! the decisions of its policies. The runs of a family with one seed and the same kinds of policies at ports are a
+//! *group*, led by its least restrictive run. A run is filled from the leader of its group or of its family if the
+//! leader's [certificate](celltrain_core::certificate) covers it, and is run otherwise. So the filled rows do not depend
+//! on the number of threads.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ impl Families {
 /// A case without the settings that certificates cover.
 struct Outlined {
     outline: String,
-    /// Names of the policies of ports and pools.
+    /// Names of the policies of ports.
     kinds: Vec<String>,
     /// True if seeds decide the order of cells that arrive together.
     random_ties: bool,
@@ -198,9 +198,7 @@ impl Outlined {
         for memory in tables(&mut scenario, "switch").filter_map(|switch| switch.get_mut("memory")) {
             room[0] += cells(&taken(memory, "cells"));
             for pool in tables(memory, "pool") {
-                let policy = taken(pool, "policy");
-                room[1] += alpha(&policy);
-                kinds.extend(name(&policy));
+                room[1] += alpha(&taken(pool, "policy"));
             }
         }
         Self { outline: scenario.to_string(), kinds, random_ties, room }
