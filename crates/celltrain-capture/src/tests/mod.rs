@@ -55,7 +55,10 @@ fn ip() -> Capture<Vec<u8>> {
 /// Returns the packets written, without the handshake.
 fn written(capture: Capture<Vec<u8>>) -> Vec<Packet> {
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
-    packets.into_iter().filter(|packet| !packet.comment.as_ref().is_some_and(|text| text.contains("synthetic"))).collect()
+    packets
+        .into_iter()
+        .filter(|packet| !packet.comment.as_ref().is_some_and(|text| text.contains("synthetic")))
+        .collect()
 }
 
 fn data(number: u32, seq: u64, len: u32) -> Frame {
