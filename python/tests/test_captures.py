@@ -683,7 +683,7 @@ def test_capturing_a_flow_is_refused_in_a_network_with_requests_only(celltrain: 
     out = tmp_path / "run.pcapng"
     for option in (["--pcap", out], ["--events", tmp_path / "events"]):
         answer = celltrain("run", "leaf-spine-web-search", *option, "--flow", "web")
-        words = "is not a flow: this network has no flows, only requests (web, query). Leave the option out: then events and"
+        words = "is not a flow: this network has no flows, only requests (web, query). Leave the option out to record the packets"
         assert answer.code == 2
         assert words in " ".join(answer.err.split())
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""Thresholds of switches: the published valuesagree with the configurations, exact to the cell."""
+"""Thresholds of switches: the published values agree with the configurations, exact to the cell."""
 
 from __future__ import annotations
 

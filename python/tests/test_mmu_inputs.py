@@ -334,7 +334,7 @@ def test_computed_switch_thresholds_can_be_compared_with_the_expected_values_of_
     (tmp_path / "expected.yaml").write_text(EXPECTED)
     answer = celltrain("mmu", "thresholds", toml, "--check", tmp_path / "expected.yaml")
     assert answer.code == 0, answer.out
-    assert "17 of 17 entries of topo-lt2-p32o64 follow" in answer.out
+    assert "17 of 17 entries of topo-lt2-p32o64 agree" in answer.out
 
 
 def test_the_comparison_with_a_switch_test_file_lists_every_threshold_that_differs(toml, tmp_path, celltrain):
@@ -352,7 +352,7 @@ def test_the_comparison_with_a_switch_test_file_lists_every_threshold_that_diffe
         " configuration gives 128443 (+3, within the margin of 4)",
         f"{path}:33: topo-lt2-p32o64.100000_5m.xoff_1.pkts_num_trig_ingr_drp = 127164 does not agree: the"
         " configuration has no such group, queue or headroom",
-        "14 of 17 entries of topo-lt2-p32o64agree with the configuration",
+        "14 of 17 entries of topo-lt2-p32o64 agree with the configuration",
     ]
     facts = celltrain("mmu", "thresholds", toml, "--check", path, "--json").json
     assert facts["wrong"] == sum(not entry["follows"] for entry in facts["entries"]) == 3
@@ -371,7 +371,7 @@ def test_the_comparison_with_one_section_of_a_switch_test_file_can_be_printed_as
     path = tmp_path / "expected.json"
     path.write_text(json.dumps({"xoff_1": {"pg": 3, "pkts_num_trig_pfc": 125589}}))
     answer = celltrain("mmu", "thresholds", toml, "--check", path)
-    assert (answer.code, answer.out) == (0, "1 of 1 entries of the fileagree with the configuration\n")
+    assert (answer.code, answer.out) == (0, "1 of 1 entries of the file agree with the configuration\n")
 
 
 @pytest.mark.slow

@@ -247,9 +247,9 @@ def test_comparisons_warn_about_means_that_exclude_open_requests_but_do_not_mark
     compared = ct.compare(web, seeds=1, measures=[mean, "requests.web.open", "requests.web.opened"])
     still_open, opened = (int(compared.values[0, 0, 0, place]) for place in (1, 2))
     assert still_open > 0.01 * opened and not compared.censored.any()
-    [warning] = [one for one in compared.warnings if "leaves out" in one]
+    [warning] = [one for one in compared.warnings if "excludes unfinished" in one]
     of = f"{still_open:,} of {opened:,} requests were open at the end"
-    assert warning.startswith(f"'{mean}' leaves out open requests: {of}; run longer")
+    assert warning.startswith(f"'{mean}' excludes unfinished requests: {of}; run longer")
 
 
 @pytest.mark.slow

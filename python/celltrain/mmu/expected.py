@@ -91,7 +91,7 @@ class Checked(CardMixin):
             difference = f"{far:+}, within the margin of {entry.margin}" if abs(far) <= entry.margin else f"{far:+}"
             found.append(f"{place} does not agree: the configuration gives {entry.calculated} ({difference})")
         count = len(self.entries)
-        found.append(f"{count - len(self.wrong)} of {count} entries of {self.section}agree with the configuration")
+        found.append(f"{count - len(self.wrong)} of {count} entries of {self.section} agree with the configuration")
         return found
 
     def _card(self) -> Card:
