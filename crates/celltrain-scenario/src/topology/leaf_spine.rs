@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_oversubscription_ratios_and_two_settings_for_one_rate_are_refused() {
+    fn impossible_oversubscription_ratios_and_two_settings_for_the_same_rate_are_refused() {
         let refused = |ratio: &str| vec![("topology.leaf_spine.oversubscription".to_string(), ratio.to_string())];
         assert_eq!(faults(sample()), []);
         for (ratio, written) in [(0.0, "0"), (-1.0, "-1"), (1e9, "1000000000")] {
