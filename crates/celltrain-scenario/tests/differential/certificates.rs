@@ -14,6 +14,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Recording};
 use celltrain_core::policy::{Overflow, PolicyConfig, double_epd, epd, fba, per_vc_accounting, selective_drop};
 use celltrain_core::rng::Stream;
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::threshold::Threshold;
 
 use super::trials::{Trial, cases};
@@ -202,6 +203,11 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
     let choice = index(rng, candidate.memories.len());
     let number = MemoryIndex::new(u32::try_from(choice).expect("the number of memories fits in 32 bits"));
     let (memory, used) = (&mut candidate.memories[number], result.memories[number].max_used_cells);
+    let may_push_out = memory.ports.iter().all(|&port| {
+        let link = &candidate.links[port];
+        let follows_cells = link.policy.build(Some(1), &[]).follower().is_some();
+        link.scheduler == SchedulerConfig::default() && !follows_cells
+    });
     let cells = if rng.below(3) == 0 { memory.cells } else { near(used, rng).max(1) };
     for pool in &mut memory.pools {
         if pool.cells == memory.cells {
@@ -219,7 +225,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
                 let threshold = format!("{} cells", near(used, rng).max(1)).parse().ok();
                 static_thresholds::Config { threshold }.into()
             }
-            4 => longest_queue_drop::Config::default().into(),
+            4 if pool.side == Side::Egress && may_push_out => longest_queue_drop::Config::default().into(),
             _ => pool.policy.clone(),
         };
     }
