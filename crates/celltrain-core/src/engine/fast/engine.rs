@@ -9,7 +9,7 @@ use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream, join_trains};
 use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Key, Leaf, Rank};
-use super::fabric::{Fabric, Line, Onward};
+use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::Late;
@@ -61,8 +61,6 @@ pub(in crate::engine) struct Engine<'a> {
     /// Longest lead of each pausable host's cells, with `None` as in `ahead`.
     pub(super) nics_ahead: TiVec<PausableIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
-    /// Only events change anything before this instant. Afterwards, frames may be injected.
-    pub(super) undisturbed_until: Time,
     /// The simulated partition; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
 }
@@ -116,7 +114,6 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             nics_ahead: plan.pausable.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
-            undisturbed_until: Time::default(),
             fabric: Fabric {
                 delays,
                 pauses: LinkPauses::new(network),
@@ -233,32 +230,9 @@ impl<'a> Engine<'a> {
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }
-            self.go_from_host(link, run, first_start, exit.cell_time);
+            self.go(link, run, first_start, exit.cell_time);
         }
         self.departures.clear();
-    }
-
-    /// Sends the cells of a frame from a host's port. If no other frame can arrive at the next port before or together
-    /// with these cells, that port takes them at once.
-    #[inline(always)]
-    fn go_from_host(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        let Some(onward) = self.fabric.go(link, run, first_start, period) else { return };
-        if self.departures.len() == 1
-            && let Some(lead) = self.links.lead_if_idle(onward.port)
-            && onward.train.last().0 - lead.0 < self.fabric.event_list.first().time().min(self.undisturbed_until).0
-        {
-            self.take_alone(onward);
-        } else if let Some(onward) = join_trains(&mut self.links, &mut self.fabric.event_list, onward) {
-            self.downstream().0.join_others(onward);
-        }
-    }
-
-    /// Settles the arrival of a frame that arrives alone at an idle port.
-    fn take_alone(&mut self, Onward { port, train, .. }: Onward) {
-        let (mut downstream, ports, _) = self.downstream();
-        let unit = ports[port].as_mut().expect("a port of trains does its own work");
-        let free_at = unit.take_alone(train, &mut downstream);
-        downstream.links.set_free_at(port, free_at);
     }
 
     /// Passes a frame to a host's port whose link carries Ethernet frames, and sends its cells.

@@ -56,9 +56,6 @@ pub(super) enum Ingress {
 struct EffectBound {
     free_at: Time,
     least_lead: Span,
-    /// Shortest time from the departure of a frame from its host to the arrival of its first cell, at a port that may take
-    /// frames in advance ([`Links::lead_if_idle`]).
-    lead_of_hosts: Option<Span>,
 }
 
 impl StreamIndex {
@@ -70,26 +67,10 @@ impl StreamIndex {
 
 impl Links {
     /// Adds the next port, at which cells arrive in the form `ingress`. After they start, cells need at least
-    /// `least_lead` to arrive elsewhere. `lead_of_hosts` is given if the port may take frames in advance.
-    pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span, lead_of_hosts: Option<Span>) {
+    /// `least_lead` to arrive elsewhere.
+    pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
-        self.bounds.push(EffectBound { free_at: Time::default(), least_lead, lead_of_hosts });
-    }
-
-    /// Returns the shortest time from the departure of a frame to its arrival at a port, if only hosts feed the port, no cell
-    /// is in flight to it, and nothing looks at it during the run.
-    #[inline]
-    pub(super) fn lead_if_idle(&self, port: PortIndex) -> Option<Span> {
-        let lead = self.bounds[port].lead_of_hosts?;
-        match &self.ingress[port] {
-            Ingress::Trains(trains) if trains.next.len() == 0 => Some(lead),
-            _ => None,
-        }
-    }
-
-    /// Records that cells which arrive at `port` from now on start at `free_at` or later.
-    pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
-        self.bounds[port].free_at = free_at;
+        self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
     }
 
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
@@ -127,7 +108,7 @@ impl Links {
         next_arrival: Option<Time>,
         effect_of_waiting: Option<Time>,
     ) -> Option<Time> {
-        self.set_free_at(port, free_at);
+        self.bounds[port].free_at = free_at;
         let effect_of_next = next_arrival.map(|arrival| self.effect_of(port, arrival));
         effect_of_next.into_iter().chain(effect_of_waiting).min()
     }
@@ -135,7 +116,7 @@ impl Links {
     /// Returns when a cell that arrives at `arrival` can first have an effect elsewhere.
     #[inline]
     pub(super) fn effect_of(&self, port: PortIndex, arrival: Time) -> Time {
-        let EffectBound { free_at, least_lead, .. } = self.bounds[port];
+        let EffectBound { free_at, least_lead } = self.bounds[port];
         arrival.max(free_at) + least_lead
     }
 

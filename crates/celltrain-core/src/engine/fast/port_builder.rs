@@ -89,8 +89,6 @@ struct Draft {
     timing: Timing,
     plan: PortPlan,
     reason: String,
-    /// Shortest time from the departure of a frame from a host to its arrival, if the port may take frames in advance.
-    lead_of_hosts: Option<Span>,
 }
 
 impl PortBuilder<'_> {
@@ -111,7 +109,7 @@ impl PortBuilder<'_> {
         for (number, losses) in self.plan.losses.iter_enumerated() {
             let has_line = !self.network.links[losses.link].late.is_empty();
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
-            set.links.add_port(ingress, Span(0), None);
+            set.links.add_port(ingress, Span(0));
         }
         // All ports must exist first, because any port can be the next port of another.
         for port in set.ports.iter_mut().flatten() {
@@ -145,23 +143,7 @@ impl PortBuilder<'_> {
             Some((memory, _)) => self.memory_plan(memory),
             None => self.port_plan(link, &timing, if is_plain { PortPlan::Stream } else { PortPlan::Queues }),
         };
-        let lead_of_hosts = if is_plain && plan == PortPlan::Trains { self.lead_of_hosts(link) } else { None };
-        Ok(Draft { policy, queues, timing, plan, reason, lead_of_hosts })
-    }
-
-    /// Returns the shortest time from the departure of a frame from a host to its arrival at a port of trains, if only
-    /// hosts feed the port, cells reach it only after events of this partition, and nothing looks at it during the run.
-    fn lead_of_hosts(&self, link: LinkIndex) -> Option<Span> {
-        let Self { network, plan, .. } = self;
-        let upstream = plan.upstream.of(link).iter().map(|&from| plan.beginning(from));
-        let is_plain = |from| matches!(plan.roles[from], Role::Host(_)) && !network.is_on_ethernet(from);
-        let may_run_ahead = self.kept == Kept::Number
-            && self.partition.is_none()
-            && plan.losses.is_empty()
-            && !network.delays.at_ports()
-            && upstream.clone().all(is_plain);
-        let lead = upstream.flat_map(|from| &plan.stages[from]).map(|stage| stage.lead).min();
-        lead.filter(|_| may_run_ahead)
+        Ok(Draft { policy, queues, timing, plan, reason })
     }
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
@@ -214,7 +196,7 @@ impl PortBuilder<'_> {
     }
 
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, mut draft: Draft) {
-        let (least_lead, lead_of_hosts, plan) = (draft.timing.least_lead, draft.lead_of_hosts, draft.plan);
+        let (least_lead, plan) = (draft.timing.least_lead, draft.plan);
         let reason = std::mem::take(&mut draft.reason);
         let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
@@ -234,7 +216,7 @@ impl PortBuilder<'_> {
                 (Ingress::Streams(first), Some(self.port_of_cells(link, ingress, draft)))
             }
         };
-        set.links.add_port(ingress, least_lead, lead_of_hosts);
+        set.links.add_port(ingress, least_lead);
         set.ports.push(port);
         set.plans.push((plan, reason));
     }
@@ -422,14 +404,14 @@ impl PortBuilder<'_> {
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules).pausing(pausing);
-        set.links.add_port(Ingress::Streams(row), least_lead, None);
+        set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
         Ok(())
     }
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
-        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0), None);
+        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0));
         set.ports.push(None);
         set.plans.push(self.memory_plan(memory));
     }
