@@ -19,6 +19,7 @@ def failed_block(runs: Sequence[int], width: int, error: str) -> dict[str, Any]:
         "seconds": [0.0] * count,
         "cell_hops": [0] * count,
         "filled_from": [],
+        "uncertified": [],
         "errors": [(row, error) for row in range(count)],
         "unmet": [],
         "series": [],
