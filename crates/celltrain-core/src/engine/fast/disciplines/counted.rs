@@ -154,10 +154,8 @@ impl TrainPort<Counted> {
             }
             if run.cells > 0 {
                 self.output.buffer.count_interleaved(run);
-                if !self.hand_on_by_frame(run, last_start, depart) {
-                    self.partial_frames.report(run.last.label(), depart);
-                    self.hand_on(run, last_start, Span(0), depart);
-                }
+                self.partial_frames.report(run.last.label(), depart);
+                self.hand_on(run, last_start, Span(0), depart);
             }
         }
         self.output.buffer.queue.in_step = in_step;

@@ -155,35 +155,6 @@ impl<D: TrainDiscipline> TrainPort<D> {
         self.partial_frames.collect(run, depart);
     }
 
-    /// Reports or collects a run whose last cell starts at `last_start`, if the starts of its other cells have no effect.
-    /// Returns false if they may have: another contended port follows, or a cell may be too late for the end of the run.
-    #[inline(always)]
-    pub(in crate::engine::fast) fn hand_on_by_frame(
-        &mut self,
-        run: Run,
-        last_start: Time,
-        depart: &mut impl Depart,
-    ) -> bool {
-        let timing = &self.output.timing;
-        let ignores_starts = timing.effects == Effects::FrameEnds && last_start <= timing.latest_start;
-        if ignores_starts {
-            self.collect_or_report(run, last_start, depart);
-        }
-        ignores_starts
-    }
-
-    /// Reports a run that ends a frame together with the collected cells of that frame, and collects other runs.
-    #[inline(always)]
-    pub(in crate::engine::fast) fn collect_or_report(&mut self, run: Run, last_start: Time, depart: &mut impl Depart) {
-        if !run.last.last_cell() && !run.last.is_rm() {
-            self.partial_frames.collect(run, depart);
-            return;
-        }
-        let before = self.partial_frames.take_before(run);
-        self.partial_frames.report(run.last.label(), depart);
-        depart(Run { cells: before + run.cells, ..run }, last_start, Span(0));
-    }
-
     /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart.
     #[inline(always)]
     pub(in crate::engine::fast) fn hand_on(
@@ -294,13 +265,10 @@ impl<D: TrainDiscipline> TrainPort<D> {
         if !D::enters_at_once(&mut self.output, run.last.label(), gone, is_close) {
             return false;
         }
+        self.partial_frames.report(run.last.label(), depart);
         let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
         self.output.buffer.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
-        if self.hand_on_by_frame(run, last_start, depart) {
-            return true;
-        }
-        self.partial_frames.report(run.last.label(), depart);
         if last_start == in_a_row {
             self.hand_on(run, first_start, self.output.timing.cell_time, depart);
             return true;
