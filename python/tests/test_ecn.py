@@ -127,7 +127,7 @@ def test_events_show_congestion_marks_ece_echoes_and_window_reductions(tmp_path:
         ({"marking": {"k_min": "80 cells", "p_max": 1.5}}, "p_max = 1.5"),
         ({"marking": {"k_min": "80 cells", "weight": 0.0}}, "is not above 0 and at most 1"),
         ({"marking": {"k_min": "80 cells", "of": "memory"}}, "counts cells of a memory"),
-        ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave out one of the two"),
+        ({"allocator": {"efci": {"threshold": "80 cells"}}}, "remove one of the two"),
         ({"tcp": {"ecn": "off"}}, 'write ecn = "on" for congestion = "dctcp"'),
         ({"tcp": {"initial_window": 0}}, "initial_window"),
         ({"tcp": {"windows": {"dctcp_gain": 0.0}}}, "tcp.newreno.windows.dctcp_gain = 0.0"),

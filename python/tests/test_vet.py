@@ -217,7 +217,7 @@ def test_the_vet_command_reports_each_measure_for_which_another_tcp_reverses_the
     ]
 
 
-def test_the_vet_command_does_not_mention_a_ranking_of_policies_that_no_tcp_reverses():
+def test_the_vet_command_mentions_a_ranking_of_policies_only_if_some_tcp_reverses_it():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
     # The difference is significant with one TCP but not with the other. This does not show that the TCPs differ.

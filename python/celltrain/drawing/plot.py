@@ -140,7 +140,7 @@ class Plot:
 
     @checked()
     def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draws a memory that ports share over time: one block, divided by queue.
+        """Draws the occupancy of a shared memory over time, as one block divided by queue.
 
         The stacked areas are the cells in each queue or group. A dashed line is the threshold of one: the cells of the
         shared part that it may hold. A dotted line is the size of the memory. Bars above the areas show when groups

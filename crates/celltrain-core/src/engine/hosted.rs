@@ -11,8 +11,8 @@ use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 use crate::units::{Clock, Span, Time};
 
-/// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
-/// end systems ([`Engine::run_hosted`]).
+/// A run that pauses whenever a frame arrives for an end system outside the simulation, or a request opens between two
+/// of them ([`Engine::run_hosted`]).
 ///
 /// End systems outside the simulation act last in an instant: when the simulation stops, all other events of the
 /// instant have happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC

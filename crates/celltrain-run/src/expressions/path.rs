@@ -44,7 +44,7 @@ pub(super) fn follow(answer: &Value, path: &[&str]) -> Result<f64, Lack> {
     if let Some(members) = Members::of(answer) {
         return members.follow(path);
     }
-    let mut problem = format!("a number or a text has no {}", quoted(step));
+    let mut problem = format!("a number or a string has no field {}", quoted(step));
     if !step.is_empty() && step.bytes().all(|digit| digit.is_ascii_digit()) {
         problem += "; the names of percentiles have no decimal point: p999 is the 99.9th percentile";
     }

@@ -202,8 +202,8 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
         scope.at("of").refuse(problem);
     }
     if matches!(port.allocator, Some(AllocatorConfig::Efci(_))) {
-        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave out one of the \
-                       two";
+        let problem = "marks packets with the EFCI bit, but allocator.efci already sets it in every cell; remove one of \
+                       the two";
         scope.refuse(problem);
     }
 }

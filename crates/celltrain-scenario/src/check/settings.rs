@@ -310,8 +310,8 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     let delimits = scenario.framing().framing == Framing::Packets;
     if cells > most && !delimits {
         let problem = format!(
-            "makes frames of {cells} cells, but aal5.max_sdu limits the frames of receivers to \
-                               {most} cells"
+            "makes frames of {cells} cells, but with this aal5.max_sdu receivers accept at most \
+                               {most}"
         );
         scope.refuse_text(size, problem);
     } else if sdu > MAX_SDU {

@@ -197,7 +197,7 @@ MEMORIES = Standard(
     by_both="2ms",
     conformance=_core.memory_conformance,
 )
-#: Names and keys of formulas that only one of the two languages has, besides those that both have.
+#: Names and keys that exist in only one of the two formula languages.
 _OWN_WORDS = {
     "port": {
         *("X", "K", "Y", "V", "C", "tagged", "random"),
