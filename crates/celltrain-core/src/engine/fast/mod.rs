@@ -3,8 +3,8 @@
 //! `docs/design/fast-engine.md` explains why it is exact and how much work it saves. In short, cells wait at hosts'
 //! ports, where the start of each cell is computed (`nic`), at shaped ports, and at contended ports (`contended_port`).
 //! Everything between these ports is a delay (`plan`). Events are whole frames that reach hosts, ticks, starts, and the
-//! batches in which contended ports catch up (`event_list`). When the clock reaches an instant, everything before it
-//! in the network is settled.
+//! batches in which contended ports catch up (`event_list`). When the clock reaches an instant, every arrival before
+//! it is known.
 
 #![expect(
     clippy::inline_always,
