@@ -124,7 +124,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     answer = ct.vet({"formula": formula}, scenarios=["lan-5"], against=[], seeds=1)
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
-    if "a VC while a single cell of it waits" in expected:
+    if "a VC while a single cell of that VC waits" in expected:
         # The policy delivers some frames, so the check fails because it delivers too few.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])

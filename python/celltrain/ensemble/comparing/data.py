@@ -234,7 +234,7 @@ class Compared(CardMixin):
             "scenarios": scenarios,
             "differences": differences,
             "without_running": self.without_running,
-            "without_certificate": self.without_certificate,
+            "without_certificate": list(self.without_certificate),
             "failures": [{"name": one.name, "seed": one.seed, "error": one.error} for one in self.failures],
             "warnings": list(self.warnings),
         }
