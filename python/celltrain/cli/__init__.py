@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,16 +97,6 @@ class _Group(TyperGroup):
 
 class _Outline(_Group):
     """The program without its commands. It imports the command that is called, or that the shell completes."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Prints the help, without importing a Markdown parser and a highlighter, which take half of the time."""
-        unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-        unused = {module: name for module, name in unused.items() if module not in sys.modules}
-        sys.modules.update({module: SimpleNamespace(**{name: None}) for module, name in unused.items()})  # type: ignore[misc]
-        import_module("typer.rich_utils")
-        for module in unused:
-            del sys.modules[module]
-        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Returns the command that is called."""
