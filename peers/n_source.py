@@ -312,8 +312,8 @@ def page_text(rows: Sequence[Row], seconds: float, rounds: int) -> str:
 `make peers` runs these networks in pairs of celltrain {ct.__version__} and another simulator: {seconds:g} s (ns-3:
 {NS3_FRACTION * seconds:g} s) over links of 155.52 Mb/s, with a buffer of {buffers}. Packets of {CELLS} cells are lost whole.
 The initial ssthresh is {SSTHRESH_PACKETS} packets, the tick {TICK_MS} ms and the minimum RTO {MINIMUM_RTO_MS} ms. CPU
-times are those of whole processes in user mode per simulated second, without set-up: medians of {rounds} pairs. The
-ratio is the median of the pairs, with its range."""
+times are those of whole processes in user mode per simulated second, without set-up: medians of {rounds} pairs.
+Ratios are medians with ranges."""
     return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False) + "\n\n" + table(rows)
 
 
