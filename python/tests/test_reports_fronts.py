@@ -236,7 +236,7 @@ def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_
     assert axes.texts[0].arrow_patch is None
 
 
-def test_a_figure_omits_labels_for_which_there_is_no_room_and_states_their_number():
+def test_a_figure_omits_labels_that_do_not_fit_and_states_their_number():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0

@@ -182,7 +182,7 @@ def test_the_verdict_on_the_range_of_seeds_does_not_depend_on_the_rule_chosen_fo
     assert (either.inside, either.inside_range, either.inside_tolerance) == (True, False, True)
 
 
-def test_without_a_tolerance_there_is_no_verdict_on_the_mean_of_the_seeds() -> None:
+def test_the_mean_of_the_seeds_gets_a_verdict_only_with_a_tolerance() -> None:
     assert scored(0.5, [0.5, 0.5]).inside_tolerance is None
     assert scored(0.5, [0.5, 0.5]).inside is True
 

@@ -183,7 +183,7 @@ def test_an_explanation_names_the_edge_device_that_dropped_a_packet() -> None:
 
 
 @pytest.mark.slow
-def test_if_there_is_no_loss_near_the_given_time_the_explanation_lists_the_nearest_losses() -> None:
+def test_the_explanation_lists_the_nearest_losses_if_none_is_near_the_given_time() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None

@@ -37,7 +37,7 @@ pub(crate) struct Part<'a> {
     pub(crate) index: usize,
     /// Runs from which this one may be filled.
     pub(crate) follows: &'a [Arc<Known>],
-    /// If the run leads others, the place for what they may be filled from.
+    /// If the run leads others, the place for the run that fills them.
     pub(crate) leads: Option<&'a Mutex<Option<Arc<Known>>>>,
 }
 

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn abm_computes_the_same_thresholds_whether_or_not_its_clock_pauses_while_there_is_no_traffic() {
+    fn the_thresholds_of_abm_do_not_depend_on_whether_its_clock_pauses_without_traffic() {
         let mut rng = Stream::new(1, "abm");
         for case in 0..200 {
             let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));

@@ -186,7 +186,7 @@ mod tests {
     use crate::policy::bench::view;
 
     #[test]
-    fn a_python_policy_is_refused_if_there_is_no_python_interpreter() {
+    fn a_python_policy_is_refused_without_a_python_interpreter() {
         let faults = sample(100).check_with(None);
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].key, "class");

@@ -136,7 +136,7 @@ impl Expression {
     /// Returns the value.
     ///
     /// # Errors
-    /// Returns the reason why there is no value.
+    /// Returns the reason why the value is missing.
     pub fn value(&self, source: Source<'_>) -> Result<f64, Missing> {
         let wrong = |error: &String| {
             let start: String = quoted(&self.text).chars().take(200).collect();

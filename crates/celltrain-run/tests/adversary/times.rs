@@ -39,7 +39,7 @@ const MOST_DRAWS: u32 = 60;
 type Parameter = (String, String);
 
 #[test]
-fn whatever_the_value_of_a_time_setting_the_run_can_be_stopped() {
+fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
     let cases = number("CELLTRAIN_TIMES").unwrap_or(150);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.

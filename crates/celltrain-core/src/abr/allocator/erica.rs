@@ -2,7 +2,7 @@
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; the names of
 //! the sources are kept. Differences from the source: intervals have a fixed length and begin at the start of the run,
-//! instead of ending after a time or a number of cells, whichever comes first. There are no averages over several
+//! instead of ending after a time or a number of cells, whichever comes first. Nothing is averaged over several
 //! intervals. An interval without cells counts one active VC.
 
 use schemars::JsonSchema;
