@@ -221,7 +221,7 @@ def test_the_python_function_sweep_accepts_any_dask_client(tmp_path, client):
     assert (told[-1].done, told[-1].total) == (240, 240)
     assert store.verify() == []
     assert client.status == "running"
-    with pytest.raises(ct.PlanError, match="client selects where to run, as jobs"):
+    with pytest.raises(ct.PlanError, match="client selects where to run, and so does jobs"):
         ct.sweep(plan(), client=client, jobs=2)
 
 
@@ -563,5 +563,5 @@ def test_a_search_on_a_cluster_gives_the_result_of_a_local_search(tmp_path, mach
 
 
 def test_a_search_accepts_only_one_cluster_scheduler(client):
-    with pytest.raises(ct.PlanError, match="selects where to run, as jobs"):
+    with pytest.raises(ct.PlanError, match="selects where to run, and so does jobs"):
         ct.tune(TunePlan.of_toml(TUNE), jobs=2, client=client)

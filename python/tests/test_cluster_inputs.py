@@ -73,7 +73,7 @@ def test_options_that_specify_two_cluster_schedulers_are_refused(tmp_path, cellt
         chosen = where[first : first + 2] + where[second : second + 2]
         told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
         assert told.code == 2
-        assert "selects where to run, as" in told.err
+        assert "selects where to run, and so does" in told.err
     # Regression: a wait longer than the clock can represent blocked silently.
     for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
