@@ -110,7 +110,7 @@ def added(kind: str) -> dict[str, str]:
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):
             name = block.comment.removeprefix("file: ")
-            assert not (ROOT / name).exists(), f"{page_of(kind).name} overwrites {name}, which exists"
+            assert not (ROOT / name).exists(), f"{page_of(kind).name} would overwrite the existing file {name}"
             found[name] = included(block)
         elif block.comment.startswith("insert-after: "):
             name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")

@@ -110,6 +110,6 @@ def test_the_search_for_the_smallest_buffer_without_loss_finds_the_largest_queue
 def test_a_bound_search_is_refused_if_the_measure_is_not_monotone_and_the_error_cites_two_runs() -> None:
     lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
     with pytest.raises(
-        ct.InputError, match=r"does not only fall as port.bottleneck.buffer grows: .* gives .* but .* gives"
+        ct.InputError, match=r"rises and falls as port.bottleneck.buffer grows: .* gives .* but .* gives"
     ):
         bound(lan, "port.bottleneck.buffer", high=10_000, measure="ports.bottleneck.max_queue_cells", at_most=100)

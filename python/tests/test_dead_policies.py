@@ -393,7 +393,7 @@ def test_a_search_warns_if_its_best_policies_reach_less_than_half_the_goodput_of
     answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
     assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
     page = (tmp_path / "out" / "report" / "tune.html").read_text()
-    assert page.index("of the goodput of tail drop") < page.index("What was searched</h2>")
+    assert page.index("of the goodput of tail drop") < page.index("Parameters and measures</h2>")
     [search] = answer["searches"]
     # With R below 0 the policy admits nothing, fairness is undefined, and the search rejects the setting.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])

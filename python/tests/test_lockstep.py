@@ -123,7 +123,7 @@ def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_r
     rotating = {"switch.tie_order": "rotating"}
     assert "seeds do not differ" in str(lock_step_warning(read(scenario(rotating)), NOTHING))
     drifting = scenario({**rotating, "tcp.reno.timer.tick_phase": "drifting"})
-    assert "seeds change only the common rate of all ticks:" in str(lock_step_warning(read(drifting), NOTHING))
+    assert "seeds change only the rate of all clocks together:" in str(lock_step_warning(read(drifting), NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -516,7 +516,7 @@ def test_a_policy_valid_for_ports_and_for_memories_is_vetted_as_the_chosen_scena
     path = tmp_path / "all.toml"
     path.write_text('[policy.formula]\nadmit = "true"\n')
     told = celltrain("check", path)
-    assert told.code == 0 and "the policy all; no problems found; it fits ports and memories" in told.out
+    assert told.code == 0 and "the policy all; no problems found; valid for ports and memories" in told.out
     quick = {"against": [], "seeds": 1}
     assert "switch.timeouts" in ct.vet(path, scenarios=["switch"], **quick)["metrics"]
     assert "lan-5.efficiency" in ct.vet(path, scenarios=["lan-5"], **quick)["metrics"]

@@ -548,8 +548,8 @@ def test_a_switch_chip_generation_can_be_described_in_a_user_supplied_file(toml,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sonic"], ["reads one graph, or sonic and a folder"]),
-        (["net.json", "other"], ["reads one graph, or sonic and a folder"]),
+        (["sonic"], ["import takes one graph, or the word sonic and a folder"]),
+        (["net.json", "other"], ["import takes one graph, or the word sonic and a folder"]),
         (["sonic", "nowhere"], ["nowhere: is not a folder"]),
         (["sonic", ".", "--flows", "3"], ["--flows = 3 applies to graphs only"]),
         (["net.json", "--generation", "th5"], ["--generation = th5 applies to celltrain import sonic FOLDER only"]),

@@ -156,7 +156,7 @@ def test_unknown_missing_and_invalid_settings_are_all_reported_together():
     faults = {fault.key: fault for fault in caught.value.faults}
     assert set(faults) == {"sources", "link_delay", "link_dely", "link_rate"}
     assert faults["link_delay"].problem == "is missing"
-    assert "known are" in faults["link_dely"].problem
+    assert "known fields" in faults["link_dely"].problem
     assert faults["sources"].message == ("NSource: sources = 0 is refused: input should be greater than or equal to 1")
 
 

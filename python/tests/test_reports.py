@@ -331,7 +331,7 @@ def test_a_report_shows_names_with_unusual_characters_unchanged(tmp_path):
 def test_the_report_of_a_single_point_shows_the_value_of_each_seed(tmp_path):
     report = ct.report(swept(tmp_path / "s", seeds=6), out=tmp_path / "r")
     assert [drawing.name for drawing in report.drawings()] == ["spread"]
-    assert "Nothing was varied but the seed" in (tmp_path / "r" / "report.html").read_text()
+    assert "Only the seed varies" in (tmp_path / "r" / "report.html").read_text()
     assert report.to_dict()["front"] is None
 
 
@@ -425,7 +425,7 @@ def test_a_report_compares_two_stores_with_the_same_seeds_by_paired_differences(
     assert moved[0]["difference"] == pytest.approx(0.02, abs=0.002)
     text = (tmp_path / "r" / "report.html").read_text()
     assert "paired by seed" in text
-    assert "3 points of 3 moved beyond the seeds&#39; spread" in text
+    assert "3 points of 3 changed by more than the spread of the seeds" in text
     assert (tmp_path / "r" / "comparison.csv").exists()
 
 

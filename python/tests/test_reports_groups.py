@@ -99,7 +99,7 @@ def test_a_report_pairs_runs_that_differ_only_in_the_compared_setting(store, tmp
     assert report.baseline.of_levels[0].mean[2] == pytest.approx(whole.mean())
     assert report.baseline.of_levels[0].half[2] == pytest.approx(3.182446 * whole.std(ddof=1) / 2, rel=1e-4)
     page = (tmp_path / "page" / "report.html").read_text()
-    assert "Against policy = tail" in page
+    assert "Differences from policy = tail" in page
     assert (tmp_path / "page" / "baseline.csv").read_text().count("\n") == 33
     lan = drawn(report, "differences-efficiency").figure.axes[0]
     assert [text.get_text() for text in lan.figure.legends[0].get_texts()] == ["fba", "ppd"]

@@ -140,7 +140,7 @@ def test_a_message_warns_that_finished_runs_in_the_output_folder_are_repeated_wi
     typed = "celltrain reproduce af-96-1269 --table 2 --network lan --row 5,1000,epd --set duration=20ms --seeds 1"
     assert f"Command: {typed}<" in page
     assert f"written on {date.today().isoformat()}" in page
-    # Figure 1 shows its own scenario, without the changed setting.
+    # Figure 1 is not drawn, because its scenario does not have the changed setting.
     assert not list(tmp_path.glob("*figure1*"))
     assert list(tmp_path.glob("*table2.svg"))
 

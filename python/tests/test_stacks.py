@@ -122,7 +122,7 @@ def test_the_why_command_omits_or_refuses_flows_without_sequence_numbers(celltra
     for arguments in ([], ["--at", "5ms"], ["--flow", "tcp2", "--at", "5ms", "--json"]):
         answer = celltrain("why", "lan-quic", "--set", "duration=20ms", *arguments)
         assert answer.code == 2
-        assert "stack.quic: no packet until 0.02 s has TCP's sequence numbers" in answer.err + answer.out
+        assert "stack.quic: no packet before 0.02 s has TCP sequence numbers" in answer.err + answer.out
         assert "celltrain run FILE --events DIR --kinds frames" in answer.err + answer.out
     python = hosting(Windowed(), flow={"tcp2": ct.FlowOptions(tcp=ct.Reno())})
     for mixed, flow, hidden in ((QUIC, "tcp3", "tcp1, tcp2"), (python, "tcp2", "tcp1, tcp3")):

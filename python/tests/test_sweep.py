@@ -369,7 +369,7 @@ def test_the_sweep_command_gives_the_same_result_as_the_python_function_sweep(tm
         "every buffer is larger than the threshold of 60 cells"
     )
     assert told.err.count("\n") == 2
-    assert "24 runs done, 8 of them known from equal runs, 0 failed" in told.out
+    assert "24 runs done, 8 of them copied from equal runs, 0 failed" in told.out
     again = celltrain("sweep", path, "--store", tmp_path / "s")
     assert again.code == 2
     assert "is already a store" in again.err

@@ -49,7 +49,7 @@ def test_the_tune_command_gives_the_same_result_as_the_python_function_tune(tmp_
     kept = json.loads((tmp_path / "out/tiny/report/tune.json").read_text())
     assert kept == {key: value for key, value in answer.items() if key not in ("folder", "interrupted", "files")}
     html = (tmp_path / "out/tiny/report/tune.html").read_text()
-    assert "Left on the table" in html
+    assert "Gains over the references" in html
     assert "<svg" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     svg = (tmp_path / "out/tiny/report/figures/fronts.svg").read_text()

@@ -232,7 +232,7 @@ def test_the_vet_command_mentions_a_ranking_of_policies_only_if_some_tcp_reverse
 def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_policies():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_random__efficiency=(-0.3, -0.2))
     text = (
-        "compared with epd, the efficiency of mine is higher with clocks in step (lan-5) and lower with random clocks "
+        "compared with epd, the efficiency of mine is higher with synchronised clocks (lan-5) and lower with random clocks "
         "(lan-5-random)"
     )
     assert reversals("mine", SET, reversed_, standard.CLOCKS) == [text]

@@ -388,7 +388,7 @@ def test_the_explanation_of_a_frame_refused_by_a_shared_memory_states_memory_que
     ]
     assert sentence.text == (
         f"The pool sw/main refused the cell because q_i would exceed alpha_i (B - Q): Q = {row['used']} of B = 1,000 cells "
-        f"were taken, q_i = {row['shared']} cells of it were from the queue of priority 0 at {row['port']}, and its threshold "
+        f"were taken, q_i = {row['shared']} cells of these were from the queue of priority 0 at {row['port']}, and its threshold "
         f"was {row['threshold']:.6g}."
     )
 

@@ -29,8 +29,8 @@ type Recording = (Vec<String>, String, Option<Vec<String>>);
 /// Runs cases, and calls `take` with blocks of finished runs, in any order.
 ///
 /// Each run is the index of its case, its seed, and the index of its measures. If the call is cancelled, finished runs
-/// are delivered before the exception is raised. With `certificates`, rows are filled from other runs that are known to be
-/// the same.
+/// are delivered before the exception is raised. With `certificates`, results are copied from runs that are known to be
+/// equal.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (cases, runs, measures, threads, take, limit_s=None, recording=None, cancel=None, certificates=false))]
@@ -106,9 +106,9 @@ struct Block {
     fingerprints: Vec<Option<String>>,
     seconds: Vec<f64>,
     cell_hops: Vec<u64>,
-    /// Row, and index of the run from which it was filled.
+    /// Row, and index of the run from which its result was copied.
     from: Vec<(usize, usize)>,
-    /// Row, and the reason why no other row can be filled from it.
+    /// Row, and the reason why its result cannot be copied to other rows.
     uncertified: Vec<(usize, &'static str)>,
     errors: Vec<(usize, String)>,
     /// Rules of links that never met what they should have lost or delayed, by row: number and warning.

@@ -59,7 +59,7 @@ pub struct How<'a> {
     pub most_records: u64,
     /// True to measure the delays of packets even if no measure reads them.
     pub delays: bool,
-    /// True to fill rows of a batch from other runs that are known to have the same result.
+    /// True to copy results between runs of a batch that are known to be equal.
     pub certificates: bool,
 }
 
@@ -104,7 +104,8 @@ pub struct Row {
     pub cell_hops: u64,
     /// Index, in the batch, of the run whose result also holds for this one; `None` if this run was simulated.
     pub from: Option<usize>,
-    /// If no other row of the batch can be filled from this run, although others might be the same: the reason in words.
+    /// Reason why the result of this run cannot be copied to other rows of the batch that might be equal; `None` if it
+    /// can, or if there are no such rows.
     pub uncertified: Option<&'static str>,
 }
 

@@ -37,7 +37,7 @@ pub struct Scenario {
     /// Simulated time.
     #[schemars(example = "10s")]
     pub duration: Duration,
-    /// End of the run. With `finished`, the duration is only a bound.
+    /// End of the run. With `finished`, the run ends at `duration` at the latest.
     #[serde(default, skip_serializing_if = "Until::is_duration")]
     #[schemars(extend("default" = "duration"))]
     pub until: Until,
@@ -312,7 +312,7 @@ pub enum Buffer {
     Cells(u32),
     /// No limit.
     Infinite(Infinite),
-    /// The places of a memory.
+    /// A share of the memory to which the port belongs.
     Shared(Shared),
 }
 
@@ -350,11 +350,12 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Order in which a port sends a cell and admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
-    /// True if a packet that delimits itself may leave a port before its last cell has arrived there. When absent, ports
-    /// store each packet whole and then send it.
+    /// With `framing = "packets"`: true if a port may start to send a packet before its last cell has arrived. Default:
+    /// ports store each packet whole before they send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_through: Option<bool>,
-    /// When and with which cells policies decide about a packet that delimits itself. When absent, `start`.
+    /// With `framing = "packets"`: selects when policies decide about a packet, and whether they know its length.
+    /// Default: `start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<PacketAdmission>,
     /// Settings for individual switches, by the switch's name or a pattern of names.

@@ -267,7 +267,7 @@ function refusalSentence(refusals: RefusalColumns, row: number): string {
   const queue = refusals.queue[row] ?? -1;
   const threshold = refusals.threshold[row] ?? NaN;
   const taken = `Q = ${(refusals.used[row] ?? 0).toLocaleString("en-US")} of B = ${counted(refusals.pool_cells[row] ?? 0, "cell")} were taken`;
-  const own = `q_i = ${counted(refusals.shared[row] ?? 0, "cell")} of it were from ${refusals.queues[queue] ?? "?"}`;
+  const own = `q_i = ${counted(refusals.shared[row] ?? 0, "cell")} of these were from ${refusals.queues[queue] ?? "?"}`;
   const numbers = Number.isNaN(threshold)
     ? `${taken}, and ${own}`
     : `${taken}, ${own}, and its threshold was ${number(threshold, 6)}`;

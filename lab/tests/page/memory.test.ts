@@ -62,6 +62,6 @@ test("the reason for a lost cell is the limit of the memory, with its numbers", 
   assert.equal(
     lost,
     "The pool sw/main refused the cell because q_i would exceed alpha_i (B - Q): Q = 600 of B = 1,000 cells were " +
-      "taken, q_i = 400 cells of it were from the queue of priority 0 at sw->a, and its threshold was 400.5.",
+      "taken, q_i = 400 cells of these were from the queue of priority 0 at sw->a, and its threshold was 400.5.",
   );
 });

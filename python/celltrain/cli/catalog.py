@@ -175,7 +175,7 @@ def _parameters(table: Schema, prefix: str = "") -> Iterator[Parameter]:
     for key in sorted(table.get("properties", {}), key=lambda key: key not in required):
         schema = table["properties"][key]
         resolved, rules = _resolved(schema), schema.get("x-rules", {})
-        # Each value of a rule has a meaning of its own.
+        # Each value of a rule has a separate description.
         values = [one for one in resolved.get("oneOf", []) if rules and "description" in one]
         meanings = [f" {one['const']}: {_one_line(one['description'])}" for one in values]
         yield Parameter(

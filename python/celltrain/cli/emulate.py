@@ -108,7 +108,7 @@ def _blocks(emulated: Emulated) -> Iterator[Block]:
     late = report["lateness_us"]
     if report["packets"]:
         figures = ", ".join(f"{text} {late[name]:.3g} us" for name, text in names.items())
-        yield Line(text=f"lateness of {report['packets']:,} packets, at most: {figures}")
+        yield Line(text=f"{report['packets']:,} packets, with a lateness of at most: {figures}")
     else:
         yield Line(text="no packet arrived")
     if not report["real_time"]:

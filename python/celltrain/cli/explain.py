@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Column headings in the tables of `list`, by field.
 HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
-#: Rows in the paths of listed measures, by table.
+#: Example of a row in the paths of listed measures, by table.
 EXAMPLES = {"flows": "tcp1", "ports": "bottleneck", "links": "LINK", "memories": "SWITCH", "queues": "QUEUE"}
 EXAMPLES |= {"contracts": "VC", "abr": "VC", "requests": "GROUP"}
 #: The columns of a table of parameters.
@@ -252,7 +252,7 @@ def _rules(entry: Entry) -> Iterator[str]:
     for path, key, value, origin in rules_of(document):
         if path != above:
             above = path
-            yield f"\n# The rules of {path}, each with its profile, or set by the scenario:"
+            yield f"\n# Rules of {path}, each followed by its origin, a profile or the scenario:"
         yield f"# {f'{key} = {json.dumps(value)}':<55} {origin}"
 
 

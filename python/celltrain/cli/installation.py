@@ -212,7 +212,7 @@ PAGE = Path(__file__).parent.parent / "lab.html"
 
 @shell.command
 def lab(output: shell.Answer, out: Path | None = None) -> None:
-    """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
+    """Open the lab in a browser: the simulator as a page, with a view into a buffer and exercises.
 
     Output:
         out (FILE): Write the page there instead: one file, which needs no network.

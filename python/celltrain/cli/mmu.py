@@ -56,8 +56,9 @@ def thresholds(
         response (QUANTA): Time that a sender takes to obey a pause frame. [default: the limit of IEEE 802.3]
 
     Comparison:
-        simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
-        check (FILE): Compare with this test file (sonic-mgmt's qos_params, YAML or JSON); exit with 1 if it differs.
+        simulate: Fill each group and queue in a run, cell by cell, and compare the results; exit with 1 if they differ.
+        check (FILE): Compare with this test file (sonic-mgmt's qos_params, YAML or JSON); exit with 1 if numbers
+            differ.
         section (NAME): Section of that file, such as topo-ft2-64. [default: its only one]
 
     Examples:
@@ -121,7 +122,8 @@ def incast(
     cable: str | None = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
 ) -> None:
-    """Simulate hosts that send to one port at once: does the switch drop or pause them, and how long do they take?
+    """Simulate hosts that send to one port at once: does the switch drop packets or pause hosts, and how long do the
+    transfers take?
 
     Senders:
         senders (N): Number of hosts that send.

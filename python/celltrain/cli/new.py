@@ -134,7 +134,7 @@ def import_(
         name_attribute (NAME): Attribute with a node's name. [default: its id]
         kind_attribute (NAME): Attribute with a node's kind: host, switch or edge_device.
         flow_attribute (NAME): Attribute with the nodes that a node sends flows to.
-        both_ways: Make a directed edge without one back a link both ways.
+        both_ways: Make a directed edge without an opposite edge a link in both directions.
 
     Scenario:
         flows (N): Draw N flows between random nodes.
@@ -157,7 +157,7 @@ def import_(
     """
     if folder is not None or str(file) == SONIC:
         if folder is None or str(file) != SONIC:
-            problem = "reads one graph, or sonic and a folder: celltrain import sonic FOLDER"
+            problem = "is not possible: import takes one graph, or the word sonic and a folder (celltrain import sonic FOLDER)"
             raise InputError.of_option("FILE", shown(file if folder is None else folder), problem)
         _refuse(context, context.params.keys() - OF_SONIC, "applies to graphs only")
         if as_scenario:

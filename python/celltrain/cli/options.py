@@ -243,7 +243,9 @@ _JOBS = "Number of threads; by default, one for each core."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 NoCertificates = Annotated[
     bool,
-    option(None, "Do every run, even if its result is known from an equal run.", "--no-certificates", panel=ENSEMBLE),
+    option(
+        None, "Simulate every run, even if its result is known from an equal run.", "--no-certificates", panel=ENSEMBLE
+    ),
 ]
 Style = Annotated[
     str | None,

@@ -44,7 +44,7 @@ def reproduce(
     width: options.FiguresWidth = None,
     style: options.Style = None,
 ) -> int:
-    """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
+    """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps finished runs.
 
     Argument:
         paper (PAPER): Such as af-96-1269. Without it, list the papers.
@@ -64,7 +64,7 @@ def reproduce(
         resume: With --out: run only what is not finished there.
 
     Output:
-        strict: Exit with 1 unless every scored number is inside and every claim holds.
+        strict: Exit with 1 unless every scored number agrees and every claim holds.
         brief: Print counts, and only numbers and claims that do not agree.
         toml: Print the scenario of a row, and run nothing.
         out (DIR): Write answer, page, tables and figures there, and the finished runs for --resume.
@@ -160,7 +160,7 @@ def study(
     width: options.FiguresWidth = None,
     style: options.Style = None,
 ) -> int:
-    """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
+    """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps finished runs.
 
     Argument:
         study (STUDY): Such as different-rtts. Without it, list the studies.

@@ -66,7 +66,7 @@ def run(
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed.
 
     Scenario:
-        engine: fast, or reference: naive and slow, with the same results. Events choose by themselves.
+        engine: fast, or reference: naive and slow, with the same results. Some events need reference.
         threads (N): Threads for one large network with long links; the result is the same for any number.
         delays: Print the delays of packets: round-trip times and jitter of flows, and queueing delays at ports.
         warm_up: Print when the goodput has settled, by MSER-5, and its mean from there.
@@ -303,7 +303,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         needed = ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in columns.NEEDED.items())
         yield Line(text=f"Percentiles without a value have too few requests or queries: {needed}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
-    # A memory may drop the cells of any of its ports, so a table of its own has all reasons.
+    # A memory may drop the cells of any of its ports, so a separate table shows the drops by reason.
     drops = {f"{measure.name.rpartition('.')[2]}_cells" for measure in DROPS} if answer["memories"] else set()
     for measure in _printed(columns.PORTS, answer["ports"]):
         if measure.name not in drops:

@@ -27,7 +27,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
 @shell.command
 def show(output: shell.Table, folder: Folder) -> None:
-    """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval.
+    """Show the contents of a store: plan, versions, runs, and the mean of every measure with its 95 % interval.
 
     Examples:
         celltrain store show out/sd
@@ -50,7 +50,7 @@ def show(output: shell.Table, folder: Folder) -> None:
 
 @shell.command
 def verify(output: shell.Answer, folder: Folder) -> int:
-    """Check that every run is there once and is what was written; exit with 1 if not.
+    """Check that every run is stored once and unchanged; exit with 1 if not.
 
     Examples:
         celltrain store verify out/sd
@@ -119,15 +119,15 @@ def report(
     style: options.Style = None,
     labels: options.Labels = None,
 ) -> None:
-    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
+    """Write a page about a store: plan, means with intervals, effects of axes, maps and the Pareto front.
 
     Ensemble:
         store (STORE): The store, as for celltrain sweep.
         measures (NAMES): Only these, such as efficiency,fairness; all by default.
-        front (TWO): Measures of the Pareto front; - before one that should be small.
+        front (TWO): Measures of the Pareto front; put - before one if smaller is better.
         front_by (AXES): A front for each combination of these axes, or none. By default one for each network and TCP.
         compare (STORE2): Show the change from STORE to this store.
-        lines (AXES): Draw measures over the first, coloured by the second, panels by the third.
+        lines (AXES): Draw measures over the first axis, with colours for the second and panels for the third.
         baseline (AXIS=VALUE): Show differences from this value, paired by seed.
 
     Output:

@@ -109,7 +109,7 @@ def sweep(
     dry_run: bool = False,
     store: Path | None = None,
 ) -> int:
-    """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on.
+    """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps finished runs; --resume continues.
 
     Ensemble:
         resume: Run only what is missing in the store.
@@ -156,7 +156,7 @@ def tune(
     store: Path | None = None,
     style: options.Style = None,
 ) -> int:
-    """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on.
+    """Search parameters for the front of two measures. Ctrl-C keeps finished runs; --resume continues.
 
     Ensemble:
         resume: Continue from the trials already in the folder.
@@ -314,7 +314,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
         did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
         repeated = f", {last.repeated:,} of them taken from earlier points" if last.repeated else ""
         if last.without_running:
-            repeated += f", {last.without_running:,} of them known from equal runs"
+            repeated += f", {last.without_running:,} of them copied from equal runs"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}

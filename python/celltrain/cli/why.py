@@ -178,7 +178,7 @@ def compare(
     style: options.Style = None,
     out: Out = None,
 ) -> None:
-    """Draw the figure of a comparison again, without running again: in another width, or with other labels.
+    """Draw the figure of a comparison again without new runs, in another width or with other labels.
 
     Examples:
         celltrain plot compare out/cmp --width column --out column.pdf

@@ -582,7 +582,7 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
 def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
     """Marks lost cells by cause.
 
-    The most frequent cause usually comes first, so that its marks do not cover the others.
+    The most frequent cause is usually drawn first, so that its marks do not cover the others.
     """
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"

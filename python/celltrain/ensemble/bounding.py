@@ -44,7 +44,7 @@ class Step:
         value: The value.
         worst: Largest value of the measure over the seeds; None if the scenario is refused.
         seed: Seed with this value of the measure.
-        runs: Runs that were done; the others were known to be the same as other runs.
+        runs: Number of simulated runs; the others are known to equal other runs.
         refusal: The reason why the scenario is refused.
     """
 
@@ -72,8 +72,8 @@ class Bound:
         largest_without: The value below, with which it does not; None if it does with the smallest value of the range.
         seeds: Number of seeds.
         runs: Runs that were done.
-        without_running: Runs that were known to be the same as others.
-        without_certificate: Reasons why others could not be filled from some runs.
+        without_running: Number of runs that are known to equal other runs, and were not simulated.
+        without_certificate: Reasons why the results of some runs could not be copied to other runs.
         steps: The outcomes, by value.
     """
 
@@ -105,7 +105,7 @@ class Bound:
             if value is not None:
                 yield Line(text=f"{value:,} gives {steps[value].outcome}")
         total = self.runs + self.without_running
-        yield Line(text=f"{counted(total, 'run')}, {self.without_running:,} of them known from equal runs")
+        yield Line(text=f"{counted(total, 'run')}, {self.without_running:,} of them copied from equal runs")
 
 
 @checked(InputError)
@@ -212,7 +212,7 @@ class _Search:
         if below is not None and above is not None and above < below:
             first, second = (self._steps[value] for value in (above, below))
             words = (
-                f"does not only fall as {self._path} grows: {first.value:,} gives {first.outcome}, but "
+                f"rises and falls as {self._path} grows: {first.value:,} gives {first.outcome}, but "
                 f"{second.value:,} gives {second.outcome}; sweep the setting to see all values"
             )
             raise InputError.of_option("measure", self._measure, words)

@@ -467,10 +467,10 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
     >>> carried_nothing("mine", 10, 10)
     'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it is meaningless'
     >>> carried_nothing("mine", 3, 10)
-    'mine carried nothing in 3 of 10 runs: fairness is undefined there, and its mean leaves them out'
+    'mine carried nothing in 3 of 10 runs: fairness is undefined there, and its mean excludes these runs'
     """
     if count < runs:
-        return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean leaves them out"
+        return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean excludes these runs"
     of = "its one run" if runs == 1 else f"any of {runs:,} runs"
     return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it is meaningless"
 
@@ -643,7 +643,9 @@ class LockStepWarning:
     def __str__(self) -> str:
         step = self.step
         runs = f"{self.starved} of {self.seeds} seeds" if self.seeds > 1 else "its one seed"
-        changed = ["the order of ties"] * step["ties_drawn"] + ["the common rate of all ticks"] * step["ticks_drift"]
+        changed = ["the order of simultaneous cells"] * step["ties_drawn"] + ["the rate of all clocks together"] * step[
+            "ticks_drift"
+        ]
         differ = f"different seeds change only {' and '.join(changed)}" if changed else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step['fair_mbps']:.3g} Mb/s), and {differ}: "

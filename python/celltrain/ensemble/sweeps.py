@@ -123,8 +123,9 @@ class Progress:
         repeated: Runs that are identical to a run of an earlier point. They count as done and are not run again.
         elapsed_seconds: Time since the sweep was started or resumed.
         rate: Runs per second since then; 0 before the first run is done.
-        without_running: Runs among `done` that were filled from others, because certificates show that they are the same.
-        without_certificate: Reasons why others could not be filled from some runs.
+        without_running: Number of runs among `done` with results copied from other runs, because certificates prove
+            that they are equal.
+        without_certificate: Reasons why the results of some runs could not be copied to other runs.
         wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
     """
 

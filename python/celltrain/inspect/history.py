@@ -375,8 +375,8 @@ class EventRuns:
         flows = ", ".join([*map(shown, hidden[:_MOST_NAMED]), *more])
         stacks = " and ".join(dict.fromkeys(self.stacks[one] for one in hidden))
         return (
-            f"{flows} {'uses' if len(hidden) == 1 else 'use'} {stacks}: no packet until {float(end):g} s has TCP's sequence "
-            "numbers, from which losses are explained; look at frames instead: celltrain run FILE --events DIR --kinds frames"
+            f"{flows} {'uses' if len(hidden) == 1 else 'use'} {stacks}: no packet before {float(end):g} s has TCP sequence "
+            "numbers, which the explanation of losses needs; look at frames instead: celltrain run FILE --events DIR --kinds frames"
         )
 
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:

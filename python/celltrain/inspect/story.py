@@ -73,7 +73,7 @@ def pool(row: Mapping[str, Any]) -> str:
     queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
     threshold = row.get("threshold")
     parts = [
-        f"q_i = {counted(row['shared'], 'cell')} of it were from {queue}",
+        f"q_i = {counted(row['shared'], 'cell')} of these were from {queue}",
         *([] if threshold is None else [f"its threshold was {threshold:,.6g}"]),
         *([f"the queue held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
     ]
@@ -456,7 +456,7 @@ class _Story:
         text += "."
         if what == "timeout" and (places := self._doubling(time)) is not None:
             rto, since = span(history.rto[places[0]]), instant(history.time[places[0]])
-            text += f" The timeout had doubled to {rto} at {since}, and no round trip was timed since."
+            text += f" The timeout had doubled to {rto} at {since}, and no round trip had been measured since."
             rows.append(history.rows(places))
         return Sentence(text=text, time=time, events=tuple(rows), is_needed=True)
 

@@ -411,7 +411,7 @@ class Simulated(CardMixin):
 def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = None) -> Simulated:
     """Fills each lossless group and lossy queue of an answer in a run.
 
-    If the answer says so, fills groups one after another.
+    Fills groups one after another if the answer has `in_turn`.
 
     Groups and queues with the same profile are simulated once.
     """

@@ -271,7 +271,7 @@ class PoolRule(Table):
     """The shared cells of a pool in one memory."""
 
     rounding: Rounding
-    """Rounding of the pool's bytes, divided by the cell's bytes and the number of memories."""
+    """How the number of cells of a pool in one memory is rounded to a whole number."""
     includes_headroom: bool
     """True if the size of a pool includes the headroom, which is not shared."""
     includes_reserves: bool
@@ -322,7 +322,7 @@ class Generation(Table):
     short: str
     """Name of the generation in the test files of sonic-mgmt."""
     switches: tuple[str, ...]
-    """Parts of the names of switches and chips that belong to this generation."""
+    """Strings that occur in the names of switches and chips of this generation."""
     memory: Memory
     pool: PoolRule
     group: GroupRule

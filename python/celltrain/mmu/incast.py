@@ -64,10 +64,10 @@ class Peak:
     """`egress` for a queue, `ingress` for a group."""
     cells: int
     threshold_cells: int | None
-    """Its threshold if it and others of its kind are filled to the same level; None if its threshold is the whole pool
-    and packets in headroom may exceed it."""
+    """The threshold that applies if the queue and others of its kind are filled to the same level; None if the
+    threshold is the whole pool, which packets in headroom may exceed."""
     equal: int
-    """Number of queues or groups that are filled for this threshold: 1 if it does not depend on the others."""
+    """Number of queues or groups filled to this level: 1 if the threshold does not depend on the others."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,7 +99,7 @@ class Incast(CardMixin):
     completion_ms: tuple[float, ...]
     """For each sender that finished, the time until all of its data was acknowledged, in ascending order."""
     sent_packets: int
-    """Packets of all senders, with those that were sent again."""
+    """Packets of all senders, including retransmissions."""
     link_ms: float
     """Time that the receiver's link needs for the packets of all data."""
     tcp: str
@@ -114,7 +114,9 @@ class Incast(CardMixin):
 
     @property
     def data_packets(self) -> int:
-        """Packets that all data needs. The last one of each sender is filled up, so all have the same length."""
+        """Packets that all data needs. The last packet of each sender is padded, so all packets have the same
+        length.
+        """
         return self.question.segments * len(self.senders)
 
     def _amount(self, cells: int | None, name: str = "", packets: int | None = None) -> dict[str, int | None]:
@@ -194,16 +196,19 @@ class Incast(CardMixin):
         for peak in self.peaks:
             equal = f", {peak.equal} equal groups" if peak.equal > 1 else ""
             held += [(f"largest {peak.place}", peak.cells), (f"  its threshold{equal}", peak.threshold_cells)]
-        held.append(("most in the memory", self.memory_cells))
+        held.append(("largest occupancy of the memory", self.memory_cells))
         if (first := self.first) is not None:
             held += [(f"at the first {first.word}: {first.place}", first.cells)]
-            held += [("  its threshold then", first.threshold_cells), ("  shared cells in use then", first.pool_cells)]
+            held += [
+                ("  its threshold then", first.threshold_cells),
+                ("  occupied shared cells then", first.pool_cells),
+            ]
         if self.headroom_cells:
-            held.append(("most headroom of a group", self.headroom_cells))
+            held.append(("largest use of a group's headroom", self.headroom_cells))
             held.append(("  of the configured", self.configured_headroom_cells or 0))
         rows = [("data of all senders", self._of_packets(self.data_packets))]
         if self.sent_packets > self.data_packets:
-            rows.append(("  sent, with repetitions", self._of_packets(self.sent_packets)))
+            rows.append(("  sent, with retransmissions", self._of_packets(self.sent_packets)))
         rows += [(words, self._amount(cells)) for words, cells in held if cells is not None]
         if self.dropped_cells:
             rows.append(("dropped", self._amount(self.dropped_cells, packets=self.dropped_packets)))

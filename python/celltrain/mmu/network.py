@@ -47,7 +47,7 @@ class Question:
     size: int = BYTES
     """Bytes of data of each sender."""
     is_lossless: bool = False
-    """True if a priority that pauses its sender has the data, false for a lossy one."""
+    """True if the data has a priority that pauses its sender, false for a lossy priority."""
     port: str | None = None
     """Port of the receiver; None for the first port that can be one."""
     priority: int | None = None
@@ -146,7 +146,7 @@ def written(
     priority = _priority(loaded, question)
     ports = _ports(division, question, priority)
     receiver = next(port for port in ports if question.port in (None, port.name))
-    # Thresholds of one kind make a scenario in which each side has one policy.
+    # All thresholds of a side must be of one kind, because each side of the scenario has one policy.
     alike = [port for port in ports if _form(port) == _form(receiver)]
     place = alike.index(receiver)
     others = alike[place + 1 :] + alike[:place]
@@ -207,7 +207,7 @@ def _priority(loaded: Loaded, question: Question) -> int:
     where = shown(question.port) if question.port is not None else "the switch"
     listed = ", ".join(map(str, sorted(found)))
     if not found:
-        other = "--lossless asks about its lossless ones" if every else "add groups or queues to its ports"
+        other = "for its lossless priorities, use --lossless" if every else "add groups or queues to its ports"
         if question.is_lossless:
             other = _why_lossy(loaded)
         raise InputError.of_file(loaded.source.file, f"has no {question.kind} priority at {where}; {other}")
@@ -222,7 +222,7 @@ def _priority(loaded: Loaded, question: Question) -> int:
 def _why_lossy(loaded: Loaded) -> str:
     """Returns the reason for which no port has a lossless group, and what to do."""
     if not Path(loaded.source.file).is_dir():
-        return "a lossless group needs a profile with xoff; without --lossless, the question is about lossy ones"
+        return "a lossless group needs a profile with xoff; without --lossless, the data uses a lossy priority"
     if loaded.switch.port and all(ports.pause == () for ports in loaded.switch.port):
         return "the ports pause no group; list its priority in pfc_enable of PORT_QOS_MAP"
     rows = ", ".join(loaded.switch.headroom)
@@ -344,7 +344,7 @@ def _tcp(question: Question, *, marks: bool) -> Iterator[str]:
     yield _line("initial_window", question.first_window, f"segments; {words}")
     yield _line("timer_granularity", "1ms")
     if question.is_lossless:
-        yield _line("minimum_rto", 10_000, "ticks: nothing is lost, so nothing is sent again")
+        yield _line("minimum_rto", 10_000, "ticks: nothing is lost, so nothing is retransmitted")
         yield _line("timer.initial_rto", "10s")
     else:
         yield _line("minimum_rto", 10, "ticks")

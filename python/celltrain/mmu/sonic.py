@@ -29,7 +29,7 @@ KEYS = {
     "BUFFER_PG": {"profile"},
     "BUFFER_QUEUE": {"profile"},
 }
-#: Keys of `WRED_PROFILE` that are read, by the keys of a configuration. Senders here are green, the normal colour.
+#: Keys of `WRED_PROFILE` for green packets, the normal colour, by the names that a configuration uses.
 WRED_KEYS = {
     "minimum": "green_min_threshold",
     "maximum": "green_max_threshold",
@@ -37,19 +37,19 @@ WRED_KEYS = {
 }
 #: Values of `ecn` in `WRED_PROFILE` with which green packets are marked.
 MARKS_GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
-#: Keys that do not change a threshold, and tables about buffers that are not read.
+#: Keys that do not affect thresholds, and tables about buffers that are ignored.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
-#: Default priorities that pause their sender.
+#: Priorities that pause their sender by default.
 LOSSLESS = (3, 4)
 #: Default profiles of priority groups and queues, as in SONiC's own template.
 LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
 #: The pool of the lossless groups that SONiC creates from `pg_profile_lookup.ini`.
 LOSSLESS_POOL = "ingress_lossless_pool"
-#: Cable length of a port without a cable.
+#: Length that SONiC writes for a port without a cable.
 NO_CABLE = "0m"
-#: Similarity of names above which one is a slip of the other: `ingress_x` and `egress_x` are below it.
+#: Similarity of names above which one is probably a misspelling of the other: `ingress_x` and `egress_x` are below it.
 SLIP = 0.95
 
 
@@ -285,7 +285,7 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
     without = [name for name, one in settings.items() if "cable" not in one]
     if without and read.lookup and LOSSLESS_POOL in table["pool"]:
         problem = (
-            f"is in no table CABLE_LENGTH, so that {LOOKUP} has no headroom for it; add --cable LENGTH, such as 5m"
+            f"is not in the table CABLE_LENGTH, so {LOOKUP} has no headroom for it; add --cable LENGTH, such as 5m"
         )
         read.fault(problem, without[0], "PORT", without[0])
     origin: dict[tuple[str, str, str], tuple[str, str]] = {}

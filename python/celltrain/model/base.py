@@ -102,7 +102,7 @@ class Model(BaseModel):
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
             # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
-            problem = "holds a value that a scenario cannot have; make the copy with replace() to see the value"
+            problem = "holds a value that a scenario cannot have; make the copy with replace(), which names the value"
             raise ScenarioError.of_file(type(self).__name__, problem) from None
 
 
@@ -248,7 +248,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
                 problem += f"; write {tables}, which replaces the whole table"
             elif not inner:
                 known = ", ".join(model.model_fields)
-                problem += f"; known are {known}" if known else "; this table has no keys"
+                problem += f"; known fields: {known}" if known else "; this table has no keys"
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)

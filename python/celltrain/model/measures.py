@@ -216,7 +216,8 @@ def needs_series(text: str) -> bool:
 def is_lower_bound(text: str, note: str) -> bool:
     """Returns whether a note that a store keeps about a measure says that the value is a lower bound.
 
-    A measure that is computed from a lower bound is none, unless it is a single path, to one value or to several.
+    A measure computed from lower bounds is not itself a lower bound, unless it is a single path to one or several
+    values.
 
     >>> note = "'a.b_p99' is a lower bound: 3 of 9 requests were open at the end"
     >>> [is_lower_bound(text, note) for text in ("a.b_p99", "a.mean(*).b_p99", "a.fairness(*).b_p99", "a.b_p99 - 1")]
@@ -240,7 +241,9 @@ def encodable(texts: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> tuple[bool, bool, bool]:
-    """Returns whether a measure has a path, needs a trace, and is a lower bound if what it reads is one."""
+    """Returns whether a measure has a path, needs a trace, and is a lower bound if the values that it reads are lower
+    bounds.
+    """
     try:
         return _core.parse_measure(encodable([text])[0])
     except ValueError as error:

@@ -399,7 +399,7 @@ def faults(kind: str, called: str, settings: dict[str, Any]) -> list[tuple[str, 
 
 
 def made(kind: str, called: str, settings: dict[str, Any], place: tuple[Any, ...]) -> Any:
-    """Returns what decides at a port or for a pool, or is the end of a flow. `kind` is a key of `BASES`."""
+    """Creates the object for a port, a pool or an end of a flow. `kind` is a key of `BASES`."""
     return class_of(called, BASES[kind])._started(settings, place)
 
 

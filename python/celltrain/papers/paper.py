@@ -221,7 +221,7 @@ class Cell:
 
 
 class Numbers:
-    """The numbers of a table. Each one, with its scenario, is made when it is first asked for."""
+    """The numbers of a table. Each number, with its scenario, is created on first access."""
 
     def __init__(self, cells: Callable[[], Iterable[Cell]], make: Callable[[Cell], Number]) -> None:
         self._cells = cells
@@ -290,7 +290,7 @@ class Configuration:
 
 
 class Configurations:
-    """The scenarios of a paper's numbers. Its length, and its end, are known once all numbers have been made."""
+    """The scenarios of a paper's numbers. Its length is known once all numbers have been created."""
 
     def __init__(self, make_all: Callable[[], object]) -> None:
         self.made: dict[str, int] = {}

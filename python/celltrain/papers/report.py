@@ -53,8 +53,9 @@ class Reproduction(CardMixin):
         fingerprints: Fingerprint of each run, by configuration and seed.
         cell_hops: Number of cell transmissions over links, in all runs.
         elapsed_seconds: Wall-clock time of all runs.
-        without_running: Runs that were filled from others, because certificates show that they are the same.
-        without_certificate: Reasons why others could not be filled from some runs.
+        without_running: Number of runs with results copied from other runs, because certificates prove that they are
+            equal.
+        without_certificate: Reasons why the results of some runs could not be copied to other runs.
         interrupted: True if some runs did not finish.
     """
 
@@ -303,7 +304,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     if reproduction.without_running:
         count = len(reproduction.fingerprints)
         yield Line(
-            text=f"{words.counted(count, 'run')}, {reproduction.without_running:,} of them known from equal runs"
+            text=f"{words.counted(count, 'run')}, {reproduction.without_running:,} of them copied from equal runs"
         )
     fewest = min(reproduction.seeds.values())
     if paper.has_print and fewest < FEWEST_SEEDS:

@@ -312,7 +312,7 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
     """
     common = sorted(set.intersection(*(set(row) for row in (*a, *b))))
     if not common:
-        raise PaperError("the rows of a ratio have no seed in common")
+        raise PaperError("the rows of a ratio share no seed")
     if min(row[seed] for row in (*a, *b) for seed in common) <= 0:
         raise PaperError("a ratio needs positive values")
     logs = [np.mean([[math.log(row[seed]) for seed in common] for row in side], axis=0) for side in (a, b)]

@@ -346,7 +346,7 @@ async def _missing(address: str, timeout: float) -> str | None:
     try:
         arguments = Security().get_connection_args("client")
         async with rpc(address, connection_args=arguments, timeout=timeout) as remote:
-            # The connection has a separate time limit and a better message.
+            # The attempt to connect below has a separate time limit and a clearer message.
             found = await asyncio.wait_for(remote.identity(), timeout + 0.5)
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"

@@ -1,4 +1,4 @@
-"""Options shared by calls with many runs: where they run, for how long, and who is told."""
+"""Options shared by calls with many runs: the worker, the time limit, progress and cancellation."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Options(TypedDict, total=False):
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         progress: Called from time to time with the progress: the completed share, 0 to 1, or an object with counts.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
-        certificates: False to do every run on this machine, even if another run is known to be the same. A cluster always
-            does every run.
+        certificates: False to simulate every run on this machine, even if it is known to equal another run. A cluster
+            always does every run.
     """
 
     jobs: int | None

@@ -61,7 +61,7 @@ class Chunk:
         limit_s: Wall-clock time limit for each run, from reading its scenario to its answer.
         recording: The series to record; None for no series.
         modules: Modules of Python policies that the scenarios name.
-        certificates: True to fill rows from other runs of the chunk that are known to be the same.
+        certificates: True to copy results between runs of the chunk that are known to be equal.
     """
 
     runs: tuple[Run, ...]
@@ -143,10 +143,10 @@ class RunRecord:
         error: The reason why the run failed.
         seconds: Wall-clock time that the engine took.
         cell_hops: Number of cell transmissions over links.
-        filled_from: Key of the run from which the record was filled because its certificate shows that both runs are the
-            same; None if the run was done.
-        uncertified: The reason why no other record can be filled from this run; None if one might be, or if no other run
-            might be the same.
+        filled_from: Key of the run from which the result was copied, because its certificate proves that both runs are
+            equal; None if the run was simulated.
+        uncertified: The reason why the result of this run cannot be copied to other records; None if it might be, or if
+            no other run might be the same.
         series: The recorded series, as a Parquet file.
     """
 
@@ -182,7 +182,7 @@ class Rows:
 
 
 def without_certificate(records: Iterable[RunRecord]) -> tuple[str, ...]:
-    """Returns the reasons why others could not be filled from runs."""
+    """Returns the reasons why results of runs could not be copied to other runs."""
     return tuple(sorted({record.uncertified for record in records if record.uncertified is not None}))
 
 

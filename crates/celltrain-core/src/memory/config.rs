@@ -67,9 +67,9 @@ pub enum Pauses {
     /// Pauses are only counted and reported.
     #[default]
     Counted,
-    /// Pauses stop the port that feeds the group for its priority. If packets delimit themselves, pause frames travel as
-    /// on a wire and ports finish their packets. Otherwise ports stop between cells, after the propagation delay of the
-    /// link and one cell time.
+    /// Pauses stop the port that feeds the group for its priority. With packet framing, a port sends a pause frame
+    /// between two packets, and finishes its packet before it obeys one. With AAL5, ports stop between two cells, after
+    /// the propagation delay of the link and one cell time.
     Links,
 }
 

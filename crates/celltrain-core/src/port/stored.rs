@@ -26,7 +26,7 @@ impl Port {
     #[must_use]
     pub fn storing(mut self, stores: Option<PacketAdmission>) -> Self {
         if stores.is_some() {
-            assert!(self.admission.delimits(), "only packets that delimit themselves are stored");
+            assert!(self.admission.delimits(), "packets are stored whole only with packet framing");
             self.held.iter_mut().for_each(|held| *held = Some(Vec::new()));
             self.queues = self.queues.map(super::CellQueues::of_packets);
         }

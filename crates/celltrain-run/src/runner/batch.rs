@@ -57,7 +57,7 @@ pub struct CaseRun {
 }
 
 /// Runs cases on `threads` threads as [`many`] does, with a row for each run instead of an answer. With
-/// [`How::certificates`], fills rows from other runs of the batch that are known to have the same result.
+/// [`How::certificates`], copies results between runs of the batch that are known to be equal.
 ///
 /// # Errors
 /// Returns the first error of `on`.

@@ -60,7 +60,7 @@ pub const PORT: &[Port] = &[
         "remaining cells of frames that had already lost a cell",
         |port| Some(port.counters.discarded_remainder),
     )
-    .printed("discarded rests of frames", When::Always),
+    .printed("discarded parts of frames", When::Always),
     Port::count("dropped_cells", "cells", "cells lost or discarded, for any reason", |port| {
         Some(port.counters.lost() + port.counters.discarded())
     }),

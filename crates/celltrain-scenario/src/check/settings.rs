@@ -70,7 +70,7 @@ fn service_of_atm(scenario: &Scenario) -> Option<&'static str> {
     services.into_iter().find_map(|(service, is_used)| is_used.then_some(service))
 }
 
-/// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
+/// Checks that a scenario with packet framing uses nothing that needs AAL5.
 fn framing(scenario: &Scenario, root: &mut Scope<'_>) {
     let (cut_through, admission) = (scenario.switch.cut_through, scenario.switch.admission);
     if scenario.framing().framing == Framing::Aal5 {
@@ -98,7 +98,7 @@ fn framing(scenario: &Scenario, root: &mut Scope<'_>) {
     if given.max_sdu != standard.max_sdu {
         root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
     }
-    // Without this key, these services refuse the size of the cells.
+    // Without the key `framing`, the fault of these services is in the size of the cells, and has been reported.
     if scenario.framing.is_some()
         && let Some(service) = service_of_atm(scenario)
     {
@@ -117,7 +117,7 @@ fn name_of(admission: PacketAdmission) -> &'static str {
     }
 }
 
-/// Checks that a port does not depend on last cells.
+/// Checks that a port's policy works with packet framing, which does not mark last cells.
 fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Scope<'_>) {
     let name = port.policy.name();
     let reason = match port.policy {
@@ -138,7 +138,7 @@ fn policy(port: &PortConfig, admission: Option<PacketAdmission>, scope: &mut Sco
     scope.at("policy").at(name).refuse(reason);
 }
 
-/// Refuses the key that makes packets delimit themselves.
+/// Refuses the key that selects packet framing.
 pub(super) fn refuse_key(scenario: &Scenario, root: &mut Scope<'_>, problem: &str) {
     if scenario.framing.is_some() {
         root.at("framing").refuse_text("packets", problem);

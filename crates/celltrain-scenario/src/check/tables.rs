@@ -139,7 +139,8 @@ fn common_stack(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     root.at("stack").at(common.name()).refuse(problem);
 }
 
-/// Checks that a run which ends early waits for something, and for a limited number of requests.
+/// Checks that a run with `until = "finished"` has files or requests to finish, and that new requests stop opening
+/// before its end.
 fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let scenario = resolved.scenario;
     if scenario.until.is_duration() {

@@ -272,7 +272,7 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
     }
 }
 
-/// Checks that no VCs merge if packets delimit themselves.
+/// Checks that no VCs merge with packet framing.
 fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, channels, .. } = resolved;
     if scenario.framing().framing == Framing::Packets

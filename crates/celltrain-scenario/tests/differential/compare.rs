@@ -233,7 +233,9 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, fast: &[T], reference: &[T])
     let differs = fast.iter().zip(reference).position(|(fast, reference)| fast != reference);
     match differs {
         Some(i) => Err(format!("{what}[{i}]:\n  fast      {:?}\n  reference {:?}", fast[i], reference[i])),
-        None if fast.len() != reference.len() => Err(format!("{what}: {} and {} of them", fast.len(), reference.len())),
+        None if fast.len() != reference.len() => {
+            Err(format!("{what}: the fast engine has {}, the reference engine {}", fast.len(), reference.len()))
+        }
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Drawn networks whose packets delimit themselves.
+//! Random networks with packet framing.
 
 use celltrain_core::aal5::{CellFormat, Framing};
 use celltrain_core::delay::DelayChoice;
@@ -72,8 +72,8 @@ fn without_services_of_atm(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
-/// Makes the packets of a network delimit themselves, unless the network needs AAL5. Ports that push out cells from the front
-/// refuse arriving cells instead. Returns whether packets now delimit themselves.
+/// Selects packet framing for a network, unless the network needs AAL5. Ports that push out cells from the front refuse
+/// arriving cells instead. Returns whether packet framing was selected.
 pub(crate) fn delimit(network: &mut Network) -> bool {
     let pushes_out = |link: &&mut Link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
     network
@@ -104,7 +104,7 @@ pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Makes packets delimit themselves if possible, and links lose cells.
+/// Selects packet framing if possible, and makes links lose cells.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     delimit(network);
     switch(network, rng);
@@ -112,8 +112,9 @@ pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
     carry_frames(network);
 }
 
-/// Selects the size of cells if packets delimit themselves, and makes every link, or every other link, of half of the networks
-/// carry Ethernet frames, with measured delays in half of these. The network's seed selects all this: without a draw from the stream, the rest stays the same.
+/// Selects the size of cells with packet framing, and makes every link, or every other link, of half of the networks
+/// carry Ethernet frames, with measured delays in half of these. The network's seed selects all this: without a draw
+/// from the stream, the rest stays the same.
 fn carry_frames(network: &mut Network) {
     if network.aal5.framing != Framing::Packets {
         return;
@@ -135,13 +136,13 @@ fn carry_frames(network: &mut Network) {
     }
 }
 
-/// Makes packets delimit themselves if possible, both in memories and where links lose cells.
+/// Selects packet framing if possible, in networks with memories and links that lose cells.
 pub(crate) fn delimit_and_lose_in_memories(network: &mut Network, rng: &mut Stream) {
     memories::add(network, rng);
     delimit_and_lose(network, rng);
 }
 
-/// Makes packets delimit themselves if possible, in memories, with requests, marks and sometimes measured delays.
+/// Selects packet framing if possible, in networks with memories, requests, marks and sometimes measured delays.
 pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network, rng: &mut Stream) {
     requests::add(network, rng);
     memories::add(network, rng);

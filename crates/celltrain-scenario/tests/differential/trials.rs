@@ -221,7 +221,7 @@ impl Trial {
         (cases() / self.part).clamp(1, most).into()
     }
 
-    /// Returns the trial's weight in a campaign. Packets delimit themselves in about half of its networks.
+    /// Returns the trial's weight in a campaign. About half of its networks have packet framing.
     pub(crate) fn weight(&self) -> f64 {
         f64::from(self.times) / f64::from(self.part)
     }

@@ -148,7 +148,7 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
-    /// True if packets delimit themselves, so that no packet is joined with another.
+    /// True with packet framing, so that no packet is joined to another.
     delimits: bool,
     /// True if packets take places for cells that have not arrived, so that events do not give the occupancy.
     takes_places: bool,

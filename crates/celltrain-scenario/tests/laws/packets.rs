@@ -1,4 +1,4 @@
-//! Laws on packets that delimit themselves.
+//! Laws that hold with packet framing.
 
 use std::collections::BTreeSet;
 

@@ -176,7 +176,7 @@ impl Test {
         if self.get("window2").is_some() { 2 } else { 1 }
     }
 
-    /// Returns a setting of the connection with this number, from 1.
+    /// Returns the key of a setting for connection `flow`, counted from 1.
     fn of(&self, key: &str, flow: usize) -> String {
         let own = format!("{}{flow}", key.trim_end_matches('_'));
         if flow > 1 && self.get(&own).is_some() { own } else { key.to_string() }

@@ -71,16 +71,17 @@ class Compared(CardMixin):
         measures: The measures.
         seeds: The seeds.
         values: By name, combination, seed and measure, in the units of the measures; NaN for missing values.
-        censored: In the same places: whether the value is only a lower bound.
+        censored: For each element of `values`: true if it is only a lower bound.
         fingerprints: By name, combination and seed; an empty text if a run failed.
-        ties_only: By name and combination: whether nothing is random except, at most, the order of simultaneous cells.
+        ties_only: By name and combination: true if nothing is random except, at most, the order of simultaneous cells.
         failures: The runs that failed.
         delivered: By name, combination and seed: the bytes that all flows delivered; NaN if a run failed.
         rivals: By name and combination: a number, equal for cases that differ only in policies.
         of_check: Warnings that `celltrain check` gives for the scenarios that were run.
         of_plan: Warnings about scenarios that are hard to compare.
-        without_running: Runs that were filled from others, because certificates show that they are the same.
-        without_certificate: Reasons why others could not be filled from some runs.
+        without_running: Number of runs with results copied from other runs, because certificates prove that they are
+            equal.
+        without_certificate: Reasons why the results of some runs could not be copied to other runs.
     """
 
     what: str
@@ -392,7 +393,7 @@ def _about(compared: Compared) -> Iterator[str]:
         names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
     if compared.without_running:
         count = compared.fingerprints.size
-        yield f"{counted(count, 'run')}, {compared.without_running:,} of them known from equal runs"
+        yield f"{counted(count, 'run')}, {compared.without_running:,} of them copied from equal runs"
     yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 
@@ -614,7 +615,7 @@ def _at(compared: Compared, setting: int) -> str:
 def _without_effect(compared: Compared) -> Iterator[str]:
     """Yields a warning for names and axes that changed nothing: the fingerprints of all their runs are equal.
 
-    Names are also equal if they are so in one of the compared scenarios.
+    If policies are compared within several scenarios, also reports equal runs in only some of the scenarios.
     """
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():

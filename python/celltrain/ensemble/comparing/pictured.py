@@ -130,7 +130,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # A caller who names measures knows which others there are.
+            # A caller who names measures does not need a list of the others.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:

@@ -53,7 +53,7 @@ __all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canoni
 
 #: Number of accepted points used to check the measures, without running them.
 OUTLINED = 4
-#: Number of characters of canonical scenarios from which on no more cases are kept.
+#: Total length of the canonical scenarios of the kept cases, in characters, above which no more cases are kept.
 KEPT_CHARACTERS = 1 << 24
 #: Maximum number of refusals that are reported.
 MOST_REFUSALS = 20

@@ -339,7 +339,7 @@ class Reader(Document):
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Parses a number with a unit."""
-        assert key.quantity is not None, "only keys of quantities reach this line"
+        assert key.quantity is not None, "the caller handles keys without units"
         expected = key.quantity.expected
         try:
             if isinstance(given, str):
@@ -390,7 +390,7 @@ class Reader(Document):
 
 
 def of_range(key: Key, form: forms.RangeForm) -> Key:
-    """Returns the key for a range. If `to` is a whole number above 1, a threshold is in cells."""
+    """Returns the key for a range. A threshold whose `to` is a whole number above 1 is a number of cells."""
     to = form.to
     in_cells = isinstance(to, int | float) and to > 1 and math.isfinite(to) and to == int(to)
     return replace(key, whole=True, unit="cells") if key.is_threshold and in_cells else key

@@ -492,7 +492,7 @@ def lines(report: Report) -> Iterator[str]:
                 f"{words.counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
             )
     for moved in () if compared is None else compared.measures:
-        yield f"{words.called(moved.measure, unit=False)}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+        yield f"{words.called(moved.measure, unit=False)}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} changed by more than the spread of the seeds"
 
 
 def glance(report: Report) -> Iterator[str]:

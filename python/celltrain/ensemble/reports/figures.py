@@ -170,7 +170,7 @@ def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     if known:
         parts.append("Bars or band: the 95 % interval of the mean, from the spread of the seeds only.")
     if any(effect.axis.sampled for effect in mine):
-        parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
+        parts.append("Sampled axes are divided into ranges with equal numbers of points (grey dots).")
     name, title = f"effects-{data.slug(measure)}", f"{words.called(about, unit=False)}: effect of each axis"
     return Drawing(name=name, title=title, caption=" ".join(parts), figure=figure, look=look)
 

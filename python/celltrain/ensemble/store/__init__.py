@@ -381,7 +381,7 @@ class Store(CardMixin):
             return database.totals()
 
     def filled(self) -> dict[str, str]:
-        """Returns the runs that were filled from others, by key, with the key of the run that was done."""
+        """Returns the keys of runs with copied results, each with the key of the simulated run."""
         with self.reading() as database:
             return database.filled()
 

@@ -50,8 +50,8 @@ _TABLES = {
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
     "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
-#: Table of the runs that were filled from others. It is created with the first of them, so stores of earlier versions
-#: lack it.
+#: Table of the runs with results copied from other runs. It is created with the first of them, so stores of earlier
+#: versions lack it.
 _FILLED = "CREATE TABLE IF NOT EXISTS filled (run INTEGER PRIMARY KEY, from_key BLOB NOT NULL)"
 _VIEWS = {
     "rows": (
@@ -213,7 +213,7 @@ class Database:
         return {key for (key,) in self.rows(query, *keys)}
 
     def filled(self) -> dict[str, str]:
-        """Returns the runs that were filled from others, by key, with the key of the run that was done."""
+        """Returns the keys of runs with copied results, each with the key of the simulated run."""
         if not self.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'filled'"):
             return {}
         query = "SELECT lower(hex(run_key)), lower(hex(from_key)) FROM filled JOIN runs USING (run)"

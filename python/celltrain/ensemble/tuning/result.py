@@ -60,7 +60,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A trial that ran with the few seeds of the search. The best trials look better than they are.
+    """A trial with the few seeds of the search. The best trials look better than they are.
 
     Attributes:
         generation: Number of the trial's generation, from 0.

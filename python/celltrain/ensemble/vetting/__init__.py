@@ -57,7 +57,7 @@ WORDS = {
     "query_ms": "mean time of a query (ms)",
     "query_ms_p99": "p99 time of a query (ms)",
     "goodput_mbps": "goodput (Mb/s)",
-    "open_requests": "requests that stay open",
+    "open_requests": "requests still open at the end",
 }
 
 
@@ -98,17 +98,19 @@ def vet(
         jobs: Threads; one for each core when None.
         progress: Called from time to time with the completed fraction, 0 to 1.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
-        certificates: False to do every run, even if another run is known to be the same.
+        certificates: False to simulate every run, even if it is known to equal another run.
 
     Returns:
         A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
         of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's t, over the
         seeds; None for a single seed). `efficiency` and `fairness`, or `slowdown` and so on for memories, are means over
-        the scenarios; `lan-5.efficiency` and so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
-        policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
-        almost nothing. `tcp`: the TCP of each scenario. `settings`: the numbers set in each policy of memories. `ranking`: a text for each measure in which another TCP
-        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `without_running`: runs that were known to be the same
-        as others. `without_certificate`: reasons why others could not be filled from some runs. `artifacts`: `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
+        the scenarios; `lan-5.efficiency` and so on are for one scenario. `beside`: the same for each other policy.
+        `differences`: by other policy, this policy minus the other, paired by seed. `remarks`: the most important
+        warnings, for example that the policy carries almost nothing. `tcp`: the TCP of each scenario. `settings`: the
+        numbers among the settings of each policy of memories. `ranking`: a text for each measure in which another TCP
+        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `without_running`: number of
+        runs with results copied from equal runs. `without_certificate`: reasons why the results of some runs could not
+        be copied. `artifacts`: `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.
@@ -173,7 +175,9 @@ def vet(
     ]
     if scenarios is None and of.kind == "port" and fits_both(mine, readings):
         first = next(iter(standard.MEMORIES.scenarios))
-        doubts.append(f"{shown(mine.name)} also fits memories; to vet it there: --scenarios {first}")
+        doubts.append(
+            f"{shown(mine.name)} is also a valid policy of memories; to vet it in memories: --scenarios {first}"
+        )
     if any(one.too_few for one in compared.values()):
         doubts.append(f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more")
     answer["artifacts"] = {

@@ -46,7 +46,7 @@ PAIRS = tuple(
 )
 #: Pairs of scenarios that differ only in clocks and start times, which are equal for all hosts in one and random in the
 #: other.
-CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
+CLOCKS = ({"lan-5": "with synchronised clocks", "lan-5-random": "with random clocks"},)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,7 @@ def _words(value: object) -> Iterator[str]:
 def standard_of(policy: Policy, scenarios: Sequence[str] | None = None, readings: Readings | None = None) -> Standard:
     """Returns the standard set for a policy: that of the language in which the policy is valid, or of the nearer one.
 
-    If both are possible, the names of the scenarios to run decide. The place of a policy in a scenario decides, too.
+    If both are possible, the names of the scenarios to run decide, or the place of the policy in its scenario.
     """
     readings, is_in_memory = readings or Readings(), policy.prefix.startswith("switch.")
     if policy.note or is_in_memory:
@@ -378,7 +378,7 @@ def check_file(
     warnings = check_policy(policy, standard, list(standard.scenarios), readings)
     if fits_both(policy, readings):
         advice = (
-            f"it fits ports and memories; for a memory, {how_to_compare(policy)}, and vet it with --scenarios switch"
+            f"valid for ports and memories; for a memory, {how_to_compare(policy)}, and vet it with --scenarios switch"
         )
         return policy, "policy", warnings, advice
     if standard is PORTS:

@@ -1,7 +1,7 @@
 //! The interface of contended ports. [`super::port_plan`] selects the implementation of each port.
 //!
-//! Only ports implement it. A place that processes cells at once, and a port that shares the memory of another port,
-//! are entries of [`Links`](super::links::Links).
+//! Ports that process cells at once, and all ports of a memory except the first, do not implement it. They exist only
+//! as entries of [`Links`](super::links::Links).
 
 use std::any::Any;
 
@@ -14,7 +14,7 @@ use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::PortQueue;
 use crate::units::Time;
 
-/// Contended ports. At `None`, an entry of the links does without a port:
+/// Contended ports. `None` for a port that exists only as an entry of the links:
 /// [`Ingress::AtOnce`](super::links::Ingress::AtOnce) or [`Ingress::Member`](super::links::Ingress::Member).
 pub(super) type Ports = TiVec<PortIndex, Option<Box<dyn ContendedPort>>>;
 

@@ -46,11 +46,11 @@ struct VcInStage {
     /// A packet that ends the stage in this period starts in the window, and also passes all transparent ports of the
     /// stage in the window. Empty at shaped ports and behind losses.
     passing: Window,
-    /// Time that the latest of these packets took for the stage, delay included, and how many in a row took it. A VC's
-    /// delay often stays the same.
+    /// Time that the latest of these packets took for the stage, delay included, and the number of consecutive packets
+    /// with this time. A VC's delay often stays the same.
     total: Span,
     times: u64,
-    /// Number of these packets before the latest delay.
+    /// Number of these packets before those with the latest delay.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
@@ -58,7 +58,7 @@ struct VcInStage {
     next: StageIndex,
 }
 
-/// No stage. It is not an index of a stage, so that looking up a stage and finding out whether it exists are one check.
+/// No stage. This index is out of range, so that a single check finds both the stage and whether it exists.
 const NOWHERE: StageIndex = StageIndex::new(u32::MAX);
 
 /// The place where a stage begins.

@@ -102,7 +102,7 @@ impl Fifo {
         !self.packets.is_empty()
     }
 
-    /// Returns whether packets delimit themselves. If so, [`Fifo::delimit`] must precede [`Fifo::enter`].
+    /// Returns true with packet framing. In this case, [`Fifo::delimit`] must precede [`Fifo::enter`].
     pub(super) fn delimits(&self) -> bool {
         self.admission.delimits()
     }

@@ -26,8 +26,8 @@ pub(super) trait Discipline: WaitingCells + Sized + 'static {
         Some(start)
     }
 
-    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives. In fact they arrive
-    /// one by one while `left` cells leave. `is_close` is true if they arrive at most a cell time apart.
+    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives. The cells actually
+    /// arrive one by one while `left` cells leave. `is_close` is true if they arrive at most a cell time apart.
     #[inline(always)]
     fn enters_at_once(_output: &mut Output<Self>, _label: Label, _left: u32, _is_close: bool) -> bool {
         true

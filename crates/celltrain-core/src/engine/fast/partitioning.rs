@@ -87,7 +87,7 @@ impl Partitioning {
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
         // With requests, partitions would have to agree on the numbers of connections.
-        // The same holds for the end of a run that may end early.
+        // Partitions would also have to agree on the end of a run that may end early.
         let opens = !network.requests.groups.is_empty() || !network.until.is_duration();
         // End systems outside the simulation act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);

@@ -6,7 +6,8 @@
 //! policy acts. The pause frame arrives a fixed time later, at the earliest. This time is one of the leads of the memory, so
 //! the event list settles the memory before any change can have reached a port. A pause frame is an event before all others
 //! of its instant except those of delay lines, so it precedes every start and every frame of that instant, as in the
-//! reference engine. Frames of the same instant are in the reference engine's order: the end of a pause precedes its begin.
+//! reference engine. Frames of the same instant are in the reference engine's order: the end of a pause precedes the
+//! beginning of another.
 //!
 //! *Nothing is settled beyond the present.* Ports of switches that obey pauses are in a memory, or simulated like one
 //! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
@@ -204,8 +205,8 @@ pub(super) struct Pausing {
 }
 
 impl Pausing {
-    /// Returns `None` if the memory only counts pauses. If pause frames travel as on a wire, also returns the way of each
-    /// group's pause frames.
+    /// Returns `None` if the memory only counts pauses. If pause frames travel as on a wire, also returns the route of
+    /// each group's pause frames.
     pub(super) fn new(
         network: &Network,
         config: &MemoryConfig,

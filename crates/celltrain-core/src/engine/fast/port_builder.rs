@@ -160,7 +160,7 @@ impl PortBuilder<'_> {
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             single_cells,
             tie_order: self.network.tie_order,
-            // A port that processes cells at once cannot tell whether a cell starts a packet that delimits itself.
+            // A port that processes cells at once cannot tell whether a cell starts a packet, with packet framing.
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,

@@ -60,7 +60,7 @@ impl PortEnd {
     }
 }
 
-/// When a port counts its waiting cells by VC.
+/// Selects when a port counts its waiting cells by VC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VcCounts {
     /// Always, because a policy reads the counts.

@@ -17,8 +17,7 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, `MEASURES` whether delays are
-    /// measured.
+    /// Settles everything before `until`. `DELIMITS` is true with packet framing, `MEASURES` if delays are measured.
     #[inline(never)]
     fn take_cells<const DELIMITS: bool, const MEASURES: bool>(
         &mut self,

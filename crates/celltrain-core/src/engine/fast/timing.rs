@@ -25,7 +25,7 @@ pub(super) struct Timing {
     pub(super) arrivals: Arrivals,
 }
 
-/// Use of a port's arrivals.
+/// Whether a port records arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrivals {
     Unrecorded,

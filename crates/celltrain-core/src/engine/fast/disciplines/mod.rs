@@ -1,8 +1,8 @@
 //! Disciplines: the ways in which cells wait at a contended port and leave it.
 //!
 //! Each discipline is a type in a file of its own. [`TrainPort`](super::train_port::TrainPort) and the port of single
-//! cells ([`QueuePort`](super::queue_port::QueuePort)) are generic over it. So their loops never ask which discipline a
-//! port has.
+//! cells ([`QueuePort`](super::queue_port::QueuePort)) are generic over it. So their loops never check the discipline
+//! of a port.
 
 mod counted;
 mod followed;

@@ -2,7 +2,7 @@
 //!
 //! Cells that arrive in the same instant on links of the same rate usually do so again one cell time later. So these inputs
 //! stay together as one entry. The next arrival of another input usually belongs at the end of the list of inputs that
-//! alternate. Inputs that do not are in a list of their own.
+//! alternate. Inputs that do not alternate are in a separate list.
 
 use super::inside::Inside;
 use super::{MemoryPorts, Switch};

@@ -68,8 +68,8 @@ impl Calendar {
         Some(first)
     }
 
-    /// Makes the ports that become free before `until` busy again from then on, in order, as long as `goes_on` is true for
-    /// them. Removes the first other port, and returns it with the time when it becomes free.
+    /// Makes the ports that become free before `until` busy again, in order, as long as `goes_on` is true for them.
+    /// Removes the first other port, and returns it with the time when it becomes free.
     #[inline(always)]
     pub(super) fn restart_while(
         &mut self,
@@ -128,7 +128,7 @@ impl Rate {
         self.first = self.place(self.first + 1);
     }
 
-    /// Does what [`Calendar::restart_while`] does, if all ports have this rate.
+    /// A variant of [`Calendar::restart_while`] for ports that all have this rate.
     #[inline(always)]
     fn restart_while(
         &mut self,
@@ -206,7 +206,7 @@ mod tests {
             let mut calendar = Calendar::new(cell_times.iter().copied());
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
-                // In some instants, ports wait until a later call.
+                // Sometimes ports that became free wait until a later call.
                 let until = now + Span([0, 1, 1, 20][rng.below(4) as usize]);
                 let due = |free_at: &[Option<Time>]| {
                     let busy = free_at.iter().enumerate().filter_map(|(place, &free)| Some((free?, place)));

@@ -83,7 +83,7 @@ impl Inside {
     }
 }
 
-/// The part of a packet being sent that leaves with no effect but on counts.
+/// The part of a packet being sent whose cells only change counts when they leave.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sending {
     class: CellClass,
@@ -147,7 +147,7 @@ impl Switch {
         true
     }
 
-    /// Counts a cell inside a packet at queues that do more than count, or that are full.
+    /// Counts a cell inside a packet, if its queues do more than count cells, or are full.
     #[inline(never)]
     fn enter_rest(&mut self, class: CellClass, now: Time) -> bool {
         match self.memory.try_enter_rest(class, now) {
@@ -191,7 +191,7 @@ impl Switch {
         }
     }
 
-    /// Sends the cells that start before `until`, at ports that are busy and stay so. Nothing arrives before then.
+    /// Sends the cells that start before `until`, at ports that stay busy until then. Nothing arrives before then.
     #[inline(never)]
     pub(super) fn send_before(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {

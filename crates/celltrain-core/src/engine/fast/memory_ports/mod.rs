@@ -75,7 +75,7 @@ struct Switch {
     is_plain: bool,
     /// The packets that the ports send, by place.
     sending: TiVec<MemoryPlace, Sending>,
-    /// The way of pause frames for each group, if they travel as on a wire.
+    /// The route of pause frames for each group, if they travel as on a wire.
     pause_senders: Option<Box<PauseSenders>>,
     /// True if something may happen at the end of each instant: policies act, or pause frames are sent.
     has_ends: bool,
@@ -88,7 +88,7 @@ pub(super) struct ArrivingVc {
     /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// Use of the VC's arrivals at its port.
+    /// Whether the port records the VC's arrivals.
     pub(super) arrivals: Arrivals,
 }
 
@@ -211,7 +211,7 @@ impl MemoryPorts {
         }
     }
 
-    /// Returns whether packets delimit themselves.
+    /// Returns true with packet framing.
     fn delimits(&self) -> bool {
         self.switch.ports.first().is_some_and(|port| port.admission.delimits())
     }
@@ -221,8 +221,8 @@ impl MemoryPorts {
         self.switch.stores()
     }
 
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves, and `STORES` whether the ports
-    /// store them whole.
+    /// Settles everything before `until`. `DELIMITS` is true with packet framing, and `STORES` if the ports store
+    /// packets whole.
     #[inline(never)]
     fn take_cells<const DELIMITS: bool, const STORES: bool>(
         &mut self,
@@ -601,8 +601,8 @@ impl Switch {
         room
     }
 
-    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` is true if the memory
-    /// has already admitted the cell's packet, which delimits itself.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` is true, with packet
+    /// framing, if the memory has already admitted the cell's packet.
     #[inline(always)]
     fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         let attempt = if REST {

@@ -31,7 +31,7 @@ struct WaitingFrame {
     sender: PauseSender,
 }
 
-/// The way of pause frames for a group.
+/// The route of pause frames for a group.
 #[derive(Clone, Copy)]
 pub(in crate::engine::fast) struct PauseSender {
     /// The port that sends them.
@@ -42,7 +42,7 @@ pub(in crate::engine::fast) struct PauseSender {
     pub(in crate::engine::fast) response: Span,
 }
 
-/// The way of pause frames for each group of a memory, by queue.
+/// The route of pause frames for each group of a memory, by queue.
 pub(in crate::engine::fast) type PauseSenders = TiVec<QueueIndex, Option<(PausedGroup, PauseSender)>>;
 
 impl WirePauses {

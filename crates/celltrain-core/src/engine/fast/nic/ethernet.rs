@@ -29,7 +29,7 @@ impl Nic {
         self
     }
 
-    /// Does the same as [`Nic::join`] for a frame whose last cell takes `last_cell`.
+    /// A variant of [`Nic::join`] for a frame whose last cell takes `last_cell`.
     pub(in crate::engine::fast) fn join_on_ethernet(
         &mut self,
         now: Time,
@@ -61,14 +61,14 @@ impl Nic {
         first_start
     }
 
-    /// Does the same as [`Nic::begin_phase`], also on a link with Ethernet frames.
+    /// A variant of [`Nic::begin_phase`] that also supports links with Ethernet frames.
     pub(in crate::engine::fast) fn begin_phase_in_any(&mut self, now: Time, phase: Phase) {
         (self.joined, self.phase) = (now, phase);
         self.waiting = self.waiting_in(now, phase);
         self.tracker.fall(self.waiting);
     }
 
-    /// Does the same as [`Nic::waiting_at`], also on a link with Ethernet frames.
+    /// A variant of [`Nic::waiting_at`] that also supports links with Ethernet frames.
     pub(super) fn waiting_in(&self, now: Time, phase: Phase) -> u32 {
         let on_ethernet = self.by_vc.as_ref().and_then(|by_vc| by_vc.waiting_on_ethernet(now, phase, self.cell_time));
         on_ethernet.unwrap_or_else(|| self.waiting_at(now, phase))
