@@ -22,8 +22,7 @@ def bound(
     jobs: options.Jobs = None,
     no_certificates: options.NoCertificates = False,
 ) -> int:
-    """Find the smallest value of a setting with which a measure does not exceed a bound, such as the smallest buffer
-    without loss.
+    """Find the smallest value of a setting that keeps a measure within a bound, such as the smallest lossless buffer.
 
     Argument:
         path (PATH): The setting, in whole numbers, such as port.bottleneck.buffer.

@@ -122,8 +122,7 @@ def incast(
     cable: str | None = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
 ) -> None:
-    """Simulate hosts that send to one port at once: does the switch drop packets or pause hosts, and how long do the
-    transfers take?
+    """Simulate hosts that send to one port at once: drops, pauses, and the time until all data has arrived.
 
     Senders:
         senders (N): Number of hosts that send.

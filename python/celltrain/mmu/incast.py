@@ -114,9 +114,7 @@ class Incast(CardMixin):
 
     @property
     def data_packets(self) -> int:
-        """Packets that all data needs. The last packet of each sender is padded, so all packets have the same
-        length.
-        """
+        """Packets that all data needs. Every packet has the full length: each sender pads its last one."""
         return self.question.segments * len(self.senders)
 
     def _amount(self, cells: int | None, name: str = "", packets: int | None = None) -> dict[str, int | None]:

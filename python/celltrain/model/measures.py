@@ -241,9 +241,7 @@ def encodable(texts: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> tuple[bool, bool, bool]:
-    """Returns whether a measure has a path, needs a trace, and is a lower bound if the values that it reads are lower
-    bounds.
-    """
+    """Returns whether a measure has a path, needs a trace, and is a lower bound if it reads lower bounds."""
     try:
         return _core.parse_measure(encodable([text])[0])
     except ValueError as error:
