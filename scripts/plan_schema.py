@@ -51,7 +51,7 @@ class PlanSchema(GenerateJsonSchema):
         return {**written, "additionalProperties": False}
 
     def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
-        """Names a table after its form, without `Form`."""
+        """Returns the name of a table: the name of its class without the ending `Form`."""
         core_ref, mode = core_mode_ref
         return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
 

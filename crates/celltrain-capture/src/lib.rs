@@ -26,10 +26,10 @@
 //! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
 //! Wireshark's epoch time is the time since the start of the run.
 //!
-//! **The handshake** of every flow over TCP comes first, from nanosecond 1 to 2, with comments saying that it is made
-//! up. Requests have the model's own handshake. A packet earlier than the end of the handshake gets the timestamp of
-//! that end. The short round trip matters: Wireshark marks a segment retransmitted within the handshake's round trip as
-//! *out of order*, not as a retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not
+//! **The handshake** of every flow over TCP comes first, from nanosecond 1 to 2, with comments that call it synthetic.
+//! Requests have the model's own handshake. A packet earlier than the end of the handshake gets the timestamp of that
+//! end. The short round trip matters: Wireshark marks a segment retransmitted within the handshake's round trip as *out
+//! of order*, not as a retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not
 //! recognise a round trip that takes no time or begins at time 0.
 //!
 //! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted

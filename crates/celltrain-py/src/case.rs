@@ -1,4 +1,4 @@
-//! A case in Python: a scenario that is read and checked once, and that is all that later steps need to know of it.
+//! A case in Python: a scenario that is read and checked once. Later steps use it instead of the text.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;

@@ -163,7 +163,7 @@ BARS = "bars: 95 % intervals"
 MOST_ACROSS = 3
 #: Widths of figures in inches: a column and a page of a paper.
 WIDTHS = {"column": 3.5, "page": 7.2}
-#: Units of other widths, in inches, and the least and largest width.
+#: Units of other widths, in inches, and the smallest and largest width.
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 LEAST_WIDTH, MOST_WIDTH = 2.0, 40.0
 #: Figures that are narrower than this, in inches, are laid out as a column.
@@ -525,7 +525,7 @@ def fitted(figure: Figure, least: float = LEAST) -> Figure:
 
     Args:
         figure: The figure.
-        least: Least height of the axes of a panel, in inches. The figure grows if its labels leave less.
+        least: Minimum height of the axes of a panel, in inches. The figure grows if its labels leave less.
     """
     whole = {text: text.get_text() for axes in figure.axes for text, _ in _labels(axes)}
     for _ in range(ATTEMPTS):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 
-#: Height of a panel by its width, and its least height in inches.
+#: Height of a panel by its width, and its minimum height in inches.
 RATIO, LEAST_HEIGHT = 9 / 16, 2.8
 #: Maximum number of powers of two with a tick.
 MOST_DOUBLINGS = 24

@@ -211,8 +211,8 @@ def little_points(store: Store) -> dict[int, tuple[float, int]]:
 def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
     """Returns the points of a store whose results may depend on lock-step, by number.
 
-    Empty if the store lacks the measures of least goodput and timeouts, has more than a million runs, or has an
-    unreadable plan of another version. Checks at most a thousand points, those with the least goodput.
+    Empty if the store lacks the measures of the smallest goodput and of timeouts, has more than a million runs, or has
+    an unreadable plan of another version. Checks at most a thousand points, those with the least goodput.
     """
     names = store.manifest["measures"]
     if not {LEAST, TIMEOUTS} <= set(names):

@@ -139,7 +139,7 @@ def written(
         chip: The generation of its chip.
         question: The question.
         generation: The option with which the generation was selected, for the command in the first line.
-        cable: The option for the cables, for the same command.
+        cable: The option for the length of cables, for the same command.
     """
     _check(question)
     division = Division(loaded, chip)

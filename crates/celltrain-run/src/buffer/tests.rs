@@ -76,7 +76,7 @@ fn every_kind_of_event_at_a_buffer_has_a_different_name() {
 }
 
 #[test]
-fn over_a_time_window_the_queue_length_changes_by_arrivals_less_departures() {
+fn over_a_time_window_the_queue_length_changes_by_arrivals_minus_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();

@@ -100,7 +100,7 @@ pub(super) fn covered(network: &Network) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Returns a network with other buffers, policies, memories or seeds; `None` if the drawn settings are not valid.
+/// Returns a network with other buffers, policies, memories or seeds; `None` if the random settings are not valid.
 fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<Network> {
     let mut candidate = network.clone();
     candidate.seed = candidate.seed.wrapping_add((rng.below(4) == 0).into());

@@ -299,7 +299,7 @@ impl Rest {
                 return scenario;
             }
             let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
-            assert!(leave_out(&mut scenario, &keys), "every drawn scenario is valid: {faults:?}");
+            assert!(leave_out(&mut scenario, &keys), "every random scenario is valid: {faults:?}");
         }
     }
 

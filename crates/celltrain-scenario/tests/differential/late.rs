@@ -1,4 +1,4 @@
-//! Random rules that delay packets on the links of a drawn network, together with random losses.
+//! Random rules that delay packets on the links of a random network, together with random losses.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Random loss rules on the links of a drawn network.
+//! Random loss rules on the links of a random network.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Random marking at the ports of a drawn network, and TCPs that react to marks.
+//! Random marking at the ports of a random network, and TCPs that react to marks.
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::marking::{Counted, MarkedAt, MarkingConfig};

@@ -1,4 +1,4 @@
-//! Random memories for the switches of a drawn network.
+//! Random memories for the switches of a random network.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -69,7 +69,7 @@ impl Port {
                 "wfq_formula" => weights(&drawn),
                 name => named(&SCHEDULERS, name, &drawn, 0),
             });
-        // The drawn settings may be incompatible, and some policies need a finite buffer.
+        // The random settings may be incompatible, and some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let policy: PolicyConfig = if name == "formula" {
                 formula(drawn, limit)

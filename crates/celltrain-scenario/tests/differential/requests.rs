@@ -1,4 +1,4 @@
-//! Random requests between the hosts of a drawn network.
+//! Random requests between the hosts of a random network.
 
 use std::collections::BTreeMap;
 

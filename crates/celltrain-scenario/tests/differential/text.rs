@@ -1,4 +1,4 @@
-//! Writes a drawn scenario as text.
+//! Writes a random scenario as text.
 
 use celltrain_core::tcp::TcpConfig;
 use celltrain_scenario::Scenario;

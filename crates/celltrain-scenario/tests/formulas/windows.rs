@@ -31,7 +31,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match rules.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        // Formulas do not know the inflation of cwnd, and no drawn TCP has these rules.
+        // Formulas do not know the inflation of cwnd, and no random TCP has these rules.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfUsed => "min(cwnd, rwnd, flight) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",

@@ -13,7 +13,7 @@ use super::same::same;
 use crate::differential::memories;
 use crate::differential::packets::{delimit, switch};
 
-/// More bytes than any packet of a drawn network has, with headers.
+/// More bytes than any packet of a random network has, with headers.
 const ONE_CELL: u64 = 70_000;
 
 /// If all packets have one cell, both framings give the same run.

@@ -161,7 +161,7 @@ fn change_tcps(scenario: &mut Scenario, change: impl Fn(&mut TcpOptions)) {
 pub(super) fn general(scenario: &mut Scenario) -> &mut GeneralNetwork {
     let Topology::Network(network) = &mut scenario.topology else {
         panic!(
-            "the drawn networks include general \
+            "the random networks include general \
         topologies"
         )
     };
