@@ -2357,13 +2357,16 @@ class SwitchOptions(Model):
     __pydantic_extra__: dict[str, OwnSwitch]
     admission: PacketAdmission | None = Field(
         default=None,
-        description="When and with which cells policies decide about a packet that delimits itself. When absent, `start`.",
+        description=(
+            'With `framing = "packets"`: selects when policies decide about a packet, and whether they know its '
+            "length. Default: `start`."
+        ),
     )
     cut_through: bool | None = Field(
         default=None,
         description=(
-            "True if a packet that delimits itself may leave a port before its last cell has arrived there. When "
-            "absent, ports store each packet whole and then send it."
+            'With `framing = "packets"`: true if a port may start to send a packet before its last cell has '
+            "arrived. Default: ports store each packet whole before they send it."
         ),
     )
     service_order: ServiceOrder = Field(
@@ -2898,7 +2901,7 @@ class Scenario(Experiment):
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
     until: Until = Field(
-        default="duration", description="End of the run. With `finished`, the duration is only a bound."
+        default="duration", description="End of the run. With `finished`, the run ends at `duration` at the latest."
     )
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
