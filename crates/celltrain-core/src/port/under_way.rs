@@ -20,7 +20,7 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnderWay(u8);
 
-/// Decision about an arriving cell; 0 if the cell is admitted while there is room.
+/// The treatment of an arriving cell. It is 0 if the cell is admitted, provided there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived(u8);
 
