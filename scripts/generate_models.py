@@ -170,7 +170,7 @@ class Writer:
         if isinstance(value, dict):
             expression = self.value(schema, value)
             if isinstance(self.resolve(schema).get("additionalProperties"), dict) and expression.endswith("()"):
-                # mypy would report the tables whose names the user chooses as a missing argument.
+                # mypy would report tables with names that the user chooses as a missing argument.
                 return f"default_factory=lambda: {expression.removesuffix('()')}.model_validate({{}})"
             return f"default_factory={expression.removesuffix('()')}" if "(" in expression else "default_factory=dict"
         return f"default={value!r}"

@@ -56,7 +56,12 @@ def test_lock_step_is_detected_if_the_buffer_is_always_full_when_packets_of_some
     assert (found.step["together"], found.step["ties_drawn"]) == (10, True)
     # 9140 bytes and 56 bytes of headers are 192 cells of 424 bits at 155.52 Mb/s.
     assert found.step["processing"] == f"{round(192 * 424 / 0.15552)}ns"
-    for words in ("2 of 2 seeds", "only the order of simultaneous cells", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
+    for words in (
+        "2 of 2 seeds",
+        "only the order of simultaneous cells",
+        '[host] processing = "523457ns"',
+        'clock_offset = "100ms"',
+    ):
         assert words in str(found)
 
 

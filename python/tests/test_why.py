@@ -101,7 +101,10 @@ def test_an_explanation_mentions_timeout_backoff_and_changes_of_ssthresh() -> No
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
     told = text_of(answer)
     assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
-    assert "ssthresh went from 45.2 to 12. The timeout had doubled to 1 s at 5.3 s, and no round trip had been measured" in told
+    assert (
+        "ssthresh went from 45.2 to 12. The timeout had doubled to 1 s at 5.3 s, and no round trip had been measured"
+        in told
+    )
     assert told.count("had doubled") == 1
     [second] = [one for one in answer.sentences if "had doubled" in one.text]
     timeouts = [row["rto_s"] for row in second.rows if row["kind"] == "segments" and 5.3 <= row["time_s"] < 6.3]
