@@ -160,7 +160,9 @@ fn a_malformed_setting_is_reported_once_even_if_its_default_does_not_fit_the_oth
     for setting in settings {
         let (key, _) = setting.split_once(" = ").unwrap();
         let bad = good.replace(setting, &format!("{key} = \"malformed\""));
-        let [message] = &messages(&bad)[..] else { panic!("{key} has not one fault: {:?}", messages(&bad)) };
+        let [message] = &messages(&bad)[..] else {
+            panic!("{key} does not have exactly one fault: {:?}", messages(&bad))
+        };
         assert!(message.contains(&format!("tcp.vanilla.{key}")), "{message}");
     }
 }

@@ -49,7 +49,7 @@ fn random_test_networks_contain_every_feature_at_least_at_its_required_frequency
         }
     }
     let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < cases() / RAREST).collect();
-    assert!(rare.is_empty(), "these properties are drawn too rarely: {rare:?} of {drawn:?}");
+    assert!(rare.is_empty(), "these properties occur too rarely: {rare:?} of {drawn:?}");
 }
 
 /// Every feature must occur in at least one of this number of scenarios.
@@ -172,7 +172,7 @@ fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&
         }
     }
     let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < networks / 20).collect();
-    assert!(rare.is_empty(), "these properties are drawn too rarely: {rare:?} of {drawn:?}");
+    assert!(rare.is_empty(), "these properties occur too rarely: {rare:?} of {drawn:?}");
 }
 
 #[test]

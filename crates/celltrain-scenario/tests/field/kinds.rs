@@ -318,7 +318,7 @@ fn ecn_bits(drawn: &Drawn, history: &[Seen]) -> Result<bool, String> {
         let is_sent = sent(seen).is_some();
         let fault = [
             (capable != expected, "ECT is wrong"),
-            (marked && !capable, "a packet that is not capable is marked"),
+            (marked && !capable, "a packet that is not ECN-capable is marked"),
             (!drawn.ecn && (capable || marked || echo || reduced), "a connection without ECN has ECN bits"),
             (is_sent && reduced && !may_report, "CWR without a mark or a loss"),
             (is_sent && echo, "data with ECE"),
