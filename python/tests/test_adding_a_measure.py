@@ -18,8 +18,8 @@ def test_the_measure_in_the_tutorial_compiles_and_passes_all_tests_of_measures()
     own = re.findall(r"^test tables::port::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     # Cargo runs tests on threads, so the order of their lines varies.
     assert sorted(own) == [
-        "the_loss_ratio_of_a_port_at_which_no_cells_arrived_is_undefined",
         "the_loss_ratio_counts_cells_lost_at_a_full_buffer_and_cells_discarded_by_a_policy",
+        "the_loss_ratio_of_a_port_at_which_no_cells_arrived_is_undefined",
     ]
     for name in (
         "measure_names_are_unique_within_their_table_and_every_measure_has_a_description",

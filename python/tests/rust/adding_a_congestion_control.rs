@@ -22,7 +22,7 @@ fn a_scenario_can_select_the_example_congestion_control_by_name() {
 
     // A low ssthresh ends slow start at once.
     let text = text.replace("duration = \"1s\"", "duration = \"200ms\"");
-    let text = text.replace("[tcp.sack]", "[tcp.sack]\ninitial_ssthresh = \"10240B\"");
+    let text = text.replace("[tcp.sack]", "[tcp.sack]\nstart.initial_ssthresh = \"10240B\"");
     let scalable = windows(&text, Engine::Reference);
     assert_eq!(scalable, windows(&text, Engine::Fast), "both engines give the same fingerprint");
     // cwnd is 20 segments plus 0.01 segments per acknowledgement.

@@ -4,6 +4,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::plan::{Passed, Plan, StageEnd};
+use super::train::cells_after;
 use crate::cell::Run;
 use crate::coverage::reached;
 use crate::index::{Label, LinkIndex};
@@ -88,9 +89,7 @@ impl Late {
         let mut missed = 0;
         let leads = plan.passed[link][last.label()].iter().map(|passed| passed.lead).chain([lead]);
         for (late, lead) in self.counts[link][last.label()].iter_mut().zip(leads) {
-            let first = first_start + lead;
-            let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
-            missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+            missed = cells_after(horizon, first_start + lead, period, cells);
             change(late, u64::from(missed));
         }
         missed

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::train::cells_after;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
@@ -174,10 +175,30 @@ impl Queued {
     }
 
     fn not_started(&self, now: Time, cell_time: Span) -> u32 {
-        if self.first_start > now {
-            return self.cells;
+        cells_after(now, self.first_start, cell_time, self.cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_computed_queue_of_a_host_matches_a_count_of_the_cells_that_have_not_started() {
+        let small = (1..4).flat_map(|time| (0..6).flat_map(move |gap| (1..4).map(move |cells| (time, gap, cells))));
+        for (cell_time, gap, cells) in small {
+            let mut nic = Nic::new(Span(cell_time), 1);
+            let mut starts = Vec::new();
+            for (joined, cells) in [(5, cells), (5 + gap, 2)] {
+                let first = nic.join(Time(joined), Phase::BeforeService, Label::new(0), cells);
+                starts.extend((0..u64::from(cells)).map(|i| first.0 + cell_time * i));
+            }
+            assert!(starts.is_sorted_by(|before, after| before + cell_time <= *after), "cells leave one by one");
+            for now in 5 + gap..40 {
+                let waiting = |latest| starts.iter().filter(|&&start| start > latest).count();
+                assert_eq!(nic.waiting_at(Time(now), Phase::BeforeService) as usize, waiting(now - 1));
+                assert_eq!(nic.waiting_at(Time(now), Phase::Timers) as usize, waiting(now));
+            }
         }
-        let started = (now - self.first_start).0 / cell_time.0 + 1;
-        self.cells - u32::try_from(started).unwrap_or(self.cells).min(self.cells)
     }
 }

@@ -7,6 +7,7 @@ use super::egress::{Depart, Downstream};
 use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
 use super::timing::{Arrivals, Effects, Timing};
+use super::train::cells_after;
 use super::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::cell::{Cell, Run};
 use crate::departure::HeadRule;
@@ -287,7 +288,7 @@ impl<D: Discipline> Output<D> {
     /// Records the cells of a run that start after the horizon, for the results of a port without a queue.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
-        let cells = waiting_at(self.timing.horizon, run, first_start, period);
+        let cells = cells_after(self.timing.horizon, first_start, period, run.cells);
         if D::KEPT == Kept::Number && cells > 0 {
             self.buffer.counts.put(run.last.label(), cells);
         }
@@ -296,7 +297,7 @@ impl<D: Discipline> Output<D> {
     /// After the horizon has moved from `before`, updates which cells of a run are waiting.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
-        let cells = waiting_at(before, run, first_start, period);
+        let cells = cells_after(before, first_start, period, run.cells);
         if D::KEPT == Kept::Number && cells > 0 {
             self.buffer.counts.take(run.last.label(), cells);
         }
@@ -364,13 +365,4 @@ impl<D: Discipline> PortQueue for Output<D> {
         let departures = format!("Departures::{:?}", self.buffer.queue.departures());
         vec![format!("Effects::{:?}", self.timing.effects), departures]
     }
-}
-
-/// Returns how many cells of a run start after `now`.
-fn waiting_at(now: Time, run: Run, first_start: Time, period: Span) -> u32 {
-    let started = match (now.0 + 1).checked_sub(first_start.0) {
-        None | Some(0) => 0,
-        Some(left) => left.div_ceil(period.0),
-    };
-    run.cells - u32::try_from(started).map_or(run.cells, |started| started.min(run.cells))
 }

@@ -9,6 +9,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::nic::Phase;
 use super::pauses::{PauseCommand, StoppedPriorities};
+use super::train::cells_after;
 use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -150,7 +151,8 @@ impl PausableNic {
         let frames = &mut self.classes[class].frames;
         let next = frames.front_mut()?;
         let FrameRest { last, .. } = *next;
-        let sent = FrameRest { cells: next.cells.min(started(until, first_start, cell_time)), ..*next };
+        let later = cells_after(until, first_start, cell_time, next.cells);
+        let sent = FrameRest { cells: next.cells - later, ..*next };
         next.cells -= sent.cells;
         let run = if next.cells == 0 {
             frames.pop_front();
@@ -188,12 +190,13 @@ impl PausableNic {
         if self.framing == Framing::Packets && *begun < now {
             return None;
         }
-        let gone = now.0.checked_sub(1).map_or(0, |before| started(Time(before), *first_start, self.cell_time));
-        let gone = gone.min(sent.cells);
-        let back = FrameRest { cells: sent.cells - gone, ..*sent };
+        let before = now.0.checked_sub(1).map(Time);
+        let later = before.map_or(sent.cells, |before| cells_after(before, *first_start, self.cell_time, sent.cells));
+        let back = FrameRest { cells: later, ..*sent };
         if back.cells == 0 {
             return None;
         }
+        let gone = sent.cells - later;
         self.free_at = *first_start + self.cell_time * u64::from(gone);
         sent.cells = gone;
         if gone == 0 {
@@ -222,7 +225,7 @@ impl PausableNic {
             waiting[unsent.last.label()] += unsent.cells;
         }
         for &Ahead { sent, first_start, .. } in &self.ahead {
-            waiting[sent.last.label()] += sent.cells - started(now, first_start, self.cell_time).min(sent.cells);
+            waiting[sent.last.label()] += cells_after(now, first_start, self.cell_time, sent.cells);
         }
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
             offered,
@@ -262,10 +265,4 @@ impl Ahead {
     fn last_start(&self, cell_time: Span) -> Time {
         self.first_start + cell_time * u64::from(self.sent.cells - 1)
     }
-}
-
-/// Returns how many cells start up to and including `now`, if they follow each other from `first_start` on.
-fn started(now: Time, first_start: Time, cell_time: Span) -> u32 {
-    let since = now.0.checked_sub(first_start.0);
-    since.map_or(0, |since| u32::try_from(since / cell_time.0 + 1).unwrap_or(u32::MAX))
 }

@@ -95,6 +95,12 @@ impl Train {
     }
 }
 
+/// Returns how many of `cells` cells come after `now`, if the first comes at `first` and the others a `period` apart.
+pub(super) fn cells_after(now: Time, first: Time, period: Span, cells: u32) -> u32 {
+    let come = if first > now { 0 } else { (now - first).0 / period.0 + 1 };
+    cells.saturating_sub(u32::try_from(come).unwrap_or(u32::MAX))
+}
+
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
@@ -417,6 +423,17 @@ mod tests {
                 assert!(rest.cells == 0 || (arrivals(&joined) == all && joined.ends_frame));
             }
         });
+    }
+
+    #[test]
+    fn the_number_of_cells_after_an_instant_matches_a_count_of_their_arrivals() {
+        all_trains(|train, all| {
+            for now in 0..all[0] + 30 {
+                let after = all.iter().filter(|&&time| time > now).count();
+                assert_eq!(cells_after(Time(now), train.next, train.period, train.cells) as usize, after);
+            }
+        });
+        assert_eq!(cells_after(Time(u64::MAX - 1), Time(0), Span(1), u32::MAX), 0, "all cells have come");
     }
 
     #[test]

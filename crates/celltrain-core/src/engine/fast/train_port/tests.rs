@@ -3,7 +3,7 @@
 use super::{TrainDiscipline, TrainPort};
 use crate::cell::tests::cell;
 use crate::cell::{Cell, Run};
-use crate::engine::fast::disciplines::{Counted, InOrder, Merging};
+use crate::engine::fast::disciplines::{Counted, InOrder, Merging, Queued};
 use crate::engine::fast::fifo::Fifo;
 use crate::engine::fast::output::Output;
 use crate::engine::fast::output_buffer::OutputBuffer;
@@ -17,6 +17,7 @@ use crate::port::PortState;
 use crate::port::admission::Admission;
 use crate::rng::Stream;
 use crate::scheduler::waiting::ReportGranularity;
+use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
 use crate::units::{Span, Time};
 
@@ -38,6 +39,9 @@ struct Case {
     offset: u64,
     /// R of early packet discard; tail drop without it.
     threshold: Option<u32>,
+    /// A train on the first input, with this period and number of cells, whose first cell arrives at 10.
+    other: Option<(u64, u32)>,
+    effects: Effects,
 }
 
 impl Case {
@@ -49,7 +53,7 @@ impl Case {
             latest_start: LATE,
             horizon: LATE,
             end: LATE,
-            effects: Effects::EveryCell,
+            effects: self.effects,
             service: self.service,
             marks: None,
             arrivals: Arrivals::Unrecorded,
@@ -78,12 +82,37 @@ fn all_cases(check: impl Fn(Case)) {
             for (backlog, period) in (0..4).flat_map(|backlog| (1..7).map(move |period| (backlog, period))) {
                 for (cells, offset) in (2..6).flat_map(|cells| (0..5).map(move |offset| (cells, offset))) {
                     for threshold in [None, Some(1)] {
-                        check(Case { capacity, cell_time, service, backlog, period, cells, offset, threshold });
+                        let (other, effects) = (None, Effects::EveryCell);
+                        check(Case {
+                            capacity,
+                            cell_time,
+                            service,
+                            backlog,
+                            period,
+                            cells,
+                            offset,
+                            threshold,
+                            other,
+                            effects,
+                        });
                     }
                 }
             }
         }
     }
+}
+
+/// Calls `check` for two trains on two inputs, which overlap, tie or follow each other.
+fn all_pairs(check: impl Fn(Case)) {
+    all_cases(|case| {
+        if case.period <= 4 && [2, 5].contains(&case.capacity) {
+            for cells in [1, 2, 5] {
+                // The numbers of cells in the backlog serve as periods of the other train.
+                let other = Some((u64::from(case.backlog) + 1, cells));
+                check(Case { backlog: 0, other, ..case });
+            }
+        }
+    });
 }
 
 /// Everything that can be seen of a port: the starts of its cells, and its counts.
@@ -95,14 +124,25 @@ struct Seen {
     max_queue: u32,
 }
 
+impl Seen {
+    /// Keeps only what has an effect if complete frames alone have one: the starts of their last cells, in order, and
+    /// the number of cells that were sent.
+    fn frames(mut self) -> (Self, usize) {
+        let sent = self.starts.len();
+        self.starts.retain(|&(_, ends_frame, _)| ends_frame);
+        self.starts.sort_unstable_by_key(|&(.., start)| start);
+        (self, sent)
+    }
+}
+
 /// Runs a case with the cells of its train as trains of at most `most` cells.
 fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
     let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy"));
     let buffer = OutputBuffer::new(Some(case.capacity), VCS, admission, queue);
     let output = Output::new(buffer, case.timing(), None, ReportGranularity::Runs);
-    let ties = TieBreaker::new(TieOrder::Fixed, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
+    let ties = TieBreaker::new(TieOrder::Random, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
     let mut port = TrainPort::new(LinkIndex::default(), output, ties, VCS, vec![0, 1]);
-    *port.ingress = TrainIngress::new(2, Effects::EveryCell);
+    *port.ingress = TrainIngress::new(2, case.effects);
     let train = |cell: Cell, first: u64, period: u64, cells| {
         Train::of(Run { last: cell, cells }, Time(first), Span(period), cell.label())
     };
@@ -110,22 +150,28 @@ fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
     for (time, cell) in backlog {
         port.ingress.join(0, train(cell, time, 1, 1));
     }
-    let (mut sent, mut starts) = (0, Vec::new());
-    while sent < case.cells {
-        let cells = most.min(case.cells - sent);
-        let last = cell(1, 1, sent + cells == case.cells);
-        // A train of one cell has another period, so that it is not joined to the one before.
-        let period = if most == 1 { 100 + u64::from(sent) } else { case.period };
-        port.ingress.join(1, train(last, first + case.period * u64::from(sent), period, cells));
-        sent += cells;
+    let other = case.other.map(|(period, cells)| (0, 10, period, cells));
+    for (input, first, period, all) in other.into_iter().chain([(1, first, case.period, case.cells)]) {
+        let mut sent = 0;
+        while sent < all {
+            let cells = most.min(all - sent);
+            let last = cell(input, 1, sent + cells == all);
+            // A train of one cell has another period, so that it is not joined to the one before.
+            let its_period = if most == 1 { 100 + u64::from(2 * sent + input) } else { period };
+            port.ingress.join(input as usize, train(last, first + period * u64::from(sent), its_period, cells));
+            sent += cells;
+        }
     }
-    port.take_trains(END, |run, first_start, period| {
+    let mut starts = Vec::new();
+    let mut depart = |run: Run, first_start, period| {
         let mut start = first_start;
         for cell in run.iter() {
             starts.push((cell.label(), cell.last_cell(), start));
             start += period;
         }
-    });
+    };
+    port.take_trains(END, &mut depart);
+    port.partial_frames.report_all(depart);
     port.output.look_at(END);
     Seen::new(starts, &port.output.buffer.state())
 }
@@ -195,4 +241,40 @@ fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
         let merging = || Merging::new(&merging, Departures::AtAdmission);
         assert_eq!(run(case, merging(), u32::MAX), run(case, merging(), 1), "{case:?}");
     });
+}
+
+#[test]
+fn overlapping_trains_in_one_queue_are_admitted_in_batches_as_one_cell_at_a_time() {
+    let merging = typed_index_collections::ti_vec![false, true];
+    all_pairs(|case| {
+        let alone = run(case, Counted::default(), 1);
+        assert_eq!(run(case, Counted::default(), u32::MAX), alone, "{case:?}");
+        assert_eq!(run(case, InOrder::new(Departures::AtAdmission), u32::MAX), alone, "{case:?}");
+        let later = run(case, InOrder::new(Departures::Later), u32::MAX);
+        assert_eq!((&later.starts, later.lost), (&alone.starts, alone.lost), "{case:?}");
+        let merging = || Merging::new(&merging, Departures::AtAdmission);
+        assert_eq!(run(case, merging(), u32::MAX), run(case, merging(), 1), "{case:?}");
+    });
+}
+
+#[test]
+fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells() {
+    all_pairs(|case| {
+        let of_frames = Case { effects: Effects::FrameEnds, ..case };
+        let alone = run(case, Counted::default(), 1).frames();
+        assert_eq!(run(of_frames, Counted::default(), u32::MAX).frames(), alone, "{case:?}");
+    });
+}
+
+#[test]
+fn overlapping_trains_in_queues_of_their_own_are_admitted_in_batches_as_one_cell_at_a_time() {
+    let kinds = ["a", "b"].map(|name| VcKind { name, class: Class::default() });
+    for scheduler in SchedulerConfig::samples() {
+        all_pairs(|case| {
+            let Some(service) = scheduler.build(&kinds) else { return };
+            let queues = |service| Queued::new(service, &case.timing());
+            let alone = run(case, queues(scheduler.build(&kinds).expect("as above")), 1);
+            assert_eq!(run(case, queues(service), u32::MAX), alone, "{scheduler:?} {case:?}");
+        });
+    }
 }
