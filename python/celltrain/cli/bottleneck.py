@@ -10,6 +10,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
+from celltrain.errors import InputError
 
 complete_cases = options.completer(lambda: _cases(), files=True)
 complete_senders = options.completer(lambda: _senders(), several=True)
@@ -70,7 +71,7 @@ def bottleneck(
         typer.echo(of_cases.scenario_of(wanted, named), nl=False)
         return shell.DONE
     if qlog and out is None:
-        raise options.InputError.of_option("--qlog", "", "needs the folder for the files: name it with --out")
+        raise InputError.of_option("--qlog", "", "needs the folder for the files: name it with --out")
     with shell.making(out), shell.waiting("running cases", by_line=True) as tell:
         answer = of_cases.bottleneck(
             wanted, senders=named, seeds=seeds, first_seed=seed, jobs=jobs, out=out, qlog=qlog, progress=tell

@@ -166,9 +166,7 @@ def scenario_of(cases: Sequence[str] | None, senders: Sequence[str] | None) -> s
     return to_toml(Scenario.model_validate(table(pair.reading.accepted())), head=f"{case.title} ({case.source})")
 
 
-def _run_all(
-    runs: Sequence[tuple[_Pair, int]], jobs: int, first_seed: int, count: Callable[[], object]
-) -> None:
+def _run_all(runs: Sequence[tuple[_Pair, int]], jobs: int, first_seed: int, count: Callable[[], object]) -> None:
     """Does runs on threads. Ctrl-C and a cancelled call end them at once."""
     handle = Cancel()
     with ThreadPoolExecutor(max(1, jobs)) as threads:
@@ -294,16 +292,15 @@ def _series(series: Mapping[str, Any]) -> dict[str, Any]:
     queue = series["queue"]
     found: dict[str, Any] = {name: queue[name].to_numpy() for name in queue.column_names if name != "port"}
     for name, column in (("delivered", "delivered_bytes"), ("cwnd", "cwnd_segments")):
-        rows = series[name] if name in series else None
-        found[column] = {} if rows is None else _by_flow(rows, column)
+        found[column] = {flow: rows for one in {name} & {*series} for flow, rows in _by_flow(series[one], column)}
     return found
 
 
-def _by_flow(rows: Any, column: str) -> dict[str, Any]:
-    """Returns a column for each flow. The rows of all flows alternate."""
-    names = rows["flow"].to_pylist()
-    flows = list(dict.fromkeys(names))
-    return {flow: rows[column].to_numpy()[place :: len(flows)] for place, flow in enumerate(flows)}
+def _by_flow(rows: Any, column: str) -> Iterator[tuple[str, Any]]:
+    """Yields each flow with its column. The rows of all flows alternate."""
+    flows = list(dict.fromkeys(rows["flow"].to_pylist()))
+    for place, flow in enumerate(flows):
+        yield flow, rows[column].to_numpy()[place :: len(flows)]
 
 
 def _known(text: str, answer: Mapping[str, Any]) -> float:

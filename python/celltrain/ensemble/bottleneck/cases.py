@@ -220,9 +220,7 @@ def derived(case: Case, answer: Mapping[str, Any], series: Mapping[str, Any]) ->
         return {"senders": {**whole, "convergence_s": None}}
     return {
         "senders": {**whole, "convergence_s": _convergence(case, senders, series)},
-        "phases": [
-            {"name": name, **_phase(senders, series, begin, end)} for name, (begin, end) in case.phases.items()
-        ],
+        "phases": [{"name": name, **_phase(senders, series, begin, end)} for name, (begin, end) in case.phases.items()],
     }
 
 
@@ -246,7 +244,10 @@ def _phase(senders: Sequence[str], series: Mapping[str, Any], begin: float, end:
     flows = []
     for name in senders:
         delivered = series["delivered_bytes"][name]
-        flow = {"name": name, "goodput_mbps": 8e-6 * (delivered[last] - delivered[first]) / (times[last] - times[first])}
+        flow = {
+            "name": name,
+            "goodput_mbps": 8e-6 * (delivered[last] - delivered[first]) / (times[last] - times[first]),
+        }
         windows = series["cwnd_segments"].get(name)
         extremes = (None, None) if windows is None else (windows[inside].min(), windows[inside].max())
         flow |= {

@@ -49,7 +49,7 @@ class Sender:
         own = scenario.pop("tcp", {})
         for kind, table in self.table.items():
             # A case may replace settings of every TCP, such as its windows.
-            scenario[kind] = merged(table, {name: own for name in table}) if kind == "tcp" and own else table
+            scenario[kind] = merged(table, dict.fromkeys(table, own)) if kind == "tcp" and own else table
         return scenario
 
 
@@ -123,5 +123,3 @@ def _of_user(name: str, given: Any) -> Sender:
         raise ValueError("is neither a text nor a table with one of the keys tcp and stack")
     [(kind, setting)] = table.items()
     return _sender(name, {kind: overrides.plain(setting), "meaning": f"given as a table {kind}"})
-
-
