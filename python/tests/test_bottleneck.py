@@ -180,7 +180,7 @@ def test_the_scenario_of_a_case_with_a_sender_is_printed(tmp_path, celltrain):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ('title = "A short buffer"', "", "mine.toml: title is missing"),
+        ('title = "A short buffer"', "", "mine.toml:1: title is missing"),
         ("[phases]", "[phase]", "phase is unknown; did you mean phases?"),
         ("500ms:1500ms", "2s:1s", "is not a window such as"),
         ("phases.late.goodput_mbps >=", "phases.early.goodput_mbps >=", "names a phase that the case lacks"),
