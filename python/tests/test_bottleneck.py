@@ -123,6 +123,47 @@ def test_a_case_of_a_user_is_judged_for_settings_and_classes_of_senders(tmp_path
     assert named["cases"][0]["senders"]["small"]["measures"]["goodput_mbps"]["mean"] < 9
 
 
+class Windowed(ct.Stack):
+    """Sends a window of packets, and the next one for each acknowledgement. It never repeats a packet."""
+
+    window = 8
+    mss = 1000
+
+    def start(self):
+        self.next, self.limit = 0, self.window
+        self.acks = []
+
+    def packet(self, number, length):
+        header = b"\x45\0" + (24 + length).to_bytes(2, "big") + bytes(4) + b"\x40\xfd\0\0"
+        return header + self.end.local + self.end.remote + number.to_bytes(4, "big") + bytes(length)
+
+    def on_packet(self, now, packet):
+        if self.end.side == "receiver":
+            self.received = (self.received or 0) + 1000
+            self.acks.append(self.packet(0, 0))
+        else:
+            self.limit += 1
+
+    def poll(self, now):
+        if self.end.side == "receiver":
+            acks, self.acks = self.acks, []
+            return acks
+        numbers = range(self.next, self.limit)
+        self.next = self.limit
+        return [self.packet(number, 1000) for number in numbers]
+
+    def next_timeout(self, now):
+        return None
+
+
+def test_a_stack_of_a_user_is_a_sender(tmp_path):
+    answer = ct.bottleneck([case(tmp_path)], senders={"mine": Windowed(window=9), "cubic": "cubic"})
+    found = answer["cases"][0]["senders"]
+    # In 6 ms, 10 Mb/s carry 7.2 packets of 1038 bytes, so 9 fill the link and two wait.
+    assert found["mine"]["verdict"] == "holds", found["mine"]
+    assert found["mine"]["measures"]["lost_share"]["mean"] == 0 < found["cubic"]["measures"]["lost_share"]["mean"]
+
+
 def test_means_over_seeds_have_intervals_and_count_the_seeds_that_hold(tmp_path, celltrain):
     path = case(tmp_path, CASE.replace("sources = 1", "sources = 3"))
     answer = ct.bottleneck([path], senders=["reno"], seeds=4)
@@ -153,7 +194,7 @@ def test_the_page_shows_every_measure_and_links_each_case_to_its_event_log(tmp_p
         assert ct.run(out / "mine" / name / "scenario.toml", seed=1).efficiency > 0.4
     assert ct.read_events(out / "mine" / "reno")["segments"].num_rows > 1000
     assert "not one of" in page
-    is_refused(celltrain("bottleneck", path, "--senders", "reno", "--out", out), ["has a page of earlier runs"])
+    is_refused(celltrain("bottleneck", path, "--senders", "reno", "--out", out), ["is not empty; name another folder"])
 
 
 def test_verdicts_fill_a_table_and_strict_fails_if_a_sender_does(tmp_path, celltrain):
@@ -202,6 +243,8 @@ def test_unknown_names_of_cases_and_senders_are_refused_together_with_similar_on
     is_refused(celltrain("bottleneck", "policer", "--qlog"), ["--qlog needs the folder"])
     with pytest.raises(ct.InputError, match="is not a number of runs"):
         ct.bottleneck(["policer"], seeds=0)
+    with pytest.raises(ct.InputError, match="is not a number of threads"):
+        ct.bottleneck(["policer"], jobs=0)
 
 
 def test_phases_and_convergence_are_computed_from_the_series():

@@ -26,9 +26,10 @@ from celltrain.ensemble.bottleneck import senders as of_senders
 from celltrain.ensemble.bottleneck.cases import Case, Expectation
 from celltrain.ensemble.bottleneck.linux import emulated
 from celltrain.ensemble.bottleneck.senders import Sender
-from celltrain.errors import CancelledError, CelltrainError, CelltrainWarning, Fault, InputError
+from celltrain.ensemble.comparing import wrong_seeds
+from celltrain.errors import CancelledError, CelltrainError, CelltrainWarning, Fault, InputError, OutputError
 from celltrain.model import files
-from celltrain.model.arguments import Cancel, check, checked, cores
+from celltrain.model.arguments import MOST_JOBS, Cancel, check, checked, cores
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import MeasureError, NoValueError, TooFewError, measure
 from celltrain.model.network import Network
@@ -94,16 +95,20 @@ def bottleneck(
         InputError: With every fault of cases, senders and options.
         CancelledError: If `cancel` ended the call.
     """
-    if not 1 <= seeds <= 1_000_000:
-        raise InputError.of_option("seeds", seeds, "is not a number of runs from 1 to 1,000,000")
+    wrong = list(wrong_seeds(seeds, first_seed))
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        wrong.append(Fault.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS:,}"))
     if qlog and out is None:
-        raise InputError.of_option("qlog", "True", "needs a folder for the files: name it with out")
+        wrong.append(Fault.of_option("qlog", "True", "needs a folder for the files: name it with out"))
+    if wrong:
+        raise InputError(wrong)
     chosen, able = of_cases.read_all(cases), of_senders.read_all(senders)
     folder = None if out is None else Path(out)
     if folder is not None:
         environment("report")
-        if (folder / "index.html").exists():
-            raise InputError.of_file(folder, "has a page of earlier runs; name another folder, or delete it")
+        with files.writing(folder):
+            if folder.exists() and any(folder.iterdir()):
+                raise OutputError.of_file(folder, "is not empty; name another folder, or delete it")
     pairs = {(case.name, sender.name): _Pair(case, sender, folder, qlog=qlog) for case in chosen for sender in able}
     faults = [fault for pair in pairs.values() for fault in pair.faults]
     if faults:
@@ -232,10 +237,16 @@ class _Pair:
                 options["qlog"] = self.folder / "run.sqlog"
         try:
             result = run(scenario, seed=seed, cancel=cancel, **options)
-        except CancelledError:
+        except (CancelledError, OutputError):
             raise
         except CelltrainError as error:
             self.reason = f"its run with seed {seed} failed: {error}"
+            return
+        except BaseException as error:
+            # A panic in a stack ends this run, not those of other senders.
+            if type(error).__name__ != "PanicException":
+                raise
+            self.reason = f"its run with seed {seed} ended with an internal error: {error}"
             return
         if "events" in options:
             assert self.folder is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -259,11 +260,16 @@ def _phase(senders: Sequence[str], series: Mapping[str, Any], begin: float, end:
     return {
         "goodput_mbps": float(sum(rates)),
         "fairness": fairness(rates),
-        "least_queue_cells": float(series["queue_cells_least"][inside].min()),
-        "mean_queue_cells": float(series["queue_cells"][inside].mean()),
-        "largest_queue_cells": float(series["queue_cells_largest"][inside].max()),
+        "least_queue_cells": _known(series["queue_cells_least"][inside].min()),
+        "mean_queue_cells": _known(series["queue_cells"][inside].mean()),
+        "largest_queue_cells": _known(series["queue_cells_largest"][inside].max()),
         "flows": flows,
     }
+
+
+def _known(value: float) -> float | None:
+    """Returns a number, or None instead of NaN: an emulation does not record the queue."""
+    return None if math.isnan(value) else float(value)
 
 
 #: Delta-fair convergence (RFC 5166, section 2.6): every sender is within this share of an equal share, and the goodput
