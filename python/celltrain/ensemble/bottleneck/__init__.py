@@ -47,10 +47,10 @@ HOLDS, FAILS, CANNOT = "holds", "fails", "cannot"
 MEASURES = {
     "goodput_mbps": ("goodput (Mb/s)", "senders.goodput_mbps"),
     "utilisation": ("utilisation", "ports.bottleneck.utilisation"),
-    "delay_ms_p50": ("queueing delay, median (ms)", "ports.bottleneck.delay_ms_p50"),
-    "delay_ms_p95": ("p95 (ms)", "ports.bottleneck.delay_ms_p95"),
-    "delay_ms_p99": ("p99 (ms)", "ports.bottleneck.delay_ms_p99"),
-    "lost_share": ("lost packets (share)", "senders.lost_share"),
+    "delay_ms_p50": ("median delay (ms)", "ports.bottleneck.delay_ms_p50"),
+    "delay_ms_p95": ("p95 delay (ms)", "ports.bottleneck.delay_ms_p95"),
+    "delay_ms_p99": ("p99 delay (ms)", "ports.bottleneck.delay_ms_p99"),
+    "lost_share": ("lost share", "senders.lost_share"),
     "fairness": ("fairness", "senders.fairness"),
     "convergence_s": ("convergence (s)", "senders.convergence_s"),
 }

@@ -272,7 +272,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-#: Delta-fair convergence (RFC 5166, section 2.6): every sender is within this share of an equal share, and the goodput
+#: Delta-fair convergence (RFC 5166): every sender is within this share of an equal share, and the goodput
 #: within a tenth of its final value, over a window of this length in seconds.
 DELTA, NEARLY, WINDOW_S = 1 / 3, 0.9, 0.5
 
