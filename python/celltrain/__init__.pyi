@@ -5,6 +5,7 @@ from . import models as models
 from . import policies as policies
 from . import tcp as tcp
 from . import topologies as topologies
+from .ensemble.bottleneck import bottleneck as bottleneck
 from .ensemble.bounding import bound as bound
 from .ensemble.comparing import Compared as Compared
 from .ensemble.comparing import compare as compare

@@ -37,6 +37,7 @@ COMMANDS = """
 run --help
 compare --help
 vet --help
+bottleneck --help
 why --help
 plot --help
 plot sequence --help
@@ -101,6 +102,7 @@ list topologies
 list papers
 list studies
 list plans
+list cases
 list scenarios
 list measures
 explain vanilla

@@ -55,6 +55,8 @@ pub struct Hosts {
     groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
+    /// By VC: whether a link delays chosen packets, which later ones overtake.
+    overtaken: TiVec<VcIndex, bool>,
     /// Next poll time of each stack that has one.
     timeouts: BTreeSet<(Time, EndNumber)>,
     /// Number of packets sent so far.
@@ -186,6 +188,11 @@ impl Hosts {
             next: 0,
             groups,
             on_the_way: network.vcs.iter().map(|_| VecDeque::new()).collect(),
+            overtaken: network
+                .vcs
+                .keys()
+                .map(|vc| network.links.iter().any(|link| link.late.iter().any(|rule| rule.vc == vc)))
+                .collect(),
             timeouts: BTreeSet::new(),
             packets: 0,
         };
@@ -289,13 +296,16 @@ impl Hosts {
         observe: &mut OnPacket<'_, P>,
     ) -> Option<EndNumber> {
         let &Delivered { time, vc, tag, marked } = delivered;
-        let mut kept = loop {
-            let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
-            if kept.number == tag {
-                break kept;
+        let sent = &mut self.on_the_way[vc];
+        let place = sent.binary_search_by_key(&tag, |kept| kept.number).expect("every arriving packet was sent before");
+        let mut kept = if self.overtaken[vc] {
+            // Packets before this one may be lost, or late.
+            sent.remove(place).expect("the packet is at this place")
+        } else {
+            for lost in sent.drain(..place) {
+                observe(simulation.probe(), &seen(&lost, Step::Lost, None, (time, vc)));
             }
-            // Packets of a VC do not overtake each other.
-            observe(simulation.probe(), &seen(&kept, Step::Lost, None, (time, vc)));
+            sent.pop_front().expect("the packet is the first one now")
         };
         if marked {
             ecn::mark(&mut kept.bytes);

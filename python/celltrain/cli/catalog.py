@@ -30,7 +30,9 @@ _MODELS = {
 CHOICES = {kind: definition for kind, (_, definition) in _MODELS.items()}
 SINGULAR = {kind: singular for kind, (singular, _) in _MODELS.items()}
 SINGULAR |= {"stacks": "transport stack", "services": "service of a VC", "papers": "paper", "studies": "study"}
-SINGULAR |= {"plans": "plan", "scenarios": "scenario"}
+SINGULAR |= {"plans": "plan", "cases": "case", "scenarios": "scenario"}
+#: Folders of shipped files.
+FOLDERS = {"plans": "plans/", "cases": "plans/bottleneck/", "scenarios": "scenarios/"}
 KINDS = tuple(SINGULAR)
 #: Kinds of names that can be listed.
 LISTED = (*KINDS, "measures")
@@ -101,7 +103,7 @@ def entries(kind: str) -> tuple[Entry, ...]:
     if kind == "services":
         keys = _definitions()["VcOptions"]["properties"]
         return tuple(_model(kind, name, keys[name]["description"], keys[name], f"docs/{name}.md") for name in SERVICES)
-    return tuple(_files(kind) if kind in ("plans", "scenarios") else _documents(kind))
+    return tuple(_files(kind) if kind in FOLDERS else _documents(kind))
 
 
 def everything() -> tuple[Entry, ...]:
@@ -155,12 +157,13 @@ def _documents(kind: str) -> Iterator[Entry]:
 
 
 def _files(kind: str) -> Iterator[Entry]:
-    for path in _core.data_names(f"{kind}/"):
-        if path.endswith(".toml"):
+    for path in _core.data_names(FOLDERS[kind]):
+        name = path.removeprefix(FOLDERS[kind])
+        if name.endswith(".toml") and "/" not in name:
             text = _core.data(path) or ""
             document = json.loads(_core.toml(text, path))["root"]
-            name = path.removeprefix(f"{kind}/").removesuffix(".toml")
-            yield Entry(kind=kind, name=name, summary=document.get("name", ""), page=text)
+            summary = document.get("title" if kind == "cases" else "name", "")
+            yield Entry(kind=kind, name=name.removesuffix(".toml"), summary=summary, page=text)
 
 
 @cache

@@ -58,7 +58,7 @@ _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.comple
 
 @shell.command
 def list_(output: shell.Table, kind: Annotated[str | None, _KIND] = None) -> None:
-    """List available models, stacks, services, papers, studies, plans, scenarios or measures.
+    """List available models, stacks, services, papers, studies, plans, cases, scenarios or measures.
 
     Examples:
         celltrain list policies

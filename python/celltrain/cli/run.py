@@ -62,6 +62,7 @@ def run(
     pcap: Path | None = None,
     pcap_kind: str | None = None,
     pcap_at: str | None = None,
+    qlog: Path | None = None,
 ) -> int:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed.
 
@@ -97,6 +98,8 @@ def run(
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
+        qlog (FILE): Write the log of a connection at its sender there, such as run.sqlog. Several connections have a file
+            each: run-tcp1.sqlog.
 
     Examples:
         celltrain run lan-epd --set port.bottleneck.buffer=2000
@@ -112,6 +115,8 @@ def run(
     named_by = options.labelled(labels)
     if pcap is not None:
         shell.check_target(pcap, out, events)
+    if qlog is not None:
+        shell.check_target(qlog, out, events)
     chosen: dict[str, object] = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture: dict[str, object] = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
@@ -122,7 +127,14 @@ def run(
             "--engine": engine,
             "--threads": threads,
         }
-        of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, "--delays": delays}
+        of_one |= {
+            "--events": events,
+            "--pcap": pcap,
+            "--qlog": qlog,
+            "--warm-up": warm_up,
+            "--kinds": kinds,
+            "--delays": delays,
+        }
         of_one |= {"--log": logarithmic, **chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
@@ -181,7 +193,8 @@ def run(
         }
         capture = Capture(pcap, kind=kind, **at)
     asked: dict[str, Any] = {"seed": seed, "trace": series, "step": step, "ports": port, "engine": engine}
-    asked |= {"threads": threads or 1, "delays": delays, "request_rows": out is not None, "events": log}
+    asked |= {"qlog": qlog, "threads": threads or 1, "delays": delays, "request_rows": out is not None, "events": log}
+    before = _logs(qlog)
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(scenario, **asked, pcap=capture, progress=tell)
     written: list[Path] = []
@@ -205,10 +218,17 @@ def run(
             output.note(f"wrote {shown(path)}{'' if log.rows.get(kind) else f': no {kind} {where}'}")
     if plot is not None and trace is None and "cwnd" not in series:
         output.note("The figure has no congestion windows: the stacks of all flows hide them.")
+    if qlog is not None:
+        output.wrote(sorted(_logs(qlog) - before))
     for path, packets in capture.packets.items() if capture is not None else ():
         what = "cells" if capture is not None and capture.of_cells else "packets"
         output.note(f"wrote {shown(path)}{'' if packets else f': no {what} {where}'}")
     return shell.DONE
+
+
+def _logs(qlog: Path | None) -> set[Path]:
+    """Returns the existing logs of connections under this name."""
+    return set() if qlog is None else {*qlog.parent.glob(qlog.name), *qlog.parent.glob(f"{qlog.stem}-*{qlog.suffix}")}
 
 
 def _hides_windows(scenario: Path | Scenario) -> bool:

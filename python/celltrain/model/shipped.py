@@ -32,7 +32,8 @@ def names(kind: str) -> list[str]:
     """
     folder = FOLDERS[kind]
     files = [path.removeprefix(f"{folder}/") for path in _core.data_names(f"{folder}/")]
-    return [file.removesuffix(".toml") for file in files if file.endswith(".toml")]
+    # Folders below have files of other kinds, such as the cases of `celltrain bottleneck`.
+    return [file.removesuffix(".toml") for file in files if file.endswith(".toml") and "/" not in file]
 
 
 def glossary() -> dict[str, str]:

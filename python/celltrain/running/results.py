@@ -26,6 +26,7 @@ from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
 from celltrain.running.events import Capture, EventLog, Events
+from celltrain.running.qlog import recording
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def run(
     request_rows: bool | None = None,
     events: Events | str | os.PathLike[str] | None = None,
     pcap: Capture | str | os.PathLike[str] | None = None,
+    qlog: str | os.PathLike[str] | None = None,
     **options: Unpack[RunOptions],
 ) -> RunResult:
     """Simulates a scenario, cell by cell. Other Python threads can run meanwhile; Ctrl-C stops the simulation at once.
@@ -103,6 +105,9 @@ def run(
             not affect the run.
         pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
             at the senders' hosts. Capturing does not affect the run.
+        qlog: A file for the log of each connection at its sender, such as `"run.sqlog"`, in the form of JSON text
+            sequences. Several connections get a file each: `run-tcp1.sqlog`. If `events` are recorded, they must contain segments,
+            and their choice of flows and times applies.
         options: See `celltrain.RunOptions`: engine, threads, progress, cancel.
 
     Raises:
@@ -140,6 +145,7 @@ def run(
         faults.append(Fault.of_option("threads", threads, problem))
     elif threads > 1:
         observers = {"trace": trace, "delays": delays, "events": events, "pcap": pcap, "engine": engine == "reference"}
+        observers["qlog"] = qlog
         problem = "cannot be combined with {}, which needs a single thread"
         faults += [Fault.of_option("threads", threads, problem.format(name)) for name, on in observers.items() if on]
     if faults:
@@ -151,6 +157,14 @@ def run(
         reason = "this network cannot be usefully divided among threads"
         warn([f"threads = {threads}: the run uses one thread, because {reason}"])
     settings = table(case)
+    if qlog is not None:
+        with recording(Path(qlog), Network.of_core(case), events, capture) as (kept, captured, write):
+            result = run(
+                scenario, seed=seed, trace=trace, step=step, ports=ports, delays=delays, request_rows=request_rows,
+                events=kept, pcap=captured, **options,
+            )  # fmt: skip
+            write(result, settings)
+        return result if events is not None else replace(result, events=EventLog(None, **result.events._facts))
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}

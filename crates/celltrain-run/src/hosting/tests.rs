@@ -64,6 +64,23 @@ mod smoltcp {
         How { engine, ..How::default() }
     }
 
+    /// Regression: the hosts took a packet for lost when a later one arrived, and panicked when it arrived too.
+    #[test]
+    fn a_packet_that_a_link_delays_reaches_its_protocol_stack_after_later_packets() {
+        let late = r#"
+            [link."source1->sw1"]
+            delay = [{ flow = "tcp1", packets = [20, 40], by = "20ms" }]
+        "#;
+        let (answers, control) = ([Engine::Fast, Engine::Reference], (&AtomicBool::new(false), &Progress::default()));
+        let [fast, reference] = answers.map(|engine| {
+            let read = handle(&format!("{MIXED}{late}"));
+            let finished = one_watched(&read, None, by(engine), Watched::default(), control).unwrap();
+            serde_json::from_str::<Value>(&finished.answer).unwrap()
+        });
+        assert_eq!(fast["fingerprint"], reference["fingerprint"]);
+        assert!(fast["flows"][0]["repeated_segments"].as_u64() > Some(0), "{fast}");
+    }
+
     #[test]
     fn flows_with_protocol_stacks_have_every_measure_that_can_be_derived_from_their_packets() {
         let answer = run(by(Engine::Fast), Watched::default());
