@@ -96,6 +96,15 @@ def test_answers_say_why_runs_with_code_from_outside_fill_no_others(policy: Any,
     assert found.without_running == 0
 
 
+def test_a_search_says_why_its_runs_fill_no_others() -> None:
+    lan = ct.n_source(**LAN | {"duration": "5ms"}, buffer_cells=100, policy=ct.SelectiveDrop())
+    lan = lan.replace(flow={"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})
+    z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}
+    seeds = {"search": 2, "selection": 2, "confirmation": 2}
+    found = ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds)
+    assert found.facts["without_certificate"] == ["a Python class or a real stack takes part in the run"]
+
+
 def test_the_search_for_the_smallest_buffer_without_loss_finds_the_largest_queue() -> None:
     lan = ct.n_source(**LAN, buffer_cells=1000, policy=ct.TailDrop())
     found = bound(lan, "port.bottleneck.buffer", high=100_000)

@@ -89,6 +89,8 @@ class Runs:
         # By scenario and seed: the objectives that are only lower bounds.
         self._bounds: dict[str, dict[int, set[str]]] = {}
         self.count = self.failed = self.without_running = 0
+        #: Reasons why others could not be filled from some runs of this call.
+        self.without_certificate: set[str] = set()
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
         """Returns the canonical scenario of a setting. If refused, returns the scenario as given, and the reason."""
@@ -239,7 +241,8 @@ class Search:
             def report(progress: Progress) -> None:
                 self._report(name, progress.done, progress.failed, before)
 
-            Coordinator(plan, store, self._worker, report).run()
+            done = Coordinator(plan, store, self._worker, report).run()
+            self._runs.without_certificate.update(done.without_certificate)
             self._new_runs += store.database.totals().runs - before
             self._runs.add(store)
 
@@ -361,6 +364,7 @@ class Search:
             "references": [{"label": label, "parameters": plan.named(own)} for label, own in plan.references.items()],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
             **counts,
+            "without_certificate": sorted(self._runs.without_certificate),
         }
 
     def _searched(self, configuration: int, settings: Sequence[Numbers], chosen: Sequence[Numbers]) -> Searched:
