@@ -158,6 +158,14 @@ situations! {
     CoDelDropsAgain,
     /// CoDel starts to drop again at about the rate at which it stopped.
     CoDelResumes,
+    /// PIE marks a frame instead of refusing it.
+    PieMarks,
+    /// PIE limits the increase of its probability.
+    PieCapsAdjustment,
+    /// RED marks a frame instead of refusing it.
+    RedMarks,
+    /// Adaptive RED changes its largest probability.
+    RedAdapts,
     /// No cell can be pushed out because only RM cells are in the queue.
     PushOutFindsNothing,
     /// The last cell of a damaged frame enters the buffer.

@@ -75,10 +75,14 @@ impl FrameArrivals {
         }
     }
 
-    /// Records that the frame of a cell which has just entered must be marked.
-    pub(crate) fn mark(&mut self, cell: Cell) {
-        let latest = self.0[cell.label()].back_mut().expect("the cell has entered");
-        latest.fate = AtHead::Mark;
+    /// Reports a cell that has entered to a policy that decides at the head of the queue, and marks the cell's frame if
+    /// the policy has decided so on arrival.
+    pub(crate) fn decide_on_entry(&mut self, cell: Cell, waiting: u32, now: Time, admission: &mut Admission) {
+        if admission.marks(cell) {
+            let latest = self.0[cell.label()].back_mut().expect("the cell has entered");
+            latest.fate = AtHead::Mark;
+        }
+        admission.on_enter_queue(waiting, now);
     }
 
     /// Returns the frame of a cell at the head of the queue. The frames of a VC leave in the order in which they entered.
@@ -170,13 +174,13 @@ impl HeadRule {
         self.marker.as_mut().map_or(cell, |marker| marker.on_arrival(cell, waiting))
     }
 
-    /// Records that an arriving cell has entered the queue.
+    /// Records that an arriving cell has entered the queue. `waiting` cells wait, including this cell.
     #[inline]
-    pub(crate) fn enter(&mut self, cell: Cell, now: Time, admission: &Admission) {
+    pub(crate) fn enter(&mut self, cell: Cell, now: Time, waiting: u32, admission: &mut Admission) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.enter(cell, now);
-            if self.decides && admission.marks(cell) {
-                arrivals.mark(cell);
+            if self.decides {
+                arrivals.decide_on_entry(cell, waiting, now, admission);
             }
         }
     }

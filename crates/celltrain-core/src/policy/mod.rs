@@ -21,8 +21,10 @@ pub mod fba;
 pub mod formula;
 pub mod per_vc_accounting;
 pub mod per_vc_accounting_fixed;
+pub mod pie;
 pub mod ppd;
 pub mod python;
+pub mod red;
 pub mod selective_drop;
 pub mod single_drop;
 pub mod tail_drop;
@@ -95,6 +97,10 @@ registry! {
         /// Controlled delay (RFC 8289): frames are dropped at the head of the queue if frames have waited too long.
         #[serde(rename = "codel")]
         codel: CoDel,
+        /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.
+        pie: Pie,
+        /// Random early detection: frames are refused at random, with a probability that follows the average queue.
+        red: Red,
         /// A policy of your own, written as formulas in the scenario.
         formula: Formula,
         /// A policy of your own as a Python class.
@@ -283,6 +289,11 @@ pub trait BufferPolicy: Any + Send {
 pub trait HeadPolicy {
     /// Decides about a frame when the first of its cells that were admitted would start to leave. Called once per frame.
     fn on_head(&mut self, head: &Head, rng: &mut Stream) -> AtHead;
+
+    /// Records that a cell has entered at `now`. `waiting` cells wait, including this cell.
+    fn on_enter(&mut self, waiting: u32, now: Time) {
+        let _ = (waiting, now);
+    }
 
     /// Records that a cell of a frame that is not dropped leaves at `now`. `left` cells remain.
     fn on_departure(&mut self, left: u32, now: Time) {

@@ -187,6 +187,14 @@ impl Admission {
         fate
     }
 
+    /// Reports a cell that has entered to the policy that decides at the head of the queue. `waiting` cells wait.
+    #[inline]
+    pub(crate) fn on_enter_queue(&mut self, waiting: u32, now: Time) {
+        if let Some(policy) = self.policy.head_policy() {
+            policy.on_enter(waiting, now);
+        }
+    }
+
     /// Reports a departure to the policy that decides at the head of the queue.
     #[inline]
     pub(crate) fn on_departure_from_head(&mut self, left: u32, now: Time) {

@@ -198,7 +198,7 @@ impl<D: Discipline> Output<D> {
         let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
         let cell = rule.on_arrival(cell, self.buffer.occupancy);
         if self.buffer.offer(cell) {
-            rule.enter(cell, now, &self.buffer.admission);
+            rule.enter(cell, now, self.buffer.occupancy, &mut self.buffer.admission);
         }
     }
 

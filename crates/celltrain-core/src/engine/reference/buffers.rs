@@ -182,8 +182,10 @@ impl<'a> Buffers<'a> {
         };
         let mut at = At { now, ports, emit: &mut emit };
         Self::select(own, memories, in_memory[link], link).offer(arriving, &mut at);
-        if has_entered && ports[link].admission_mut().marks(cell) {
-            frames[link].mark(cell);
+        let port = &mut ports[link];
+        if has_entered && port.admission_mut().decides_at_head() {
+            let waiting = port.occupancy();
+            frames[link].decide_on_entry(cell, waiting, now, port.admission_mut());
         }
     }
 

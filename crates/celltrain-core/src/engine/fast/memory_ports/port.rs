@@ -154,7 +154,7 @@ impl MemoryPort {
     pub(super) fn enqueue(&mut self, now: Time, cell: Cell) {
         self.count_one_in(cell.label());
         if let Some(rule) = &mut self.rule {
-            rule.enter(cell, now, &self.admission);
+            rule.enter(cell, now, self.occupancy, &mut self.admission);
         }
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);

@@ -218,7 +218,7 @@ impl Switch {
         }
         let port = &mut self.ports[place];
         if let Some(rule) = port.rule.as_mut().filter(|rule| rule.decides()) {
-            rule.enter(cell, now, &port.admission);
+            rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
         }
         let whole = self.ports[place].store(cell);
         debug_assert_eq!(whole, None, "the packet's last cell has not arrived");
@@ -286,7 +286,7 @@ impl Switch {
                     port.stored_mut().take_places(label, cells);
                 }
                 if let Some(rule) = &mut port.rule {
-                    rule.enter(cell, now, &port.admission);
+                    rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
                 }
                 let Some(unused) = port.store(cell) else { return };
                 if !port.is_busy {
