@@ -113,10 +113,10 @@ impl Names {
     /// Describes where and why a frame was lost; returns `None` if it was not lost.
     pub(crate) fn loss(&self, event: &FrameEvent) -> Option<String> {
         let how = match event.step {
-            FrameStep::Admitted(_) | FrameStep::Delivered => return None,
+            FrameStep::Admitted(_) | FrameStep::Marked(_) | FrameStep::Delivered => return None,
             FrameStep::Refused(_) => "refused: ",
             FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut: ",
-            FrameStep::Dropped { rate_fell: true, .. } => "dropped: ",
+            FrameStep::Dropped { rate_fell: true, .. } | FrameStep::DroppedAtHead(_) => "dropped: ",
             FrameStep::LostJoined { .. } | FrameStep::LostOnLink { .. } | FrameStep::Failed(_) => "",
         };
         let reason = event.step.reason();
@@ -130,7 +130,7 @@ impl Names {
         if let Some(occupancy) = event.step.occupancy() {
             write!(text, " (X = {occupancy} cells waiting").expect("writing to a string cannot fail");
         }
-        if let FrameStep::Refused(judged) = event.step {
+        if let FrameStep::Refused(judged) | FrameStep::DroppedAtHead(judged) = event.step {
             write_numbers(&mut text, &judged);
         }
         if let FrameStep::Cut { refusal: Some(refusal), .. } = event.step {
@@ -156,6 +156,8 @@ fn write_numbers(text: &mut String, judged: &Judged) {
         (threshold, decision.threshold, " cells"),
         ("share ", decision.share, " cells"),
         ("held ", decision.held, " cells"),
+        ("waited ", decision.waited.map(|seconds| seconds * 1e3), " ms"),
+        ("target ", decision.target.map(|seconds| seconds * 1e3), " ms"),
         ("probability ", decision.probability, ""),
     ];
     for (name, number, unit) in counts {

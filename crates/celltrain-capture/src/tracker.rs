@@ -89,7 +89,7 @@ impl CellTracker {
                 debug_assert_eq!(place.0, frame, "the policy decides about a cell on its arrival");
                 (place, true)
             }
-            CellStep::PushedOut | CellStep::Dropped => {
+            CellStep::PushedOut | CellStep::Dropped | CellStep::DroppedAtHead => {
                 (take_of(waiting, frame).expect("a removed cell was waiting"), true)
             }
             CellStep::Departed => {

@@ -267,7 +267,7 @@ impl Observer for Watch<'_> {
                 }
             }
             (Looks::AtHosts(Packets { outcomes: Some((outcomes, names)), .. }), Event::Frame(event))
-                if !matches!(event.step, FrameStep::Admitted(_)) =>
+                if !matches!(event.step, FrameStep::Admitted(_) | FrameStep::Marked(_)) =>
             {
                 outcomes.settle((event.vc, event.frame), || names.loss(&event));
                 self.write(Looks::ready);

@@ -150,6 +150,22 @@ situations! {
     ArrivingFramePushedOut,
     /// The last cell of a frame is pushed out because only last cells are waiting.
     LastCellPushedOut,
+    /// A frame is dropped at the head of the queue before its last cell has arrived.
+    ArrivingFrameDroppedAtHead,
+    /// CoDel marks a frame instead of dropping it.
+    CoDelMarks,
+    /// CoDel drops several frames at the same instant.
+    CoDelDropsAgain,
+    /// CoDel starts to drop again at about the rate at which it stopped.
+    CoDelResumes,
+    /// PIE marks a frame instead of refusing it.
+    PieMarks,
+    /// PIE limits the increase of its probability.
+    PieCapsAdjustment,
+    /// RED marks a frame instead of refusing it.
+    RedMarks,
+    /// Adaptive RED changes its largest probability.
+    RedAdapts,
     /// No cell can be pushed out because only RM cells are in the queue.
     PushOutFindsNothing,
     /// The last cell of a damaged frame enters the buffer.

@@ -1,7 +1,9 @@
-//! Departing cells, as reported to a rule that acts on cells at the head of a queue.
+//! Departing cells, as reported to the rules that act on cells at the head of a queue.
 //!
-//! The rule sees each cell when its transmission starts, with the time for which its frame has waited. In both engines,
-//! a port records the arrivals of frames in [`FrameArrivals`]; the fast engine does so only at ports with such a rule.
+//! A rule sees each cell when its transmission starts, with the time for which its frame has waited. There are two: a
+//! marker marks cells, and a policy with a [`HeadPolicy`](crate::policy::HeadPolicy) decides about frames. In both
+//! engines, a port records the arrivals of frames in [`FrameArrivals`]; the fast engine does so only at ports with such
+//! a rule.
 
 use std::collections::VecDeque;
 
@@ -10,6 +12,8 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::marking::{MarkedAt, Marker};
+use crate::policy::{AtHead, Head};
+use crate::port::admission::Admission;
 use crate::units::{Span, Time};
 
 /// A cell whose transmission starts.
@@ -33,6 +37,12 @@ struct FrameArrival {
     /// Arrivals of the first and of the latest cell.
     first: Time,
     latest: Time,
+    /// Number of waiting cells. Not used unless every cell is recorded.
+    cells: u32,
+    /// Treatment of the frame's cells at the head of the queue.
+    fate: AtHead,
+    /// True if the policy has decided about the frame at the head of the queue.
+    is_decided: bool,
 }
 
 impl FrameArrivals {
@@ -41,7 +51,8 @@ impl FrameArrivals {
         Self(ti_vec![VecDeque::new(); vcs])
     }
 
-    /// Records a cell that enters the port at `now`. Callers may skip cells in the middle of a frame.
+    /// Records a cell that enters the port at `now`. Callers may skip cells in the middle of a frame, unless the port has
+    /// a policy that decides at the head of the queue.
     #[inline]
     pub(crate) fn enter(&mut self, cell: Cell, now: Time) {
         if cell.is_rm() {
@@ -49,67 +60,152 @@ impl FrameArrivals {
         }
         let frames = &mut self.0[cell.label()];
         match frames.back_mut() {
-            Some(latest) if latest.frame == cell.frame => latest.latest = now,
-            _ => frames.push_back(FrameArrival { frame: cell.frame, first: now, latest: now }),
+            Some(latest) if latest.frame == cell.frame => {
+                latest.latest = now;
+                latest.cells += 1;
+            }
+            _ => frames.push_back(FrameArrival {
+                frame: cell.frame,
+                first: now,
+                latest: now,
+                cells: 1,
+                fate: AtHead::Send,
+                is_decided: false,
+            }),
         }
     }
 
-    /// Records a cell that leaves the head of its queue at `now`. Returns [`Departing::waited`]. The frames of a VC
-    /// leave in the order in which they entered. Earlier frames in the list have lost their last cells.
+    /// Reports a cell that has entered to a policy that decides at the head of the queue, and marks the cell's frame if
+    /// the policy has decided so on arrival.
+    pub(crate) fn decide_on_entry(&mut self, cell: Cell, waiting: u32, now: Time, admission: &mut Admission) {
+        if admission.marks(cell) {
+            let latest = self.0[cell.label()].back_mut().expect("the cell has entered");
+            latest.fate = AtHead::Mark;
+        }
+        admission.on_enter_queue(waiting, now);
+    }
+
+    /// Returns the frame of a cell at the head of the queue. The frames of a VC leave in the order in which they entered.
+    /// Earlier frames in the list have lost their last cells.
+    #[inline]
+    fn of(&mut self, cell: Cell) -> &mut FrameArrival {
+        let frames = &mut self.0[cell.label()];
+        while frames.front().expect(ENTERED).frame != cell.frame {
+            frames.pop_front();
+        }
+        frames.front_mut().expect(ENTERED)
+    }
+
+    /// Records a cell that leaves the head of its queue at `now`. Returns [`Departing::waited`].
     #[inline]
     pub(crate) fn leave(&mut self, cell: Cell, now: Time) -> Span {
         if cell.is_rm() {
             return Span(0);
         }
-        let frames = &mut self.0[cell.label()];
-        loop {
-            let &FrameArrival { frame, first, latest } = frames.front().expect("a cell enters before it leaves");
-            if frame == cell.frame && !cell.last_cell() {
-                return now - first;
-            }
-            frames.pop_front();
-            if frame == cell.frame {
-                return now - latest;
-            }
+        let frame = self.of(cell);
+        frame.cells = frame.cells.saturating_sub(1);
+        if !cell.last_cell() {
+            return now - frame.first;
         }
+        let waited = now - frame.latest;
+        self.0[cell.label()].pop_front();
+        waited
+    }
+
+    /// Lets the policy decide about the frame of a cell at the head of the queue, if it has not. `left` cells wait behind
+    /// this cell. Returns the treatment of the cell. Calls `decided` after a decision of the policy.
+    #[inline]
+    pub(crate) fn decide(
+        &mut self,
+        cell: Cell,
+        left: u32,
+        now: Time,
+        admission: &mut Admission,
+        decided: impl FnOnce(&Head, AtHead, &mut Admission),
+    ) -> AtHead {
+        if cell.is_rm() {
+            return AtHead::Send;
+        }
+        let frame = self.of(cell);
+        if !frame.is_decided {
+            frame.is_decided = true;
+            let behind = left.saturating_sub(frame.cells.saturating_sub(1));
+            let head = Head { now, waited: now - frame.first, behind, capable: cell.capable() };
+            let fate = admission.decide_at_head(&head, cell);
+            frame.fate = frame.fate.max(fate);
+            decided(&head, fate, admission);
+        }
+        if frame.fate != AtHead::Drop {
+            admission.on_departure_from_head(left, now);
+        }
+        frame.fate
     }
 }
 
+const ENTERED: &str = "a cell enters before it leaves";
+
 /// A port's rule for cells at the head of its queue, and the arrival times from which it computes their waiting times.
-/// The only such rule marks cells.
 pub(crate) struct HeadRule {
-    pub(crate) marker: Marker,
+    pub(crate) marker: Option<Marker>,
+    /// True if the port's policy decides about frames at the head of the queue.
+    decides: bool,
     /// `None` if the rule acts only on arriving cells.
     arrivals: Option<FrameArrivals>,
 }
 
 impl HeadRule {
-    /// Creates the rule of a port with `vcs` VCs.
-    pub(crate) fn new(marker: Marker, vcs: usize) -> Self {
-        let arrivals = (marker.at() == MarkedAt::Dequeue).then(|| FrameArrivals::new(vcs));
-        Self { marker, arrivals }
+    /// Creates the rule of a port with `vcs` VCs, if it has one. `decides` is true if its policy decides about frames at
+    /// the head of the queue.
+    pub(crate) fn new(marker: Option<Marker>, decides: bool, vcs: usize) -> Option<Self> {
+        let marks_there = marker.as_ref().is_some_and(|marker| marker.at() == MarkedAt::Dequeue);
+        let arrivals = (decides || marks_there).then(|| FrameArrivals::new(vcs));
+        (decides || marker.is_some()).then_some(Self { marker, decides, arrivals })
+    }
+
+    /// Returns whether the port's policy decides about frames at the head of the queue.
+    #[inline]
+    pub(crate) fn decides(&self) -> bool {
+        self.decides
     }
 
     /// Passes an arriving cell to the rule. `waiting` cells are already waiting. Returns the cell, perhaps marked.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
-        self.marker.on_arrival(cell, waiting)
+        self.marker.as_mut().map_or(cell, |marker| marker.on_arrival(cell, waiting))
     }
 
-    /// Records that an arriving cell has entered the queue.
+    /// Records that an arriving cell has entered the queue. `waiting` cells wait, including this cell.
     #[inline]
-    pub(crate) fn enter(&mut self, cell: Cell, now: Time) {
+    pub(crate) fn enter(&mut self, cell: Cell, now: Time, waiting: u32, admission: &mut Admission) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.enter(cell, now);
+            if self.decides {
+                arrivals.decide_on_entry(cell, waiting, now, admission);
+            }
         }
     }
 
-    /// Passes a cell whose transmission starts at `now` to the rule. Returns the cell, perhaps marked.
+    /// Passes a cell that would start at `now` to the rule. Returns the cell, perhaps marked, or `None` if it is dropped.
     #[inline]
-    pub(crate) fn on_departure(&mut self, cell: Cell, left: u32, now: Time) -> Cell {
-        let Some(arrivals) = &mut self.arrivals else { return cell };
+    pub(crate) fn on_departure(
+        &mut self,
+        mut cell: Cell,
+        left: u32,
+        now: Time,
+        admission: &mut Admission,
+    ) -> Option<Cell> {
+        let Some(arrivals) = &mut self.arrivals else { return Some(cell) };
+        let fate = if self.decides { arrivals.decide(cell, left, now, admission, |_, _, _| {}) } else { AtHead::Send };
         let waited = arrivals.leave(cell, now);
-        self.marker.on_departure(Departing { cell, left, waited })
+        match fate {
+            AtHead::Drop => {
+                admission.drop_at_head(cell);
+                return None;
+            }
+            AtHead::Mark if cell.last_cell() => cell = cell.with_efci(true),
+            AtHead::Mark | AtHead::Send => {}
+        }
+        Some(self.marker.as_mut().map_or(cell, |marker| marker.on_departure(Departing { cell, left, waited })))
     }
 }
 

@@ -121,6 +121,10 @@ pub enum FrameStep {
         /// True if the frame was dropped because the VC's rate fell, false if it made room for another frame.
         rate_fell: bool,
     },
+    /// The first cell of the frame reached the head of the queue, and the policy drops the frame.
+    DroppedAtHead(Judged),
+    /// The policy marks the frame (ECN), when its first cell arrives or reaches the head of the queue.
+    Marked(Judged),
     /// The complete frame reached its destination host.
     Delivered,
     /// The frame's last cell reached the host, but the frame was damaged.
@@ -131,7 +135,11 @@ impl FrameStep {
     /// Returns the link of the event, or the link of its port; `None` at a host.
     pub fn link(&self) -> Option<LinkIndex> {
         match *self {
-            Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
+            Self::Admitted(judged)
+            | Self::Refused(judged)
+            | Self::NoRoom(judged)
+            | Self::DroppedAtHead(judged)
+            | Self::Marked(judged) => Some(judged.link),
             Self::Cut { link, .. }
             | Self::LostJoined { link, .. }
             | Self::LostOnLink { link, .. }
@@ -143,7 +151,11 @@ impl FrameStep {
     /// Returns X, the number of cells waiting at the port where the event happened; `None` on a link and at a host.
     pub fn occupancy(&self) -> Option<u32> {
         match *self {
-            Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.occupancy),
+            Self::Admitted(judged)
+            | Self::Refused(judged)
+            | Self::NoRoom(judged)
+            | Self::DroppedAtHead(judged)
+            | Self::Marked(judged) => Some(judged.occupancy),
             Self::Cut { occupancy, .. } | Self::LostJoined { occupancy, .. } | Self::Dropped { occupancy, .. } => {
                 Some(occupancy)
             }
@@ -155,7 +167,7 @@ impl FrameStep {
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
-            Self::Refused(judged) => judged.decision.rule,
+            Self::Refused(judged) | Self::DroppedAtHead(judged) | Self::Marked(judged) => judged.decision.rule,
             Self::Cut { refusal: Some(refusal), .. } => refusal.limit.reason(refusal.rule),
             Self::Cut { pushed_out: false, .. } => NO_ROOM,
             Self::Cut { pushed_out: true, .. } => "made room for another",
@@ -245,6 +257,8 @@ pub enum CellStep {
     PushedOut,
     /// An edge device drops the cell's packet because the VC's rate fell.
     Dropped,
+    /// The cell reaches the head of the queue, and the policy has dropped its frame.
+    DroppedAtHead,
     /// The cell's transmission begins.
     Departed,
     /// The port marks the cell (EFCI) when it arrives or departs.
@@ -262,6 +276,7 @@ impl CellStep {
             Self::Lost(Loss::WithRest) => "its frame had lost a cell",
             Self::LostOnLink(loss) => loss.reason(),
             Self::Dropped => RATE_FELL,
+            Self::DroppedAtHead => "its frame was dropped at the head of the queue",
             _ => "",
         }
     }

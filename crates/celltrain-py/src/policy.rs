@@ -39,7 +39,7 @@ impl Interpreter for Classes {
     }
 
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
-        let units_per_second = port_info.units_per_second;
+        let units_per_second = port_info.clock.units_per_second as f64;
         let capacity = port_info.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = interpreter::attach(|py| {
             let port = (capacity, port_info.cells_per_second, PyTuple::new(py, vcs)?);

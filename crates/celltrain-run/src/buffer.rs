@@ -270,7 +270,7 @@ impl<'a> Buffer<'a> {
             CellStep::Lost(Loss::NoRoom { .. }) => Step::Lost,
             CellStep::Lost(Loss::WithFrame | Loss::WithRest) => Step::Discarded,
             CellStep::PushedOut => Step::PushedOut,
-            CellStep::Dropped => Step::Dropped,
+            CellStep::Dropped | CellStep::DroppedAtHead => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
         // This is called before the window's first step, so that the history includes the cells that are already
@@ -320,6 +320,9 @@ impl<'a> Buffer<'a> {
     fn on_frame(&mut self, now: Time, event: FrameEvent) {
         let frame = (event.vc, event.frame);
         let Some(vc) = self.places_of[event.vc] else { return };
+        if matches!(event.step, FrameStep::Marked(_)) {
+            return;
+        }
         let Some(link) = event.step.link() else {
             // The frame and all earlier frames have reached the end of their path.
             forget(&mut self.damaged, frame);
@@ -351,7 +354,7 @@ impl<'a> Buffer<'a> {
             }
             FrameStep::Refused(_) | FrameStep::NoRoom(_) => ("refused", Step::Refused),
             FrameStep::LostJoined { .. } => ("joined", Step::Cut),
-            FrameStep::Dropped { rate_fell: true, .. } => ("dropped", Step::Cut),
+            FrameStep::Dropped { rate_fell: true, .. } | FrameStep::DroppedAtHead(_) => ("dropped", Step::Cut),
             _ => ("cut", Step::Cut),
         };
         frames.fate[place] = fate;

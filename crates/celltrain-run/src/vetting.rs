@@ -14,7 +14,7 @@ use celltrain_core::policy::formula::PortInfo;
 use celltrain_core::policy::{BufferPolicy, Overflow};
 use celltrain_core::port::{Port, PortCounters};
 use celltrain_core::rng::Stream;
-use celltrain_core::units::Time;
+use celltrain_core::units::{Clock, Time};
 use celltrain_scenario::liveness::{self, VCS};
 
 /// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
@@ -371,7 +371,12 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// Describes a port at the cell rate of an OC-3, with a nanosecond clock.
 fn port_info(capacity: u32) -> PortInfo<'static> {
-    PortInfo { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
+    PortInfo {
+        name: "trial",
+        capacity: Some(capacity),
+        cells_per_second: 353_207.5,
+        clock: Clock::exact(1_000_000_000),
+    }
 }
 
 /// Generates arrivals and departures in phases, so that the buffer fills and empties.

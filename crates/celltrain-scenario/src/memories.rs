@@ -229,7 +229,7 @@ impl Resolver<'_> {
             }
         }
         let Some((_, table)) = self.tables.ports[port] else { return };
-        let follows = || table.policy.build(Some(1), &[]).follower().is_some();
+        let follows = || table.policy.build(Some(1), &[]).needs_one_queue();
         if self.options.policies_see == PolicyScope::Memory && follows() {
             let problem = format!(
                 "is not possible with the policy {} of the port {link}, which tracks the cells of its own queue",

@@ -209,8 +209,10 @@ class History:
 
 #: The event of a frame that a shared memory refused, not the policy of its port.
 BY_MEMORY = "refused by the memory"
+#: The event of a frame that the policy of a port dropped at the head of the queue.
+AT_HEAD = "dropped at the head"
 #: Events that mean the loss of a frame, at a port, on a link or at its host.
-_ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
+_ENDS = ("refused", "cut", "joined", "dropped", AT_HEAD, "lost", "failed")
 
 
 class Outcomes:
@@ -229,6 +231,9 @@ class Outcomes:
             for place in refused:
                 self.at_memory.setdefault((vc[place], int(number[place])), int(place))
         self.event = texts(frames, "event")
+        if "waited_s" in frames.column_names:
+            # Edge devices drop frames too, but no policy decides about them.
+            self.event[(self.event == "dropped") & ~np.isnan(numbers(frames, "waited_s"))] = AT_HEAD
         self.vc = texts(frames, "vc")
         self.port_vc = texts(frames, "port_vc")
         self.port = texts(frames, "port")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from celltrain.drawing.words import counted
-from celltrain.inspect.history import NEVER, Episode, History, Outcomes, Rows
+from celltrain.inspect.history import AT_HEAD, NEVER, Episode, History, Outcomes, Rows
 from celltrain.model import shipped
 from celltrain.text import shown
 
@@ -92,25 +92,28 @@ def deadlock(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def rule(row: Mapping[str, Any]) -> str | None:
     """Returns a sentence about the rule by which a port refused a frame; None for other events."""
-    if row["event"] != "refused":
+    if row["event"] not in {"refused", AT_HEAD}:
         return None
-    verb = "was" if row["occupancy"] == 1 else "were"
+    were = "was" if row["occupancy"] == 1 else "were"
     merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
     optional = {
         "share_cells": "the share of the VC was {:,.4g} cells",
         "held_cells": "the virtual queue of the VC held {:,.4g} cells",
         "drop_probability": "the probability of a refusal was {:.3g}",
+        "waited_s": "the waiting time was {:.6g} s",
+        "target_s": "its target was {:.6g} s",
     }
     threshold = row["threshold_cells"]
     parts = [
-        f"X = {counted(row['occupancy'], 'cell')} {verb} queued",
+        f"X = {counted(row['occupancy'], 'cell')} {were} queued",
         *([] if threshold is None else [f"the threshold was {threshold:,.6g}"]),
         f"Y_i = {row['vc_cells']:,} of them were from its VC{merged}",
         f"N_a = {counted(row['active_vcs'], 'VC')} had cells queued",
         *(text.format(row[column]) for column, text in optional.items() if row[column] is not None),
         *(["the frame was tagged"] if row["tagged"] else []),
     ]
-    return f"The port refuses a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
+    verb = "drops" if row["event"] == AT_HEAD else "refuses"
+    return f"The port {verb} a frame if {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 def change(before: float, after: float, cwnd: float = 0.0) -> str:

@@ -26,12 +26,14 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::coverage::reached;
 use crate::delay::PortDelays;
+use crate::departure::Departing;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::marking::Marker;
 use crate::network::{Link, LinkTimes, Network, Routing};
+use crate::policy::AtHead;
 use crate::port::PortEvent;
 use crate::port::admission::is_of_frame;
 use crate::probe::Probe;
@@ -321,6 +323,16 @@ impl Engine<'_> {
         });
     }
 
+    /// Marks the last cell of a frame that the port's policy has decided to mark. Returns the cell.
+    fn mark_at_head(&mut self, link: LinkIndex, cell: Cell, fate: AtHead, now: Time, probe: &mut impl Probe) -> Cell {
+        if fate != AtHead::Mark || !cell.last_cell() || cell.efci() {
+            return cell;
+        }
+        let marked = cell.with_efci(true);
+        event_sink!(self, now, probe).cell(link, marked, CellStep::Marked);
+        marked
+    }
+
     /// Passes a cell to the port's marker, on arrival or at departure. Returns the cell, perhaps marked.
     fn mark(
         &mut self,
@@ -359,11 +371,20 @@ impl Engine<'_> {
     fn send(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
         let vcs = &self.routing.vcs[link];
         let priority = |label: Label| self.network.vcs[vcs[label]].priority;
-        let Some(cell) = self.pauses.take_cell(link, &mut self.buffers.ports[link], priority) else { return };
-        let mut event_sink = event_sink!(self, now, probe);
-        self.buffers.of(link).leave(link, cell, now, &mut |event| event_sink.buffer(cell, &event));
-        let departing = self.buffers.departing(link, cell, now);
-        let cell = self.mark(link, cell, |marker| marker.on_departure(departing), now, probe);
+        let departing = loop {
+            let Some(cell) = self.pauses.take_cell(link, &mut self.buffers.ports[link], priority) else { return };
+            let mut event_sink = event_sink!(self, now, probe);
+            let mut emit = |event: BufferEvent<'_>| event_sink.buffer(cell, &event);
+            self.buffers.of(link).leave(link, cell, now, &mut emit);
+            let fate = self.buffers.at_head(link, cell, now, &mut emit);
+            let departing = self.buffers.departing(link, cell, now);
+            if fate != AtHead::Drop {
+                break Departing { cell: self.mark_at_head(link, cell, fate, now, probe), ..departing };
+            }
+            self.buffers.ports[link].drop_taken(cell);
+            event_sink!(self, now, probe).cell(link, cell, CellStep::DroppedAtHead);
+        };
+        let cell = self.mark(link, departing.cell, |marker| marker.on_departure(departing), now, probe);
         if let Some(delays) = &mut self.delays {
             delays.on_departure(link, departing, now);
         }

@@ -139,7 +139,7 @@ const ALL: Option<u32> = Some(u32::MAX);
 
 /// For each policy: its name, the losses of a frame that finds no room (`docs/mechanisms.md` 2), the number of waiting
 /// cells up to which a buffer of 100 admits every frame, and whether the policy follows individual cells.
-const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
+const ANSWERS: &[(&str, Cut, Option<u32>, bool)] = &[
     ("tail_drop", Cut::ThirdAlone, ALL, false),
     ("ppd", Cut::ButTheLast, ALL, false),
     ("epd", Cut::ButTheLast, Some(80), false),
@@ -157,13 +157,16 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
     ("dfba", Cut::ButTheLast, Some(12), false),
     ("dfba_1998", Cut::ButTheLast, Some(50), false),
     ("drop_from_front", Cut::PushedOut, ALL, false),
+    ("codel", Cut::ButTheLast, None, false),
+    ("pie", Cut::ButTheLast, None, false),
+    ("red", Cut::ButTheLast, None, false),
     ("formula", Cut::ButTheLast, None, false),
     ("python", Cut::ButTheLast, None, false),
 ];
 
 #[test]
 fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
-    for (name, cut, admits_up_to, follows_cells) in ANSWERS {
+    for &(name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row names a listed policy");
         let mut policy = config.build(Some(100), &NAMES);

@@ -11,6 +11,7 @@ pub(crate) mod not_capable;
 pub(crate) mod recorded;
 mod virtual_queues;
 
+pub mod codel;
 pub mod dfba;
 pub mod dfba_1998;
 pub mod double_epd;
@@ -20,8 +21,10 @@ pub mod fba;
 pub mod formula;
 pub mod per_vc_accounting;
 pub mod per_vc_accounting_fixed;
+pub mod pie;
 pub mod ppd;
 pub mod python;
+pub mod red;
 pub mod selective_drop;
 pub mod single_drop;
 pub mod tail_drop;
@@ -42,7 +45,7 @@ use crate::index::Label;
 use crate::registry;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
-use crate::units::Time;
+use crate::units::{Span, Time};
 use formula::PortInfo;
 
 registry! {
@@ -91,6 +94,13 @@ registry! {
         dfba_1998: Dfba1998,
         /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
         drop_from_front: DropFromFront,
+        /// Controlled delay (RFC 8289): frames are dropped at the head of the queue if frames have waited too long.
+        #[serde(rename = "codel")]
+        codel: CoDel,
+        /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.
+        pie: Pie,
+        /// Random early detection: frames are refused at random, with a probability that follows the average queue.
+        red: Red,
         /// A policy of your own, written as formulas in the scenario.
         formula: Formula,
         /// A policy of your own as a Python class.
@@ -247,6 +257,24 @@ pub trait BufferPolicy: Any + Send {
         None
     }
 
+    /// Returns the component of the policy that decides about frames at the head of the queue, if it has one. The result
+    /// never changes. A port with such a policy must be first in, first out, without merging VCs, and no cell may be
+    /// pushed out.
+    fn head_policy(&mut self) -> Option<&mut dyn HeadPolicy> {
+        None
+    }
+
+    /// Returns whether the policy needs a port with a single queue from which no cell is pushed out.
+    fn needs_one_queue(&mut self) -> bool {
+        self.follower().is_some() || self.head_policy().is_some()
+    }
+
+    /// Returns whether the frame that the policy has just admitted must be marked. Called only if the policy has a
+    /// [`HeadPolicy`]: the port then marks the frame's last cell when it leaves.
+    fn marks_admitted(&self) -> bool {
+        false
+    }
+
     /// Explains the last decision for `vc`, in words and cell counts, for event logs. `buffer` is the same as in
     /// [`admit_frame`](Self::admit_frame).
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
@@ -255,6 +283,49 @@ pub trait BufferPolicy: Any + Send {
         let rule = if threshold == Some(u32::MAX) { "" } else { "the policy refuses it" };
         Decision { rule, threshold: threshold.filter(|&cells| cells < u32::MAX).map(f64::from), ..Decision::default() }
     }
+}
+
+/// The component of a policy that sees frames at the head of the queue, with the time for which they have waited.
+pub trait HeadPolicy {
+    /// Decides about a frame when the first of its cells that were admitted would start to leave. Called once per frame.
+    fn on_head(&mut self, head: &Head, rng: &mut Stream) -> AtHead;
+
+    /// Records that a cell has entered at `now`. `waiting` cells wait, including this cell.
+    fn on_enter(&mut self, waiting: u32, now: Time) {
+        let _ = (waiting, now);
+    }
+
+    /// Records that a cell of a frame that is not dropped leaves at `now`. `left` cells remain.
+    fn on_departure(&mut self, left: u32, now: Time) {
+        let _ = (left, now);
+    }
+
+    /// Explains the last decision of [`on_head`](Self::on_head), for event logs.
+    fn explain_head(&self, head: &Head) -> Decision;
+}
+
+/// A frame at the head of the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Time of the decision.
+    pub now: Time,
+    /// Time since the first cell of the frame entered.
+    pub waited: Span,
+    /// Number of waiting cells of other frames.
+    pub behind: u32,
+    /// True if the frame is ECN-capable.
+    pub capable: bool,
+}
+
+/// Treatment of a frame at the head of the queue, from the mildest to the most severe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AtHead {
+    /// The frame is sent.
+    Send,
+    /// The frame is sent, and its last cell is marked.
+    Mark,
+    /// All cells of the frame are discarded: those that wait when they reach the head, the others when they arrive.
+    Drop,
 }
 
 /// The component of a policy that follows every cell into the buffer and out of the buffer, in order.
@@ -323,6 +394,10 @@ pub struct Decision {
     pub held: Option<f64>,
     /// The probability of refusal, if the policy draws a random number.
     pub probability: Option<f64>,
+    /// The time for which frames wait, in seconds, if the policy depends on it.
+    pub waited: Option<f64>,
+    /// The time with which `waited` is compared, in seconds.
+    pub target: Option<f64>,
 }
 
 /// The losses if a cell finds no room although its frame was admitted.

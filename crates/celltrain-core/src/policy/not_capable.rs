@@ -6,7 +6,7 @@
 use std::any::Any;
 
 use super::recorded::RecordedPolicy;
-use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
+use super::{BufferPolicy, CellFollower, Decision, HeadPolicy, Overflow, View, whole_cells};
 use crate::counted::Counted;
 use crate::coverage::reached;
 use crate::index::Label;
@@ -78,6 +78,14 @@ impl BufferPolicy for NotCapable {
 
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         self.policy.follower()
+    }
+
+    fn head_policy(&mut self) -> Option<&mut dyn HeadPolicy> {
+        self.policy.head_policy()
+    }
+
+    fn marks_admitted(&self) -> bool {
+        self.policy.marks_admitted()
     }
 
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {

@@ -184,6 +184,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 mod tests {
     use super::*;
     use crate::policy::bench::view;
+    use crate::units::Clock;
 
     #[test]
     fn a_python_policy_is_refused_without_a_python_interpreter() {
@@ -211,7 +212,7 @@ mod tests {
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");
         assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "no decision before");
-        policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+        policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, clock: Clock::exact(1) });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }
 }

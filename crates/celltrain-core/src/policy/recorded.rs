@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::mem::size_of;
 
 use super::formula::PortInfo;
-use super::{BufferPolicy, CellFollower, Decision, Overflow, View};
+use super::{BufferPolicy, CellFollower, Decision, HeadPolicy, Overflow, View};
 use crate::index::{Label, LinkIndex};
 use crate::recording::{Budget, Records};
 use crate::rng::Stream;
@@ -127,6 +127,14 @@ impl BufferPolicy for RecordedPolicy {
 
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         self.policy.follower()
+    }
+
+    fn head_policy(&mut self) -> Option<&mut dyn HeadPolicy> {
+        self.policy.head_policy()
+    }
+
+    fn marks_admitted(&self) -> bool {
+        self.policy.marks_admitted()
     }
 
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {

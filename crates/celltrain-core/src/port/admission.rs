@@ -13,8 +13,9 @@ use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
 use crate::policy::formula::Formula;
-use crate::policy::{BufferPolicy, CellFollower, Overflow, View};
+use crate::policy::{AtHead, BufferPolicy, CellFollower, Head, Overflow, View};
 use crate::rng::Stream;
+use crate::units::Time;
 
 /// The current frames of all VCs that cross a port, counts of refused cells, and the policy that makes the decisions.
 pub(crate) struct Admission {
@@ -22,6 +23,10 @@ pub(crate) struct Admission {
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     follows_cells: bool,
+    /// True if the policy decides about frames at the head of the queue.
+    decides_at_head: bool,
+    /// The frame that the policy has admitted last, if it must be marked.
+    marked: Option<(Label, FrameNumber)>,
     /// Number of waiting cells below which the policy admits every frame, so it is not called.
     asked_from: u32,
     overflow: Overflow,
@@ -90,6 +95,8 @@ impl Admission {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],
             follows_cells: policy.follower().is_some(),
+            decides_at_head: policy.head_policy().is_some(),
+            marked: None,
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
             delimits: false,
@@ -139,18 +146,73 @@ impl Admission {
     }
 
     pub(crate) fn assert_may_merge(&self) {
-        assert!(!self.follows_cells, "VCs cannot merge at a port whose policy tracks cells");
+        assert!(
+            !self.follows_cells && !self.decides_at_head,
+            "VCs cannot merge at a port whose policy tracks cells or decides at the head of the queue"
+        );
     }
 
     /// Asserts that the port may have several queues. `merges` is true if VCs merge at the port.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
-        assert!(!self.follows_cells, "a policy can track cells only at a port with a single queue");
+        assert!(
+            !self.follows_cells && !self.decides_at_head,
+            "a policy can track cells, or decide at the head of the queue, only at a port with a single queue"
+        );
         assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
     }
 
     pub(crate) fn follows_cells(&self) -> bool {
         self.follows_cells
+    }
+
+    /// Returns whether the policy decides about frames at the head of the queue.
+    pub(crate) fn decides_at_head(&self) -> bool {
+        self.decides_at_head
+    }
+
+    /// Lets the policy decide about the frame of a cell at the head of the queue.
+    pub(crate) fn decide_at_head(&mut self, head: &Head, cell: Cell) -> AtHead {
+        let policy = self.policy.head_policy().expect("the policy decides at the head of the queue");
+        let fate = policy.on_head(head, &mut self.rng);
+        if fate == AtHead::Drop {
+            let label = cell.label();
+            self.refused[label].frames += 1;
+            let vc = &mut self.vcs[label];
+            if !vc.under_way.is_at_start() && vc.current == cell.frame {
+                reached!(ArrivingFrameDroppedAtHead);
+                vc.under_way.set_mode(Mode::RefuseFrame);
+            }
+        }
+        fate
+    }
+
+    /// Reports a cell that has entered to the policy that decides at the head of the queue. `waiting` cells wait.
+    #[inline]
+    pub(crate) fn on_enter_queue(&mut self, waiting: u32, now: Time) {
+        if let Some(policy) = self.policy.head_policy() {
+            policy.on_enter(waiting, now);
+        }
+    }
+
+    /// Reports a departure to the policy that decides at the head of the queue.
+    #[inline]
+    pub(crate) fn on_departure_from_head(&mut self, left: u32, now: Time) {
+        if let Some(policy) = self.policy.head_policy() {
+            policy.on_departure(left, now);
+        }
+    }
+
+    /// Counts a waiting cell whose frame is dropped at the head of the queue.
+    pub(crate) fn drop_at_head(&mut self, cell: Cell) {
+        self.refused[cell.label()].frame += 1;
+    }
+
+    /// Returns whether the frame of a cell that has just entered must be marked, at a port whose policy decides at the
+    /// head of the queue.
+    #[inline]
+    pub(crate) fn marks(&self, cell: Cell) -> bool {
+        self.marked == Some((cell.label(), cell.frame)) && !cell.is_rm()
     }
 
     /// Returns the component of the policy that follows individual cells, if it has one.
@@ -281,8 +343,13 @@ impl Admission {
 
     /// Lets the policy decide about the frame whose first cell has arrived. Returns whether it may enter.
     #[inline]
-    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
+    pub(crate) fn judge_frame(&mut self, view: &View<'_>, first: Cell) -> bool {
+        let label = first.label();
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
+        if self.decides_at_head {
+            let is_marked = admitted && self.policy.marks_admitted();
+            self.marked = is_marked.then_some((label, first.frame));
+        }
         self.vcs[label].under_way.start(if admitted { Mode::Pass } else { Mode::RefuseFrame });
         if !admitted {
             self.refused[label].frames += 1;

@@ -273,7 +273,7 @@ impl Port {
         let Buffer { occupancy, counted, capacity, active_vcs } = buffer;
         let (tagged, capable) = (cell.tagged(), cell.capable());
         let view = View { occupancy, counted, capacity, active_vcs, per_vc: &self.per_vc, tagged, capable, now };
-        let admitted = self.admission.judge_frame(&view, cell.label());
+        let admitted = self.admission.judge_frame(&view, cell);
         emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
         admitted
     }
@@ -405,6 +405,12 @@ impl Port {
             follower.on_leave(1);
         }
         Some(cell)
+    }
+
+    /// Records that the cell which [`Port::take`] has passed on is dropped at the head of the queue instead.
+    pub(crate) fn drop_taken(&mut self, cell: Cell) {
+        self.forwarded[cell.label()] -= 1;
+        self.admission.drop_at_head(cell);
     }
 
     /// Passes the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.

@@ -49,7 +49,7 @@ impl Places {
                 place.1
             }
             CellStep::Lost(_) => came.pop_front()?.1,
-            CellStep::PushedOut | CellStep::Dropped => remove(waiting, frame)?.1,
+            CellStep::PushedOut | CellStep::Dropped | CellStep::DroppedAtHead => remove(waiting, frame)?.1,
             CellStep::Departed => waiting.pop_front()?.1,
             // The place of a cell is not kept once the cell has left the port.
             CellStep::LostOnLink(_) => return None,

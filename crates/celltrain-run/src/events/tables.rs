@@ -202,14 +202,15 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "event",
         "",
-        "admitted, refused, cut, joined or dropped at a port; lost on a link; delivered or failed at its host",
+        "admitted, marked, refused, cut, joined or dropped at a port; lost on a link; delivered or failed at its host",
         Word(|row| match row.event.step {
             FrameStep::Admitted(_) => "admitted",
             FrameStep::Refused(_) => "refused",
             FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut",
             FrameStep::LostJoined { .. } => "joined",
             FrameStep::LostOnLink { .. } => "lost",
-            FrameStep::Dropped { rate_fell: true, .. } => "dropped",
+            FrameStep::Dropped { rate_fell: true, .. } | FrameStep::DroppedAtHead(_) => "dropped",
+            FrameStep::Marked(_) => "marked",
             FrameStep::Delivered => "delivered",
             FrameStep::Failed(_) => "failed",
         }),
@@ -223,7 +224,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "reason",
         "",
-        "reason for which the frame was refused, cut, joined, dropped, lost or failed",
+        "reason for which the frame was marked, refused, cut, joined, dropped, lost or failed",
         Word(|row| row.event.step.reason()),
     ),
     column(
@@ -274,6 +275,18 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "probability of refusal in the policy's random decision",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
     ),
+    column(
+        "waited_s",
+        "s",
+        "time in the queue, if the policy compares it with a target",
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.waited)),
+    ),
+    column(
+        "target_s",
+        "s",
+        "time with which the policy compared waited_s",
+        Number(|row| judged(&row.event).and_then(|judged| judged.decision.target)),
+    ),
     column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
     column(
         "pool_used_cells",
@@ -301,7 +314,11 @@ fn refusal(event: &FrameEvent) -> Option<MemoryRefusal> {
 
 fn judged(event: &FrameEvent) -> Option<Judged> {
     match event.step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged),
+        FrameStep::Admitted(judged)
+        | FrameStep::Refused(judged)
+        | FrameStep::NoRoom(judged)
+        | FrameStep::DroppedAtHead(judged)
+        | FrameStep::Marked(judged) => Some(judged),
         _ => None,
     }
 }
@@ -335,7 +352,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
             CellStep::Lost(_) => "lost",
             CellStep::LostOnLink(_) => "lost_on_link",
             CellStep::PushedOut => "pushed_out",
-            CellStep::Dropped => "dropped",
+            CellStep::Dropped | CellStep::DroppedAtHead => "dropped",
             CellStep::Departed => "departed",
             CellStep::Marked => "marked",
             CellStep::Tagged => "tagged",

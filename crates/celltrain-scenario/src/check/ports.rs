@@ -133,6 +133,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let reason = match policy.overflow() {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
             _ if policy.follower().is_some() => Some("tracks single cells in the queue"),
+            _ if policy.head_policy().is_some() => Some("drops or marks frames of a single queue"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -242,9 +243,13 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
         check_marking(marking, config, shared, &mut scope.at("marking"));
     }
     let mut built = config.policy.build(Some(1), &[]);
+    if built.head_policy().is_some() {
+        by_time(config, scope);
+    }
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the first cell of a single queue"),
         _ if built.follower().is_some() => Some("emulates several queues on a single queue"),
+        _ if built.head_policy().is_some() => Some("manages a single queue"),
         _ => None,
     };
     if let Some(reason) = reason.filter(|_| config.scheduler != SchedulerConfig::default()) {
@@ -253,6 +258,17 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
             config.policy.name()
         );
         scope.at("scheduler").at(config.scheduler.name()).refuse(problem);
+    }
+}
+
+/// Checks the settings of a port whose policy sees how long frames wait.
+fn by_time(config: &PortConfig, scope: &mut Scope<'_>) {
+    let others = [
+        (config.marking.is_some(), "decides which packets are marked, so the table marking must be left out"),
+        (config.allocator.is_some(), "needs a port without an allocator; choose another policy, or remove allocator"),
+    ];
+    for (_, problem) in others.into_iter().filter(|(is_used, _)| *is_used) {
+        scope.at("policy").at(config.policy.name()).refuse(problem);
     }
 }
 

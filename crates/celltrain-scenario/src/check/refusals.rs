@@ -10,7 +10,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortInfo;
-use celltrain_core::units::Time;
+use celltrain_core::units::{Clock, Time};
 
 use super::ports::{counts_vcs, has_settings_by_vc};
 use crate::document::join;
@@ -21,7 +21,7 @@ use crate::resolved::ResolvedScenario;
 use crate::scenario::PortConfig;
 
 /// Picoseconds per second, the resolution of the probe's clock.
-const UNITS_PER_SECOND: f64 = 1e12;
+const UNITS_PER_SECOND: u64 = 1_000_000_000_000;
 
 /// Probes the policy of every table once, at the port of the table that is crossed by the most VCs.
 pub(super) fn check(
@@ -55,7 +55,11 @@ pub(super) fn check(
             name: &of_link.name,
             capacity,
             cells_per_second: of_link.rate.bits_per_second as f64 / resolved.scenario.cell.format().bits() as f64,
-            units_per_second: UNITS_PER_SECOND,
+            clock: Clock {
+                units_per_second: UNITS_PER_SECOND,
+                exact: true,
+                cell_bits: resolved.scenario.cell.format().bits(),
+            },
         };
         let end = Time(resolved.scenario.duration.picoseconds);
         let key = join(&join(&join("port", name), "policy"), port.policy.name());

@@ -7,9 +7,10 @@ use celltrain_core::policy::PerVc;
 use celltrain_core::policy::formula::{Constant, Start, Table};
 use celltrain_core::policy::{Configure, PolicyConfig, epd};
 use celltrain_core::threshold::Threshold;
+use celltrain_core::units::Clock;
 
 const FACTS: PortInfo<'static> =
-    PortInfo { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, units_per_second: 1e9 };
+    PortInfo { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, clock: Clock::exact(1_000_000_000) };
 
 fn refusals_of(policy: Box<dyn BufferPolicy>) -> Vec<String> {
     let Probe { refusals, remark, .. } = probe(policy, &FACTS, &VCS, Time(10_000_000_000), ROUNDS);

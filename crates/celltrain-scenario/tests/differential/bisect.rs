@@ -309,7 +309,11 @@ fn link_of(event: &Event) -> Option<LinkIndex> {
     match event {
         Event::Cell(CellEvent { link, .. }) | Event::Memory(MemoryEvent { link, .. }) => Some(*link),
         Event::Frame(FrameEvent { step, .. }) => match step {
-            FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.link),
+            FrameStep::Admitted(judged)
+            | FrameStep::Refused(judged)
+            | FrameStep::NoRoom(judged)
+            | FrameStep::DroppedAtHead(judged)
+            | FrameStep::Marked(judged) => Some(judged.link),
             FrameStep::Cut { link, .. }
             | FrameStep::LostJoined { link, .. }
             | FrameStep::LostOnLink { link, .. }

@@ -124,7 +124,7 @@ fn candidate(network: &Network, result: &RunResult, rng: &mut Stream) -> Option<
     let is_valid = candidate.links.iter_enumerated().all(|(number, link)| {
         let names = candidate.vc_names(&routing, number);
         let mut built = link.policy.build(link.buffer, &names);
-        let is_special = built.follower().is_some() || built.overflow() == Overflow::PushOutFront;
+        let is_special = built.needs_one_queue() || built.overflow() == Overflow::PushOutFront;
         let is_new = link.policy != network.links[number].policy;
         link.policy.check(link.buffer).is_empty()
             && link.policy.check_vcs(link.buffer, &names).is_empty()
@@ -205,7 +205,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
     let (memory, used) = (&mut candidate.memories[number], result.memories[number].max_used_cells);
     let may_push_out = memory.ports.iter().all(|&port| {
         let link = &candidate.links[port];
-        let follows_cells = link.policy.build(Some(1), &[]).follower().is_some();
+        let follows_cells = link.policy.build(Some(1), &[]).needs_one_queue();
         link.scheduler == SchedulerConfig::default() && !follows_cells
     });
     let cells = if rng.below(3) == 0 { memory.cells } else { near(used, rng).max(1) };

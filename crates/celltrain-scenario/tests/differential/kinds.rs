@@ -78,7 +78,8 @@ pub(super) fn kinds(definition: &str) -> Vec<Kind> {
             table["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let setting = |group: &str, (key, value): (&String, &Value)| {
             let resolved = resolve(value);
-            let quantity = resolved["x-quantity"].as_str().filter(|_| ["Allocator", "Traffic"].contains(&definition));
+            let quantity =
+                resolved["x-quantity"].as_str().filter(|_| ["Allocator", "Policy", "Traffic"].contains(&definition));
             let range = quantity.map(quantities).or_else(|| range(value, &resolved))?;
             Some(Setting { key: format!("{group}{key}"), required: required.contains(&key.as_str()), range })
         };

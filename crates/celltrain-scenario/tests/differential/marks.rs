@@ -40,7 +40,11 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let Network { nodes, links, memories, flows, .. } = network;
     for (number, link) in links.iter_mut_enumerated() {
         let marks_cells = matches!(link.allocator, Some(AllocatorConfig::Efci(_)));
-        let cannot_mark = nodes[link.from].kind != NodeKind::Switch || marks_cells || merging[number].contains(&true);
+        let decides_itself = link.policy.build(link.buffer, &[]).head_policy().is_some();
+        let cannot_mark = nodes[link.from].kind != NodeKind::Switch
+            || marks_cells
+            || decides_itself
+            || merging[number].contains(&true);
         if cannot_mark || rng.below(4) == 0 {
             continue;
         }

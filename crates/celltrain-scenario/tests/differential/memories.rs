@@ -89,7 +89,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     // A virtual queue must always have as many cells as the real queue, so no cell may be pushed out.
     let follows_cells = ports.iter().any(|&port| {
         let link = &network.links[port];
-        link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()
+        link.policy.build(link.buffer, &network.vc_names(routing, port)).needs_one_queue()
     });
     let is_fifo = ports.iter().all(|&port| network.links[port].scheduler == SchedulerConfig::default());
     let may_push_out = is_fifo && !follows_cells;

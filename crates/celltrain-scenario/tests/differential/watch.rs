@@ -386,11 +386,16 @@ impl ReportedEvents {
         let fate = self.frames.entry((vc, frame)).or_default();
         let (was, already) = (*fate, fate.delivered || fate.failed.is_some());
         match step {
-            FrameStep::Admitted(_) => {}
+            FrameStep::Admitted(_) | FrameStep::Marked(_) => {}
             FrameStep::Refused(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
                 self.by_memory.insert((judged.link, vc), self.just_refused == Some((vc, frame)));
+            }
+            FrameStep::DroppedAtHead(judged) => {
+                fate.lost = true;
+                self.ports[judged.link].refused_frames += 1;
+                self.by_memory.insert((judged.link, vc), false);
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
@@ -444,7 +449,7 @@ impl ReportedEvents {
             }
             CellStep::Departed => port.departed += 1,
             CellStep::PushedOut => port.pushed_out += 1,
-            CellStep::Dropped => port.dropped += 1,
+            CellStep::Dropped | CellStep::DroppedAtHead => port.dropped += 1,
             CellStep::Lost(Loss::NoRoom { cuts }) => {
                 port.no_room += 1;
                 port.first_lost += u64::from(cuts);
@@ -460,7 +465,9 @@ impl ReportedEvents {
             let cells = occupancy.cells;
             match step {
                 CellStep::Admitted => occupancy.change(cells + 1, self.now),
-                CellStep::Departed | CellStep::PushedOut => occupancy.change(cells - 1, self.now),
+                CellStep::Departed | CellStep::PushedOut | CellStep::DroppedAtHead => {
+                    occupancy.change(cells - 1, self.now);
+                }
                 _ => {}
             }
         }

@@ -101,7 +101,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
             let mut built = policy.build(Some(*capacity), &names);
             // Only AAL5 needs the last cells that drop from front keeps.
             let pushes_out = built.overflow() == Overflow::PushOutFront;
-            let needs_fifo = built.follower().is_some() || pushes_out;
+            let needs_fifo = built.needs_one_queue() || pushes_out;
             built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo) && !(delimits && pushes_out)
         };
         // The smallest buffer in which the queue never exceeds the threshold.
@@ -180,7 +180,7 @@ fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<Link
     let is_fifo = ports.iter().all(|&port| is_fifo(network, routing, port));
     let follows = ports.iter().any(|&port| {
         let link = &network.links[port];
-        link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()
+        link.policy.build(link.buffer, &network.vc_names(routing, port)).needs_one_queue()
     });
     policies.retain(|policy| !policy.needs_predictions() && (is_fifo && !follows || !policy.pushes_out()));
     let policy = policies.swap_remove(case.below(policies.len()));

@@ -244,7 +244,7 @@ impl Fifo {
             capable: cell.capable(),
             now,
         };
-        self.admission.judge_frame(&view, cell.label())
+        self.admission.judge_frame(&view, cell)
     }
 
     /// Updates the counts to an instant at which `waiting` cells wait.

@@ -183,7 +183,11 @@ impl<D: Discipline> Output<D> {
         while self.next_start < until {
             let Some(cell) = self.buffer.take() else { break };
             let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
-            let cell = rule.on_departure(cell, self.buffer.occupancy, self.next_start);
+            let left = self.buffer.occupancy;
+            let Some(cell) = rule.on_departure(cell, left, self.next_start, &mut self.buffer.admission) else {
+                self.buffer.drop_taken();
+                continue;
+            };
             self.gone.push((cell, self.next_start));
             self.next_start += self.timing.cell_time;
         }
@@ -195,7 +199,7 @@ impl<D: Discipline> Output<D> {
         let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
         let cell = rule.on_arrival(cell, self.buffer.occupancy);
         if self.buffer.offer(cell) {
-            rule.enter(cell, now);
+            rule.enter(cell, now, self.buffer.occupancy, &mut self.buffer.admission);
         }
     }
 

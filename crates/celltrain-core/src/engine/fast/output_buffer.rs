@@ -170,7 +170,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
             capable: cell.capable(),
             now: self.now,
         };
-        self.admission.judge_frame(&view, cell.label());
+        self.admission.judge_frame(&view, cell);
     }
 
     /// Offers a cell whose frame is refused or for which there is no room.
@@ -204,6 +204,11 @@ impl<W: WaitingCells> OutputBuffer<W> {
         self.report_departures(ReportGranularity::Each, |run, _| cell = Some(run.last));
         assert!(cell.is_some(), "a waiting cell can be sent");
         cell
+    }
+
+    /// Records that the cell which [`OutputBuffer::take`] has passed on is dropped at the head of the queue instead.
+    pub(super) fn drop_taken(&mut self) {
+        self.gone -= 1;
     }
 
     /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least `cells` cells

@@ -28,7 +28,7 @@ use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::departure::HeadRule;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::marking::Marker;
+use crate::marking::{MarkedAt, Marker};
 use crate::memory::{CellClass, FrameAdmission, MemoryConfig, Pauses, QueueIndex};
 use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
@@ -131,7 +131,10 @@ impl PortBuilder<'_> {
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // With a single queue, cells leave in the order of arrival under any scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
-        let timing = self.timing(link);
+        let mut timing = self.timing(link);
+        if policy.head_policy().is_some() {
+            timing.marks = Some(MarkedAt::Dequeue);
+        }
         let is_plain = queues.is_none()
             && timing.arrivals == Arrivals::Unrecorded
             && timing.service == ServiceOrder::AfterArrivals
@@ -269,8 +272,8 @@ impl PortBuilder<'_> {
         let Self { network, routing, .. } = self;
         let egress = self.egress(link, &draft);
         let admission = self.admission(link, draft.policy);
-        let port =
-            MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, self.head_rule(link), egress);
+        let rule = self.head_rule(link, &admission);
+        let port = MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, rule, egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
         port.wire = network.links[link].wire;
         if self.plan.is_pausable(link) {
@@ -306,14 +309,8 @@ impl PortBuilder<'_> {
     fn output_parts(&self, link: LinkIndex, policy: Box<dyn BufferPolicy>, timing: Timing) -> OutputParts {
         let vcs = self.routing.vcs[link].len();
         let admission = self.admission(link, policy);
-        OutputParts {
-            link,
-            vcs,
-            capacity: self.network.links[link].buffer,
-            admission,
-            rule: self.head_rule(link),
-            timing,
-        }
+        let rule = self.head_rule(link, &admission);
+        OutputParts { link, vcs, capacity: self.network.links[link].buffer, admission, rule, timing }
     }
 
     /// Selects the discipline of a port. With [`Kept::Number`], no probe looks at the port before the end of the run, so
@@ -356,8 +353,8 @@ impl PortBuilder<'_> {
     }
 
     /// Creates the rule of a port that acts on cells at the head of its queue, if the port has one.
-    fn head_rule(&self, link: LinkIndex) -> Option<Box<HeadRule>> {
-        self.marker(link).map(|marker| Box::new(HeadRule::new(marker, self.routing.vcs[link].len())))
+    fn head_rule(&self, link: LinkIndex, admission: &Admission) -> Option<Box<HeadRule>> {
+        HeadRule::new(self.marker(link), admission.decides_at_head(), self.routing.vcs[link].len()).map(Box::new)
     }
 
     /// Adds the first port of a memory, which represents all ports of the memory.

@@ -20,7 +20,8 @@ pub(super) struct Timing {
     /// The cells that can have an effect elsewhere.
     pub(super) effects: Effects,
     pub(super) service: ServiceOrder,
-    /// Rule for marking cells, if the port marks any.
+    /// When a rule acts on single cells, if the port has such a rule. [`MarkedAt::Dequeue`] for a policy that decides at
+    /// the head of the queue.
     pub(super) marks: Option<MarkedAt>,
     pub(super) arrivals: Arrivals,
 }

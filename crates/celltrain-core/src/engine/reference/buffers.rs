@@ -10,6 +10,7 @@ use crate::events::{Judged, MemoryEvent};
 use crate::index::{LinkIndex, MemoryIndex};
 use crate::marking::{Counted, Marker};
 use crate::network::{Link, LinkTimes, Network, Routing};
+use crate::policy::AtHead;
 use crate::policy::formula::PortInfo;
 use crate::port::{Port, PortEvent};
 use crate::rate_control::RateControl;
@@ -23,6 +24,8 @@ pub(super) enum BufferEvent<'a> {
     Port(LinkIndex, u32, PortEvent<'a>),
     /// An event at a shared memory.
     Memory(MemoryEvent),
+    /// The policy of a port marks or drops a frame at the head of the queue.
+    AtHead { judged: Judged, fate: AtHead },
     /// A memory has room for the first cell of a frame, or refuses the whole frame.
     Frame { admitted: bool, judged: Judged },
 }
@@ -169,14 +172,37 @@ impl<'a> Buffers<'a> {
     pub(super) fn offer(&mut self, arriving: Arriving<'_>, now: Time, emit: &mut Emit<'_>) {
         let Self { ports, frames, own, memories, in_memory, .. } = self;
         let Arriving { link, cell, .. } = arriving;
+        let mut has_entered = false;
         let mut emit = |event: BufferEvent<'_>| {
             if let BufferEvent::Port(_, _, PortEvent::Admitted) = event {
                 frames[link].enter(cell, now);
+                has_entered = true;
             }
             emit(event);
         };
         let mut at = At { now, ports, emit: &mut emit };
         Self::select(own, memories, in_memory[link], link).offer(arriving, &mut at);
+        let port = &mut ports[link];
+        if has_entered && port.admission_mut().decides_at_head() {
+            let waiting = port.occupancy();
+            frames[link].decide_on_entry(cell, waiting, now, port.admission_mut());
+        }
+    }
+
+    /// Lets the policy of a port decide about the frame of a cell that would leave the port at `now`.
+    pub(super) fn at_head(&mut self, link: LinkIndex, cell: Cell, now: Time, emit: &mut Emit<'_>) -> AtHead {
+        let port = &mut self.ports[link];
+        if !port.admission_mut().decides_at_head() {
+            return AtHead::Send;
+        }
+        let (occupancy, vc_cells, active_vcs) = (port.occupancy(), port.per_vc()[cell.label()], port.active_vcs());
+        self.frames[link].decide(cell, occupancy, now, port.admission_mut(), |head, fate, admission| {
+            let policy = admission.policy.head_policy().filter(|_| fate != AtHead::Send);
+            if let Some(decision) = policy.map(|policy| policy.explain_head(head)) {
+                let judged = Judged { link, occupancy, vc_cells, active_vcs, tagged: cell.tagged(), decision };
+                emit(BufferEvent::AtHead { judged, fate });
+            }
+        })
     }
 
     /// Returns the number of cells that a port compares with its marking thresholds for a cell.

@@ -13,7 +13,7 @@ use crate::events::{
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::link_loss::LinkLoss;
 use crate::network::Routing;
-use crate::policy::Decision;
+use crate::policy::{AtHead, Decision};
 use crate::port::PortEvent;
 use crate::probe::Probe;
 use crate::rate_control::RateControl;
@@ -73,6 +73,9 @@ impl<P: Probe> EventSink<'_, P> {
                 let judged = Judged::of(link, label, view, policy.explain(view, label));
                 if admitted {
                     self.frame(link, cell, FrameStep::Admitted(judged));
+                    if policy.marks_admitted() {
+                        self.frame(link, cell, FrameStep::Marked(judged));
+                    }
                 } else {
                     self.lost(link, cell, FrameStep::Refused(judged));
                 }
@@ -118,6 +121,11 @@ impl<P: Probe> EventSink<'_, P> {
         }
         match *event {
             BufferEvent::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
+            BufferEvent::AtHead { judged, fate: AtHead::Drop } => {
+                self.frame(judged.link, cell, FrameStep::DroppedAtHead(judged));
+                self.reported_losses.entry((judged.link, cell.label())).or_default()[1] = Some(cell.frame);
+            }
+            BufferEvent::AtHead { judged, .. } => self.frame(judged.link, cell, FrameStep::Marked(judged)),
             BufferEvent::Memory(event) => {
                 if let MemoryStep::Refused { limit, rule, .. } = event.step {
                     let MemoryEvent { memory, queue, shared, used, threshold, .. } = event;

@@ -47,7 +47,14 @@ impl Running {
     fn with(rules: Rules, config: &Table, port_info: &PortInfo<'_>) -> Self {
         let every = config.every.unwrap_or(1).max(1);
         let replaced = rules.replaced;
-        Self { rules, units_per_second: port_info.units_per_second, waiting: 0, every, left: every, replaced }
+        Self {
+            rules,
+            units_per_second: port_info.clock.units_per_second as f64,
+            waiting: 0,
+            every,
+            left: every,
+            replaced,
+        }
     }
 
     /// Decides whether a frame may enter.

@@ -11,25 +11,20 @@ pub struct PortInfo<'a> {
     pub capacity: Option<u32>,
     /// C: the rate of the port's link, in cells per second.
     pub cells_per_second: f64,
-    /// Units of the run's clock in a second.
-    pub units_per_second: f64,
+    /// The run's clock.
+    pub clock: Clock,
 }
 
 impl<'a> PortInfo<'a> {
     /// Creates the information about a port with this name, buffer and rate, in a run with this clock.
     pub(crate) fn of(name: &'a str, buffer: Option<u32>, rate: BitRate, clock: Clock) -> Self {
-        Self {
-            name,
-            capacity: buffer,
-            cells_per_second: rate.bits_per_second as f64 / clock.cell_bits as f64,
-            units_per_second: clock.units_per_second as f64,
-        }
+        Self { name, capacity: buffer, cells_per_second: rate.bits_per_second as f64 / clock.cell_bits as f64, clock }
     }
 
     /// Creates port information for checking formulas before the port is known. Equal numbers share a register, so the
     /// placeholder rate is a number that no formula contains. A formula that fits into the registers with this rate
     /// also fits with any other.
-    pub(super) fn unknown() -> Self {
-        Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
+    pub(in crate::policy) fn unknown() -> Self {
+        Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, clock: Clock::exact(1) }
     }
 }

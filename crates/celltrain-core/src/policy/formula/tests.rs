@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::policy::bench::{Bench, asked, view};
-use crate::units::Time;
+use crate::units::{Clock, Time};
 
 fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
@@ -146,7 +146,12 @@ fn the_engine_does_not_call_a_policy_formula_while_it_would_certainly_admit_ever
 fn a_policy_formula_can_use_the_rate_of_the_port_and_the_time() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
-    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
+    policy.at_port(&PortInfo {
+        name: "sw1->sw2",
+        capacity: None,
+        cells_per_second: 5000.0,
+        clock: Clock::exact(1_000_000),
+    });
     let mut admits = |x: u32, now: u64| {
         policy.admit_frame(&View { now: Time(now), ..view(1000, &[x]) }, Label::new(0), &mut Stream::new(1, "bench"))
     };
@@ -221,7 +226,7 @@ fn a_policy_formula_that_uses_the_port_rate_is_checked_when_the_rate_is_known() 
     assert_eq!(config.check(Some(10), &[]), []);
     assert_eq!(config.check(Some(10), &["vc0"]), []);
     let mut policy = config.build(10, &["vc0"]);
-    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, clock: Clock::exact(1) });
     assert_eq!(policy.replaced_results(), 1);
 }
 

@@ -32,7 +32,7 @@ pub(super) fn are_plain(
     let is_plain = |port: &MemoryPort| {
         matches!(port.waiting, Waiting::Packets(_))
             && port.stored.as_ref().is_some_and(|stored| stored.admission != PacketAdmission::Fits)
-            && !port.marks_every_cell()
+            && !port.acts_on_every_cell()
             && port.vc_counts == VcCounts::OnDemand
             && port.removals == Removals::Never
             && !port.admission.follows_cells()

@@ -31,6 +31,7 @@ use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
+use crate::marking::Counted;
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, PolicyScope, PoolIndex, QueueIndex, Removal,
 };
@@ -460,10 +461,13 @@ impl Switch {
             let Self { calendar, memory, ports, recorder, .. } = &mut *self;
             let sends = |_, place: MemoryPlace| {
                 let port = &mut ports[place];
-                let Some(cell) = (if port.wire == Wire::Cells { port.take() } else { None }) else { return false };
-                let cell = leave(port, cell, now, memory, recorder);
-                port.egress.send_first_to_hosts(cell, now, downstream);
-                true
+                loop {
+                    let Some(cell) = (if port.wire == Wire::Cells { port.take() } else { None }) else { return false };
+                    if let Some(cell) = leave(port, cell, now, memory, recorder) {
+                        port.egress.send_first_to_hosts(cell, now, downstream);
+                        return true;
+                    }
+                }
             };
             let Some((_, place)) = calendar.restart_while(now + Span(1), sends) else { return };
             self.start::<false>(place, now, downstream);
@@ -474,14 +478,18 @@ impl Switch {
     #[inline(always)]
     fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
-        let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
-            port.is_busy = false;
-            return;
+        let cell = loop {
+            let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
+                port.is_busy = false;
+                return;
+            };
+            if STORES {
+                port.collect_sent(cell, downstream.fabric);
+            }
+            if let Some(cell) = leave(port, cell, now, &mut self.memory, &mut self.recorder) {
+                break cell;
+            }
         };
-        if STORES {
-            port.collect_sent(cell, downstream.fabric);
-        }
-        let cell = leave(port, cell, now, &mut self.memory, &mut self.recorder);
         if port.wire == Wire::Ethernet {
             return self.start_on_ethernet(place, cell, now, downstream);
         }
@@ -517,7 +525,8 @@ impl Switch {
             port.admission.delimit(cell);
         }
         if let Some(rule) = &mut port.rule {
-            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
+            let waiting = self.memory.counted(of, class, port.occupancy);
             cell = rule.on_arrival(cell, waiting);
         }
         let starts = self.rules.frames == FrameAdmission::Whole && port.admission.starts_frame(label);
@@ -587,7 +596,7 @@ impl Switch {
             capable: cell.capable(),
             now,
         };
-        port.admission.judge_frame(&view, cell.label())
+        port.admission.judge_frame(&view, cell)
     }
 
     /// Finds room for a cell that has just arrived, as [`Switch::find_place`] does.
@@ -692,7 +701,8 @@ impl Switch {
     }
 }
 
-/// Frees the place of a cell that leaves its port. Returns the cell, which the port may have marked.
+/// Frees the place of a cell that leaves its port. Returns the cell, which the port may have marked, or `None` if the
+/// port's policy drops it.
 #[inline(always)]
 fn leave(
     port: &mut MemoryPort,
@@ -700,15 +710,16 @@ fn leave(
     now: Time,
     memory: &mut Memory,
     recorder: &mut Option<LossRecorder>,
-) -> Cell {
+) -> Option<Cell> {
     let class = port.class(cell.label());
     match port.counting[cell.label()] {
         Some(queue) => memory.count_out(queue, now),
         None => memory.leave(class, now),
     }
     if let Some(rule) = &mut port.rule {
-        let left = memory.counted(rule.marker.of, class, port.occupancy);
-        cell = rule.on_departure(cell, left, now);
+        let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
+        let left = memory.counted(of, class, port.occupancy);
+        cell = rule.on_departure(cell, left, now, &mut port.admission)?;
     }
     if let Some(recorder) = recorder {
         recorder.leave(class.egress);
@@ -716,5 +727,5 @@ fn leave(
             recorder.end_packet(class.egress, cell, false);
         }
     }
-    cell
+    Some(cell)
 }

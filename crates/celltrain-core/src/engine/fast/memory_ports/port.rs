@@ -9,7 +9,7 @@ use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::marking::Counted;
+use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, CountingQueue, QueueEnd};
 use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
@@ -132,15 +132,16 @@ impl MemoryPort {
         self.egress.to_hosts.link
     }
 
-    /// Returns whether the port may mark cells that do not end a packet.
+    /// Returns whether a rule may mark or drop cells that do not end a packet.
     #[inline]
-    pub(super) fn marks_every_cell(&self) -> bool {
-        self.rule.as_ref().is_some_and(|rule| rule.marker.marks_every_cell())
+    pub(super) fn acts_on_every_cell(&self) -> bool {
+        let marks = |rule: &HeadRule| rule.marker.as_ref().is_some_and(Marker::marks_every_cell);
+        self.rule.as_ref().is_some_and(|rule| rule.decides() || marks(rule))
     }
 
     /// Returns which waiting cells the port compares with its marking thresholds.
     pub(super) fn counted(&self) -> Counted {
-        self.rule.as_ref().map_or(Counted::Port, |rule| rule.marker.of)
+        self.rule.as_ref().and_then(|rule| rule.marker.as_ref()).map_or(Counted::Port, |marker| marker.of)
     }
 
     #[inline]
@@ -153,7 +154,7 @@ impl MemoryPort {
     pub(super) fn enqueue(&mut self, now: Time, cell: Cell) {
         self.count_one_in(cell.label());
         if let Some(rule) = &mut self.rule {
-            rule.enter(cell, now);
+            rule.enter(cell, now, self.occupancy, &mut self.admission);
         }
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);

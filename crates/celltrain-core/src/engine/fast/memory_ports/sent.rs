@@ -22,7 +22,7 @@ impl Switch {
             return;
         }
         let port = &mut self.ports[place];
-        let is_single = port.wire == Wire::Ethernet || port.marks_every_cell();
+        let is_single = port.wire == Wire::Ethernet || port.acts_on_every_cell();
         match &mut port.waiting {
             Waiting::Packets(runs) => match runs.front_mut() {
                 Some(run) if run.cells > 1 && !is_single => {
@@ -63,7 +63,7 @@ impl MemoryPort {
         let (Waiting::Packets(runs), Some(stored)) = (&self.waiting, &self.stored) else { return 0 };
         let Some(Run { last, cells }) = runs.front() else { return 0 };
         let is_certain = self.wire == Wire::Cells
-            && !self.marks_every_cell()
+            && !self.acts_on_every_cell()
             && (self.removals == Removals::Never || stored.is_leaving(*last));
         if is_certain && self.egress.hops[last.label()].to == HopEnd::Host { cells - 1 } else { 0 }
     }

@@ -216,6 +216,10 @@ impl Switch {
         if room != Room::Found {
             return self.lose_packet(place, cell, class, room == Room::NotFound, now);
         }
+        let port = &mut self.ports[place];
+        if let Some(rule) = port.rule.as_mut().filter(|rule| rule.decides()) {
+            rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
+        }
         let whole = self.ports[place].store(cell);
         debug_assert_eq!(whole, None, "the packet's last cell has not arrived");
     }
@@ -240,8 +244,9 @@ impl Switch {
         if port.admission.on_cell_inside(cell) {
             return self.store_inside(now, place, cell, class);
         }
+        let of = port.counted();
         if let Some(rule) = &mut port.rule {
-            let waiting = self.memory.counted(rule.marker.of, class, port.occupancy);
+            let waiting = self.memory.counted(of, class, port.occupancy);
             cell = rule.on_arrival(cell, waiting);
         }
         if port.admission.starts_packet(cell) {
@@ -281,7 +286,7 @@ impl Switch {
                     port.stored_mut().take_places(label, cells);
                 }
                 if let Some(rule) = &mut port.rule {
-                    rule.enter(cell, now);
+                    rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
                 }
                 let Some(unused) = port.store(cell) else { return };
                 if !port.is_busy {
@@ -320,7 +325,7 @@ impl Switch {
             capable: cell.capable(),
             now,
         };
-        let admitted = port.admission.judge_frame(&view, cell.label());
+        let admitted = port.admission.judge_frame(&view, cell);
         port.counts.per_vc[cell.label()] -= rest;
         admitted
     }
