@@ -9,6 +9,7 @@
 pub mod congestion;
 mod marks;
 mod options;
+mod pacing;
 mod profile;
 pub mod receiver;
 pub mod recovery;
@@ -26,6 +27,7 @@ pub use congestion::rules::{
     WindowOptions, WindowRules,
 };
 pub use options::{Ecn, TcpOptions};
+pub use pacing::Pacing;
 pub use profile::Rules;
 pub use receiver::{
     DelayedAcks, GapAcks, OfferedWindow, OutOfOrder, Receiver, ReceiverOptions, ReceiverRules, RepeatedAcks,

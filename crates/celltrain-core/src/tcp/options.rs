@@ -14,7 +14,7 @@ use super::receiver::{DelayedAcks, ReceiverOptions, ReceiverRules};
 use super::recovery::rules::{RecoveryOptions, RecoveryRules};
 use super::start::{StartOptions, StartRules};
 use super::timers::{Backoff, TimerOptions, TimerRules};
-use super::{Congestion, Rules, window_scale};
+use super::{Congestion, Pacing, Rules, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -283,6 +283,11 @@ impl TcpOptions {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
     }
 
+    /// Returns whether the intervals between segments are computed during a run.
+    pub fn computes_pace(&self) -> bool {
+        self.window_rules().pacing == Pacing::Window
+    }
+
     /// Returns the interval at which timers are checked.
     pub fn resolution(&self) -> Duration {
         self.timer_rules().resolution.unwrap_or(self.timer_granularity)
@@ -405,7 +410,7 @@ mod tests {
         }
         let every: usize =
             ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
-        assert_eq!(every, MOVED.len());
+        assert_eq!(every, MOVED.len() + 1, "`windows.pacing` was always in its group");
         assert_eq!(keys_of("recovery")["end"]["x-rules"]["ns2"], "grow");
     }
 }

@@ -199,8 +199,7 @@ impl Sender {
     /// Processes the acknowledgement of the SYN. It gives the first round-trip sample unless the SYN was repeated.
     pub fn on_opened(&mut self, now: Time) {
         if let Some(timing) = self.clock.timing.take() {
-            self.clock.rtt.sample(timing.ticks);
-            self.windows.on_round_trip(now - timing.sent);
+            self.on_round_trip(timing, now);
         } else if let Some(ticks) = self.clock.rto_after_syn_timeout {
             self.clock.rtt.begin_at(ticks);
         }
@@ -251,7 +250,7 @@ impl Sender {
 
     /// Returns when to call `next_segment` again, if the last call held back a segment only because of the pace.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
-        self.departures.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
+        self.departures.pace.and_then(|pace| pace.departure(now))
     }
 
     /// Returns whether the connection uses explicit congestion notification.

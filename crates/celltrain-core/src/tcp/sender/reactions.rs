@@ -58,6 +58,27 @@ impl Sender {
             self.on_duplicate_ack(news, now);
         }
         self.departures.on_ack(|| self.recovery.recovers());
+        self.follow_window();
+    }
+
+    /// Records a sample of the round-trip time.
+    pub(super) fn on_round_trip(&mut self, timing: Timing, now: Time) {
+        let took = now - timing.sent;
+        self.clock.rtt.sample(timing.ticks);
+        self.windows.on_round_trip(took);
+        if let Some(pace) = &mut self.departures.pace {
+            pace.on_round_trip(took);
+        }
+    }
+
+    /// Adapts the pace to the window, if it follows the window.
+    #[inline]
+    fn follow_window(&mut self) {
+        if let Some(pace) = &mut self.departures.pace {
+            let outstanding = (self.snd_max - self.snd_una) / u64::from(self.mss);
+            let cwnd = self.windows.cwnd - self.windows.inflation;
+            pace.follow(outstanding.max(whole(cwnd)), cwnd, self.windows.ssthresh);
+        }
     }
 
     /// Sets rwnd. Returns whether rwnd is still the same number of segments.
@@ -109,8 +130,7 @@ impl Sender {
     )]
     fn on_new_ack(&mut self, ack: u64, now: Time) {
         if let Some(timing) = self.clock.timing.take_if(|timing| ack >= timing.until) {
-            self.clock.rtt.sample(timing.ticks);
-            self.windows.on_round_trip(now - timing.sent);
+            self.on_round_trip(timing, now);
         }
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
@@ -300,4 +320,10 @@ impl Sender {
     fn restart_timer(&mut self, slack: u32) {
         self.clock.restart(Segment { seq: self.snd_una, len: self.mss }, slack);
     }
+}
+
+/// Returns the whole segments of a window.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(window: f64) -> u64 {
+    window as u64
 }
