@@ -7,6 +7,8 @@
 //! with a handshake. The application always has data to send, and only full segments are sent.
 
 pub mod congestion;
+mod delivery;
+mod hystart;
 mod marks;
 mod options;
 mod pacing;
@@ -26,6 +28,7 @@ pub use congestion::rules::{
     DuplicateAcks, RepeatedCongestion, SsthreshArithmetic, SsthreshRule, UnusedWindow, WindowArithmetic, WindowGrowth,
     WindowOptions, WindowRules,
 };
+pub use hystart::Hystart;
 pub use options::{Ecn, TcpOptions};
 pub use pacing::Pacing;
 pub use profile::Rules;

@@ -233,6 +233,13 @@ impl TcpOptions {
             );
             refuse("ecn", "\"off\"".into(), problem);
         }
+        if let Some(rate) = self.pacing_rate.filter(|_| self.congestion.paces()) {
+            let name = self.congestion.name();
+            let problem = format!(
+                "has no effect, as \"{name}\" sets the pace itself; leave pacing_rate out, or choose another congestion"
+            );
+            refuse("pacing_rate", quoted(&rate), problem);
+        }
         match (self.congestion, &self.formula) {
             (Congestion::Formula, None) => {
                 refuse("formula", String::new(), "is missing; congestion = \"formula\" needs it".into());
@@ -285,7 +292,12 @@ impl TcpOptions {
 
     /// Returns whether the intervals between segments are computed during a run.
     pub fn computes_pace(&self) -> bool {
-        self.window_rules().pacing == Pacing::Window
+        self.congestion.paces() || self.window_rules().pacing == Pacing::Window
+    }
+
+    /// Returns whether the sender is paced.
+    pub fn is_paced(&self) -> bool {
+        self.pacing_rate.is_some() || self.computes_pace()
     }
 
     /// Returns the interval at which timers are checked.
@@ -355,10 +367,14 @@ mod tests {
     fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_by_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
-        let refused: [(&[&str], Change); 11] = [
+        let refused: [(&[&str], Change); 12] = [
             (&[], |_| {}),
             (&["receive_window"], |o| o.receive_window = Bytes { bytes: 500 }),
             (&["pacing_rate"], |o| o.pacing_rate = Some(BitRate::from_bits_per_second(423))),
+            (&["pacing_rate"], |o| {
+                o.congestion = Congestion::Bbr;
+                o.pacing_rate = Some(BitRate::from_bits_per_second(1_000_000));
+            }),
             (&["windows.lose_at_window"], |o| o.windows.lose_at_window = Some(Bytes { bytes: 1023 })),
             (&["minimum_rto"], |o| o.minimum_rto = 1000),
             (&["start.initial_ssthresh"], |o| o.start.initial_ssthresh = Some(Bytes { bytes: 1023 })),
@@ -410,7 +426,7 @@ mod tests {
         }
         let every: usize =
             ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
-        assert_eq!(every, MOVED.len() + 1, "`windows.pacing` was always in its group");
+        assert_eq!(every, MOVED.len() + 2, "`windows.pacing` and `start.hystart` were always in their groups");
         assert_eq!(keys_of("recovery")["end"]["x-rules"]["ns2"], "grow");
     }
 }

@@ -53,6 +53,12 @@ impl Pace {
         Self { least, interval: self.interval.max(least), ..self }
     }
 
+    /// Returns the same pace with another current interval.
+    pub(super) fn every(mut self, interval: Span) -> Self {
+        self.set_interval(interval);
+        self
+    }
+
     /// Returns whether a segment may leave now. If so, the segment counts as sent.
     pub(super) fn allow(&mut self, now: Time) -> bool {
         self.waiting = now < self.next;

@@ -1,18 +1,20 @@
 //! Limits on the departures of segments: bursts after an acknowledgement or a timeout, and the pace.
 
+use super::deliveries::Deliveries;
 use crate::coverage::reached;
-use crate::tcp::TcpOptions;
 use crate::tcp::pacing::{Pace, Pacing};
+use crate::tcp::{Hystart, TcpOptions};
 use crate::units::{Span, Time};
 
 /// Limits on the segments that may leave now.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     pub(super) left: u64,
     /// Limits on the number of segments sent together, if there are any.
     bursts: Option<Bursts>,
     pub(super) pace: Option<Pace>,
+    /// Samples of deliveries, if a control or `start.hystart` needs them.
+    pub(super) deliveries: Option<Box<Deliveries>>,
 }
 
 /// Largest numbers of segments sent because of one acknowledgement or one timeout.
@@ -23,18 +25,21 @@ struct Bursts {
 }
 
 impl Departures {
-    pub(super) fn new(options: &TcpOptions) -> Self {
+    /// Creates the limits of a new connection. `interval` is the interval between segments of a control that paces.
+    pub(super) fn new(options: &TcpOptions, selective: bool, interval: Option<Span>) -> Self {
         let rules = options.window_rules();
         let (largest, in_recovery) = (rules.max_burst, options.recovery_rules().burst);
         let bursts = in_recovery.or(largest).map(|in_recovery| Bursts {
             largest: largest.map_or(u64::MAX, u64::from),
             in_recovery: in_recovery.into(),
         });
-        Self {
-            left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
-            bursts,
-            pace: (rules.pacing == Pacing::Window).then(|| Pace::new(Span(0), rules.pacing)),
-        }
+        let pace = match interval {
+            Some(interval) => Some(Pace::new(Span(0), Pacing::None).every(interval)),
+            None => (rules.pacing == Pacing::Window).then(|| Pace::new(Span(0), rules.pacing)),
+        };
+        let samples = interval.is_some() || options.start_rules().hystart == Hystart::On;
+        let deliveries = samples.then(|| Box::new(Deliveries::new(selective)));
+        Self { left: bursts.map_or(u64::MAX, |bursts| bursts.largest), bursts, pace, deliveries }
     }
 
     /// Spaces segments at least `interval` apart.
