@@ -73,6 +73,12 @@ impl Pace {
         (self.waiting && self.next > now).then_some(self.next)
     }
 
+    /// Returns the interval between segments.
+    #[cfg(test)]
+    pub(super) fn interval(&self) -> Span {
+        self.interval
+    }
+
     /// Sets the interval between segments. It applies from the next departure on.
     pub(super) fn set_interval(&mut self, interval: Span) {
         self.interval = interval.max(self.least);

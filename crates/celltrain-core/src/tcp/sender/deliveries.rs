@@ -36,6 +36,12 @@ impl Sender {
         self
     }
 
+    /// Returns the interval between the segments of a paced sender.
+    #[cfg(test)]
+    pub fn interval(&self) -> crate::units::Span {
+        self.departures.pace.expect("the sender is paced").interval()
+    }
+
     /// Returns the state of BBR and the number of segments in flight.
     #[cfg(test)]
     pub fn bbr(&mut self) -> (&crate::tcp::congestion::bbr::Bbr, u64) {
@@ -58,7 +64,7 @@ impl Sender {
         if let Some(model) = self.windows.model() {
             model.on_transmit(rate, now);
         }
-        rate.on_sent((segment.seq, segment.end()), now, self.windows.window());
+        rate.on_sent((segment.seq, segment.end()), now, self.windows.cwnd);
         self.follow_model();
     }
 
