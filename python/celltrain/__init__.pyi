@@ -131,6 +131,7 @@ from .model.types import Greedy as Greedy
 from .model.types import GuaranteedRate as GuaranteedRate
 from .model.types import Harmonic as Harmonic
 from .model.types import HostOptions as HostOptions
+from .model.types import Hystart as Hystart
 from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
@@ -160,6 +161,7 @@ from .model.types import OfferedWindow as OfferedWindow
 from .model.types import OnOff as OnOff
 from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
+from .model.types import Pacing as Pacing
 from .model.types import PacketAdmission as PacketAdmission
 from .model.types import Pairs as Pairs
 from .model.types import PartialAcks as PartialAcks

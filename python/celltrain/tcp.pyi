@@ -11,11 +11,13 @@ from celltrain.model.types import FastRetransmit as FastRetransmit
 from celltrain.model.types import FormulaStart as FormulaStart
 from celltrain.model.types import FullAcks as FullAcks
 from celltrain.model.types import GapAcks as GapAcks
+from celltrain.model.types import Hystart as Hystart
 from celltrain.model.types import LimitedTransmit as LimitedTransmit
 from celltrain.model.types import NewReno as NewReno
 from celltrain.model.types import NewRenoHoe as NewRenoHoe
 from celltrain.model.types import OfferedWindow as OfferedWindow
 from celltrain.model.types import OutOfOrder as OutOfOrder
+from celltrain.model.types import Pacing as Pacing
 from celltrain.model.types import PartialAcks as PartialAcks
 from celltrain.model.types import PartialAckTimer as PartialAckTimer
 from celltrain.model.types import PipeRules as PipeRules

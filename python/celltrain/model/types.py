@@ -73,6 +73,7 @@ __all__ = [
     "GuaranteedRate",
     "Harmonic",
     "HostOptions",
+    "Hystart",
     "Incast",
     "Infinite",
     "Internetwork",
@@ -102,6 +103,7 @@ __all__ = [
     "OnOff",
     "OutOfOrder",
     "OwnSwitch",
+    "Pacing",
     "PacketAdmission",
     "Pairs",
     "PartialAckTimer",
@@ -434,7 +436,7 @@ class PythonStack(Model):
 Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp, quic=Quic, python=PythonStack)]
 """A real transport stack in a scenario: a table whose only key is the stack's name."""
 
-Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
+Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "bbr", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms", "timer"]
@@ -596,6 +598,9 @@ over the profile.
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 """Effect on cwnd of a pause without outstanding data (A-48). Only `bursts` traffic pauses."""
 
+Hystart: TypeAlias = Literal["off", "on"]
+"""Whether the first slow start ends when round-trip times grow."""
+
 SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
 """The largest cwnd at which slow start still continues (A-47)."""
 
@@ -605,6 +610,9 @@ class StartOptions(Model):
 
     after_idle: AfterIdle | None = Field(
         default=None, description="Effect on cwnd of a pause without outstanding data (A-48)."
+    )
+    hystart: Hystart | None = Field(
+        default=None, description="Whether growing round-trip times end the first slow start (RFC 9406)."
     )
     initial_ssthresh: str | None = Field(
         default=None,
@@ -686,6 +694,9 @@ DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 """Growth of cwnd beyond the receive window (A-24). The usable window never exceeds it."""
 
+Pacing: TypeAlias = Literal["none", "window"]
+"""The rate at which a sender is paced, in addition to `pacing_rate`."""
+
 RepeatedCongestion: TypeAlias = Literal["every_sign", "once_per_window"]
 """Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an
 earlier sign reduced the windows.
@@ -734,6 +745,9 @@ class WindowOptions(Model):
             "Largest number of segments sent after an acknowledgement or a timeout, without a fast retransmit, as"
             " in ns-2's `maxburst_`. Unlimited if absent."
         ),
+    )
+    pacing: Pacing | None = Field(
+        default=None, description="Rate at which the sender is paced, in addition to `pacing_rate`."
     )
     repeated_congestion: RepeatedCongestion | None = Field(
         default=None, description="Effect on ssthresh of a second sign of congestion in a window of data."
@@ -2968,11 +2982,13 @@ SUBJECTS = {
         "FormulaStart",
         "FullAcks",
         "GapAcks",
+        "Hystart",
         "LimitedTransmit",
         "NewReno",
         "NewRenoHoe",
         "OfferedWindow",
         "OutOfOrder",
+        "Pacing",
         "PartialAckTimer",
         "PartialAcks",
         "PipeRules",

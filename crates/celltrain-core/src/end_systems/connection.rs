@@ -126,6 +126,7 @@ impl Connection {
             packets,
             outside: flow.outside.then(Box::default),
             ..Self::over_tcp(&flow.tcp, &network.aal5, clock, [flow.data_vc, flow.ack_vc], bytes, start)
+                .drawing_from(|| Stream::new(network.seed, &format!("flow/{}/congestion", flow.name)))
         }
     }
 
@@ -168,6 +169,11 @@ impl Connection {
             fingerprint: Fingerprint::default(),
             sights: None,
         }
+    }
+
+    /// Sets the source of the random numbers of the sender's congestion control.
+    pub(super) fn drawing_from(self, stream: impl FnOnce() -> Stream) -> Self {
+        Self { sender: self.sender.drawing_from(stream), ..self }
     }
 
     /// Records an observation.

@@ -19,6 +19,7 @@ use crate::index::{FlowIndex, VcIndex};
 use crate::network::Network;
 use crate::requests::arrivals::{Due, Opening, Schedule, path_key, paths};
 use crate::requests::{self, Arrivals, GroupIndex, GroupResult, Pair, PairIndex, QueryRecord, RequestRecord};
+use crate::rng::Stream;
 use crate::tcp::{TcpConfig, TickPhase};
 use crate::units::{Clock, Time};
 
@@ -192,7 +193,9 @@ impl EndSystems {
         let [there, back] = [&ends.vcs, &pairs[ends.back].vcs];
         let paths = paths(group.path_key, number, [there.len(), back.len()]);
         let vcs = [there[paths[0]], back[paths[1]]];
-        let mut connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now);
+        let key = group.path_key;
+        let mut connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now)
+            .drawing_from(|| Stream::new(key, &format!("request/{number}/congestion")));
         connection.outside = group.outside.then(Box::default);
         let record = RequestRecord::new(now, number, opening, paths);
         let flow = self.connections.open(OpenRequest { connection, group: number_of_group, record, delivered: 0 });

@@ -43,7 +43,7 @@ impl Network {
     }
 
     /// Returns a clock on which every time of this network is a whole number of units, if such a clock exists. With
-    /// rate control the clock is a thousand times finer, because the intervals between cells are rounded to its unit.
+    /// rate control or computed pacing, the clock is a thousand times finer, because intervals are rounded to its unit.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.uses_tcp());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -72,7 +72,8 @@ impl Network {
             rates.map(|rate| (cell_bits, rate)).chain(frames).chain(self.ethernet_bytes()),
             times.chain(intervals).chain([self.duration]),
         );
-        let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
+        let computed = tcps().any(|tcp| tcp.options().computes_pace());
+        let controlled = computed || self.vcs.iter().any(|vc| vc.abr.is_some());
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 

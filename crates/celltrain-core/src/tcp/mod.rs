@@ -7,8 +7,11 @@
 //! with a handshake. The application always has data to send, and only full segments are sent.
 
 pub mod congestion;
+mod delivery;
+mod hystart;
 mod marks;
 mod options;
+mod pacing;
 mod profile;
 pub mod receiver;
 pub mod recovery;
@@ -25,7 +28,9 @@ pub use congestion::rules::{
     DuplicateAcks, RepeatedCongestion, SsthreshArithmetic, SsthreshRule, UnusedWindow, WindowArithmetic, WindowGrowth,
     WindowOptions, WindowRules,
 };
+pub use hystart::Hystart;
 pub use options::{Ecn, TcpOptions};
+pub use pacing::Pacing;
 pub use profile::Rules;
 pub use receiver::{
     DelayedAcks, GapAcks, OfferedWindow, OutOfOrder, Receiver, ReceiverOptions, ReceiverRules, RepeatedAcks,

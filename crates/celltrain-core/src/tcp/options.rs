@@ -14,7 +14,7 @@ use super::receiver::{DelayedAcks, ReceiverOptions, ReceiverRules};
 use super::recovery::rules::{RecoveryOptions, RecoveryRules};
 use super::start::{StartOptions, StartRules};
 use super::timers::{Backoff, TimerOptions, TimerRules};
-use super::{Congestion, Rules, window_scale};
+use super::{Congestion, Pacing, Rules, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -233,6 +233,13 @@ impl TcpOptions {
             );
             refuse("ecn", "\"off\"".into(), problem);
         }
+        if let Some(rate) = self.pacing_rate.filter(|_| self.congestion.paces()) {
+            let name = self.congestion.name();
+            let problem = format!(
+                "has no effect, as \"{name}\" sets the pace itself; leave pacing_rate out, or choose another congestion"
+            );
+            refuse("pacing_rate", quoted(&rate), problem);
+        }
         match (self.congestion, &self.formula) {
             (Congestion::Formula, None) => {
                 refuse("formula", String::new(), "is missing; congestion = \"formula\" needs it".into());
@@ -281,6 +288,16 @@ impl TcpOptions {
     /// Returns the faults of the window formulas, each with its key in their table.
     pub fn check_formula(&self) -> Vec<Fault> {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
+    }
+
+    /// Returns whether the intervals between segments are computed during a run.
+    pub fn computes_pace(&self) -> bool {
+        self.congestion.paces() || self.window_rules().pacing == Pacing::Window
+    }
+
+    /// Returns whether the sender is paced.
+    pub fn is_paced(&self) -> bool {
+        self.pacing_rate.is_some() || self.computes_pace()
     }
 
     /// Returns the interval at which timers are checked.
@@ -350,10 +367,14 @@ mod tests {
     fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_by_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
-        let refused: [(&[&str], Change); 11] = [
+        let refused: [(&[&str], Change); 12] = [
             (&[], |_| {}),
             (&["receive_window"], |o| o.receive_window = Bytes { bytes: 500 }),
             (&["pacing_rate"], |o| o.pacing_rate = Some(BitRate::from_bits_per_second(423))),
+            (&["pacing_rate"], |o| {
+                o.congestion = Congestion::Bbr;
+                o.pacing_rate = Some(BitRate::from_bits_per_second(1_000_000));
+            }),
             (&["windows.lose_at_window"], |o| o.windows.lose_at_window = Some(Bytes { bytes: 1023 })),
             (&["minimum_rto"], |o| o.minimum_rto = 1000),
             (&["start.initial_ssthresh"], |o| o.start.initial_ssthresh = Some(Bytes { bytes: 1023 })),
@@ -405,7 +426,7 @@ mod tests {
         }
         let every: usize =
             ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
-        assert_eq!(every, MOVED.len());
+        assert_eq!(every, MOVED.len() + 2, "`windows.pacing` and `start.hystart` were always in their groups");
         assert_eq!(keys_of("recovery")["end"]["x-rules"]["ns2"], "grow");
     }
 }

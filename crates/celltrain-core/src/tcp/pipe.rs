@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::{
-    Ack, Congestion, DelayedAcks, FastRetransmit, GapAcks, OutOfOrder, Receiver, ReceiverOptions, RecoveryOptions,
-    Rules, SackBlocks, Segment, Sender, StartOptions, TcpConfig, TcpOptions, TimerOptions, TimerRestart, WindowOptions,
+    Ack, Congestion, DelayedAcks, FastRetransmit, GapAcks, OutOfOrder, Pacing, Receiver, ReceiverOptions,
+    RecoveryOptions, Rules, SackBlocks, Segment, Sender, StartOptions, TcpConfig, TcpOptions, TimerOptions,
+    TimerRestart, WindowOptions,
 };
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Span, Time};
@@ -182,6 +183,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
                 ..base.receiver
             },
             delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
+            windows: WindowOptions { pacing: (seed % 2 == 1).then_some(Pacing::Window), ..base.windows },
             congestion,
             formula: (congestion == Congestion::Formula).then(super::congestion::formula::table::sample),
             ..base

@@ -115,6 +115,18 @@ impl Scoreboard {
         (to - from) - within.map(|range| range.1.min(to) - range.0.max(from)).sum::<u64>()
     }
 
+    /// Iterates over the unreported ranges from `from` to `to`.
+    pub fn gaps(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.ranges.partition_point(|range| range.1 <= from);
+        let mut next = from;
+        let within = self.ranges[first..].iter().copied().take_while(move |range| range.0 < to);
+        within.chain(std::iter::once((to, to))).filter_map(move |(start, end)| {
+            let gap = (next, start);
+            next = end;
+            (gap.0 < gap.1).then_some(gap)
+        })
+    }
+
     /// Returns the end of the last unreported byte before `end`, or the scoreboard's beginning if all are reported.
     pub fn last_missing(&self, end: u64) -> u64 {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)

@@ -22,8 +22,8 @@
 //! < ack 3          the receiver acknowledges the first three segments
 //! < ack 3 sack 5   the same with a block
 //! < ack 3 echo     the same, and it reports a mark
-//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts;
-//!                  capable: 1 if the last segment sent was ECN-capable
+//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks), interval (milliseconds between paced segments);
+//!                  how often: fast_retransmits, timeouts; capable: 1 if the last segment sent was ECN-capable
 //! ```
 //!
 //! `7 to 9` in a line stands for one line each with 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end
@@ -96,6 +96,7 @@ impl script::Player for Player {
                     "rto" => f64::from(self.sender.rto()),
                     "fast_retransmits" => self.sender.counters().fast_retransmits as f64,
                     "timeouts" => self.sender.counters().timeouts as f64,
+                    "interval" => self.sender.interval().0 as f64,
                     "capable" => f64::from(u8::from(self.sender.sends_capable())),
                     _ => return Err("unknown variable".into()),
                 };

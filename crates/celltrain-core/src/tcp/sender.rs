@@ -8,9 +8,11 @@
 
 //!
 //! `reactions` contains the reactions to acknowledgements and timeouts, `clock` the timers, `departures` the limits
-//! on bursts and the pace, and `probes` the probes of closed windows.
+//! on bursts and the pace, `deliveries` the samples for controls that model the path, and `probes` the probes of closed
+//! windows.
 
 mod clock;
+mod deliveries;
 mod departures;
 mod probes;
 mod reactions;
@@ -141,15 +143,19 @@ impl Sender {
     /// Creates the sender of an open connection that has sent nothing. Times are on `clock`.
     pub fn new(config: &TcpConfig, clock: Clock) -> Self {
         let options = config.options();
+        let mut windows = Windows::new(options, clock);
+        let interval = windows.model().map(|model| model.interval());
+        let recovery = config.recovery();
         Self {
             mss: u32::try_from(options.mss.bytes).expect("scenario checks limit the segment size"),
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
             end: u64::MAX,
-            windows: Windows::new(options, clock),
+            windows,
             offer: Offer { scale: window_scale(options.receive_window.bytes), field: None },
-            recovery: config.recovery(),
+            departures: Departures::new(options, recovery.selective(), interval),
+            recovery,
             next: Next { chosen: false, pending: Pending::Nothing, cause: Cause::Timeout },
             board: Scoreboard::default(),
             clock: SenderClock::new(options),
@@ -160,7 +166,6 @@ impl Sender {
                 limited_transmit: options.recovery_rules().limited_transmit,
             },
             reductions: Reductions::default(),
-            departures: Departures::new(options),
             marks: marks(options),
             counters: SenderCounters::default(),
         }
@@ -199,19 +204,24 @@ impl Sender {
     /// Processes the acknowledgement of the SYN. It gives the first round-trip sample unless the SYN was repeated.
     pub fn on_opened(&mut self, now: Time) {
         if let Some(timing) = self.clock.timing.take() {
-            self.clock.rtt.sample(timing.ticks);
-            self.windows.on_round_trip(now - timing.sent);
+            self.on_round_trip(timing, now);
         } else if let Some(ticks) = self.clock.rto_after_syn_timeout {
             self.clock.rtt.begin_at(ticks);
         }
         self.clock.timer.stop();
         self.next.pending = Pending::Nothing;
+        if self.departures.deliveries.is_some() {
+            self.follow_model();
+        }
     }
 
     /// Adds `bytes` to the data to send, rounded up to full segments.
     pub fn write(&mut self, bytes: u64) {
         if self.has_ended() && self.rules.windows.unused_window == UnusedWindow::Hold {
             self.windows.on_pause();
+        }
+        if self.departures.deliveries.is_some() {
+            self.check_application();
         }
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
@@ -220,6 +230,7 @@ impl Sender {
         if self.rules.after_idle == AfterIdle::SlowStart && is_idle {
             reached!(IdleRestart);
             self.windows.restart();
+            self.windows.follow_model();
         }
         self.clock.idle = 0;
         self.departures.begin_burst();
@@ -251,7 +262,7 @@ impl Sender {
 
     /// Returns when to call `next_segment` again, if the last call held back a segment only because of the pace.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
-        self.departures.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
+        self.departures.pace.and_then(|pace| pace.departure(now))
     }
 
     /// Returns whether the connection uses explicit congestion notification.
@@ -432,6 +443,9 @@ impl Sender {
         if !self.departures.allow(now) {
             return None;
         }
+        if let (Choice::Hole(seq), Some(_)) = (choice, &self.departures.deliveries) {
+            self.lose(seq, now);
+        }
         self.recovery.on_sent(choice, u64::from(self.mss));
         self.departures.left -= u64::from(self.next.pending == Pending::Nothing);
         self.next.pending = Pending::Nothing;
@@ -465,6 +479,9 @@ impl Sender {
         self.clock.start(segment, again);
         self.snd_nxt = self.snd_nxt.max(segment.end());
         self.snd_max = self.snd_max.max(self.snd_nxt);
+        if self.departures.deliveries.is_some() {
+            self.record_departure(segment, now);
+        }
         segment
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Rules;
+use super::hystart::Hystart;
 use super::profile::rules;
 use crate::units::Bytes;
 
@@ -14,6 +15,8 @@ rules! {
         slow_start: SlowStart,
         /// Effect on cwnd of a pause without outstanding data.
         after_idle: AfterIdle,
+        /// Whether growing round-trip times end the first slow start (RFC 9406).
+        hystart: Hystart,
     }
 
     optional {
@@ -30,7 +33,7 @@ impl StartRules {
             Rules::Bsd => (SlowStart::UpToSsthresh, AfterIdle::SlowStart),
             Rules::Ns2 | Rules::Paper => (SlowStart::BelowSsthresh, AfterIdle::KeepWindow),
         };
-        Self { slow_start, after_idle, initial_ssthresh: None }
+        Self { slow_start, after_idle, hystart: Hystart::Off, initial_ssthresh: None }
     }
 }
 

@@ -71,7 +71,8 @@ impl Tcp {
         if options.get("congestion") == Some(&json!("dctcp")) {
             options.insert("ecn".into(), json!("on"));
         }
-        let pace = self.pace.filter(|_| swarm.has(Feature::Pacing));
+        let paces = options.get("congestion").is_some_and(|congestion| congestion == "bbr");
+        let pace = self.pace.filter(|_| swarm.has(Feature::Pacing) && !paces);
         let lose_at = self.lose_at.filter(|_| swarm.has(Feature::LossAtWindow));
         let ssthresh = self.ssthresh.filter(|_| swarm.has(Feature::TcpOptions));
         let in_bytes = |segments: Option<u64>| json!(segments.map(|segments| Bytes { bytes: segments * mss }));

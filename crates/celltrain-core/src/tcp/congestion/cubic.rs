@@ -5,7 +5,7 @@
 //! in seconds and windows are in segments, as in the RFC. Differences from the source: the round-trip time is smoothed
 //! as in RFC 6298 (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts
 //! coarse ticks. With the rules of the papers, min(cwnd, rwnd) replaces the flight size (4.6). Slow start is
-//! standard, without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
+//! standard unless `start.hystart` is on (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
 //! does not grow in congestion avoidance (5.8), regardless of `windows.growth`.
 
 use super::{CongestionControl, NewAck};

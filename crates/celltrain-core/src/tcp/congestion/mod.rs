@@ -4,10 +4,12 @@
 //! and how far it shrinks after congestion. To add a control, add a file here, two lines in this file and one page
 //! under `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
+pub mod bbr;
 pub mod cubic;
 pub mod dctcp;
 pub mod formula;
 pub mod jacobson;
+pub mod model;
 pub mod rules;
 mod windows;
 
@@ -15,6 +17,7 @@ use super::TcpOptions;
 use crate::registry;
 use crate::units::{Clock, Span, Time};
 
+pub use model::Model;
 pub use windows::Windows;
 
 registry! {
@@ -28,6 +31,9 @@ registry! {
         cubic: Cubic,
         /// After marks, cwnd shrinks by half the fraction of marked segments (RFC 8257). Requires `ecn = "on"`.
         dctcp: Dctcp,
+        /// cwnd and the pace follow a model of the path's rate and round-trip time (BBR version 3,
+        /// draft-ietf-ccwg-bbr). Needs selective acknowledgements to recover well.
+        bbr: Bbr,
         /// cwnd follows your own formulas (the TCP's key `formula`).
         formula: Formula,
     }
@@ -42,6 +48,11 @@ impl Congestion {
     /// Returns whether the control must know for each segment whether it was marked.
     pub fn needs_exact_echo(self) -> bool {
         self == Self::Dctcp
+    }
+
+    /// Returns whether the control sets the rate at which the sender is paced.
+    pub fn paces(self) -> bool {
+        self == Self::Bbr
     }
 }
 
@@ -120,6 +131,11 @@ pub trait CongestionControl: Send {
     /// Returns how many results of the control's formulas were replaced so far because they were not finite numbers.
     fn replaced_results(&self) -> u64 {
         0
+    }
+
+    /// Returns the control's model of the path, if it sets cwnd and the pace by a model.
+    fn model(&mut self) -> Option<&mut dyn Model> {
+        None
     }
 }
 

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tcp::Rules;
 use crate::tcp::profile::rules;
+use crate::tcp::{Pacing, Rules};
 use crate::units::Bytes;
 
 rules! {
@@ -27,6 +27,8 @@ rules! {
         /// g: weight of the newest window in DCTCP's estimate of the share of marked segments.
         #[schemars(range(min = 0.0001, max = 1.0))]
         dctcp_gain: f64,
+        /// Rate at which the sender is paced, in addition to `pacing_rate`.
+        pacing: Pacing,
     }
 
     optional {
@@ -53,6 +55,7 @@ impl WindowRules {
             duplicate_acks: DuplicateAcks::Ignored,
             // RFC 8257, 3.3.
             dctcp_gain: 1.0 / 16.0,
+            pacing: Pacing::None,
             max_burst: None,
             lose_at_window: None,
         };

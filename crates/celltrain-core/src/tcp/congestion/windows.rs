@@ -4,12 +4,13 @@
 //! ssthresh count segments, with fractions unless the rules require whole segments.
 
 use super::rules::{SsthreshArithmetic, SsthreshRule, WindowGrowth, WindowRules};
-use super::{CongestionControl, Event, NewAck, Seen, Set};
+use super::{CongestionControl, Event, Model, NewAck, Seen, Set};
 use crate::coverage::reached;
+use crate::tcp::hystart::HyStart;
 use crate::tcp::recovery::Flight;
 #[cfg(test)]
 use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::{RecoveryWindow, SlowStart, TcpOptions, window_scale};
+use crate::tcp::{Hystart, RecoveryWindow, SlowStart, TcpOptions, window_scale};
 use crate::units::{Clock, Span, Time};
 
 /// The sender's windows, in segments.
@@ -30,6 +31,8 @@ pub struct Windows {
     /// Determines how far slow start extends.
     slow_start: SlowStart,
     recovery_window: RecoveryWindow,
+    /// State of the first slow start, if growing round-trip times end it.
+    hystart: Option<Box<HyStart>>,
     /// Initial cwnd of a connection (IW).
     initial: f64,
     /// Lower bound of cwnd after a mark.
@@ -66,6 +69,7 @@ impl Windows {
             field: segments(u64::from(u16::MAX) << window_scale(options.receive_window.bytes)),
             slow_start: start.slow_start,
             recovery_window: options.recovery_rules().window,
+            hystart: (start.hystart == Hystart::On).then(|| Box::new(HyStart::new(options.is_paced(), clock))),
             initial: options.initial_window.into(),
             least_after_mark: if options.congestion.needs_exact_echo() && !options.rules.is_rfc() {
                 MIN_CWND_OF_DCTCP
@@ -159,7 +163,7 @@ impl Windows {
         let at_most = self.slow_start == SlowStart::UpToSsthresh;
         if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
             // Slow start, for every control: RFC 5681 (3.1), RFC 9438 (4.10).
-            self.cwnd + 1.0
+            self.cwnd + self.hystart.as_ref().map_or(1.0, |hystart| hystart.growth(acked))
         } else {
             self.control.on_new_ack(NewAck { now, acked, cwnd: self.cwnd, rwnd: self.rwnd })
         }
@@ -172,6 +176,31 @@ impl Windows {
             return Set::default();
         }
         self.control.set(event, Seen { cwnd: self.cwnd, ssthresh: self.ssthresh, rwnd: self.rwnd, acked })
+    }
+
+    /// Returns the control's model of the path, if it has one.
+    pub fn model(&mut self) -> Option<&mut dyn Model> {
+        self.control.model()
+    }
+
+    /// Applies cwnd of a control that models the path. Returns the interval between segments.
+    pub fn follow_model(&mut self) -> Option<Span> {
+        let model = self.control.model()?;
+        self.cwnd = model.cwnd() + self.inflation;
+        Some(model.interval())
+    }
+
+    /// Records that all data before `una` was delivered, with a sample of the round-trip time, before data from `next`
+    /// on is sent. Growing round-trip times end the first slow start (RFC 9406).
+    pub fn on_sample(&mut self, una: u64, next: u64, rtt: Option<Span>) {
+        let Some(hystart) = &mut self.hystart else { return };
+        let ends = hystart.on_ack(una, next, rtt);
+        if ends {
+            self.ssthresh = self.cwnd.max(MIN_SSTHRESH);
+        }
+        if ends || self.cwnd > self.ssthresh {
+            self.hystart = None;
+        }
     }
 
     /// Returns whether the control sets both windows itself, and therefore needs the time and the flight size.
@@ -225,7 +254,7 @@ impl Windows {
     //= rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     pub fn on_timeout(&mut self, flight_size: f64, reduced: bool) {
         let window = self.window();
-        self.half = None;
+        (self.half, self.hystart) = (None, None);
         if reduced {
             self.inflation = 0.0;
             self.control.on_timeout(None);
@@ -255,6 +284,7 @@ impl Windows {
     //= rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
     //= rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
     pub fn on_fast_retransmit(&mut self, flight: &Flight<'_>) {
+        self.hystart = None;
         if flight.reduced {
             reached!(CongestionRepeatedInWindow);
             self.half = Some(self.deflated().min(self.ssthresh));
@@ -289,6 +319,7 @@ impl Windows {
     /// outstanding. cwnd stays at least one segment (two with DCTCP under the papers' rules), and ssthresh at least
     /// two. cwnd never rises.
     pub fn on_mark(&mut self, flight: f64) {
+        self.hystart = None;
         let window = self.deflated();
         let used = match self.rules.ssthresh_rule {
             SsthreshRule::HalfOfUsed => self.control.marked_window(window, flight),

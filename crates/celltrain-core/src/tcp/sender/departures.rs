@@ -1,17 +1,20 @@
 //! Limits on the departures of segments: bursts after an acknowledgement or a timeout, and the pace.
 
+use super::deliveries::Deliveries;
 use crate::coverage::reached;
-use crate::tcp::TcpOptions;
+use crate::tcp::pacing::{Pace, Pacing};
+use crate::tcp::{Hystart, TcpOptions};
 use crate::units::{Span, Time};
 
 /// Limits on the segments that may leave now.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     /// Number of segments that may still be sent because of the last acknowledgement or timeout.
     pub(super) left: u64,
     /// Limits on the number of segments sent together, if there are any.
     bursts: Option<Bursts>,
     pub(super) pace: Option<Pace>,
+    /// Samples of deliveries, if a control or `start.hystart` needs them.
+    pub(super) deliveries: Option<Box<Deliveries>>,
 }
 
 /// Largest numbers of segments sent because of one acknowledgement or one timeout.
@@ -21,29 +24,28 @@ struct Bursts {
     in_recovery: u64,
 }
 
-/// The pacing state of a rate-limited sender.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    interval: Span,
-    /// Earliest departure time of the next segment.
-    pub(super) next: Time,
-    /// True if a segment is waiting for `next`.
-    pub(super) waiting: bool,
-}
-
 impl Departures {
-    pub(super) fn new(options: &TcpOptions) -> Self {
-        let (largest, in_recovery) = (options.window_rules().max_burst, options.recovery_rules().burst);
+    /// Creates the limits of a new connection. `interval` is the interval between segments of a control that paces.
+    pub(super) fn new(options: &TcpOptions, selective: bool, interval: Option<Span>) -> Self {
+        let rules = options.window_rules();
+        let (largest, in_recovery) = (rules.max_burst, options.recovery_rules().burst);
         let bursts = in_recovery.or(largest).map(|in_recovery| Bursts {
             largest: largest.map_or(u64::MAX, u64::from),
             in_recovery: in_recovery.into(),
         });
-        Self { left: bursts.map_or(u64::MAX, |bursts| bursts.largest), bursts, pace: None }
+        let pace = match interval {
+            Some(interval) => Some(Pace::new(Span(0), Pacing::None).every(interval)),
+            None => (rules.pacing == Pacing::Window).then(|| Pace::new(Span(0), rules.pacing)),
+        };
+        let samples = interval.is_some() || options.start_rules().hystart == Hystart::On;
+        let deliveries = samples.then(|| Box::new(Deliveries::new(selective)));
+        Self { left: bursts.map_or(u64::MAX, |bursts| bursts.largest), bursts, pace, deliveries }
     }
 
     /// Spaces segments at least `interval` apart.
     pub(super) fn paced(self, interval: Span) -> Self {
-        Self { pace: Some(Pace { interval, next: Time::default(), waiting: false }), ..self }
+        let pace = self.pace.unwrap_or_else(|| Pace::new(interval, Pacing::None)).at_least(interval);
+        Self { pace: Some(pace), ..self }
     }
 
     /// Allows the segments of a burst outside fast recovery.
@@ -63,11 +65,8 @@ impl Departures {
     #[inline]
     pub(super) fn allow(&mut self, now: Time) -> bool {
         let Some(pace) = &mut self.pace else { return true };
-        pace.waiting = now < pace.next;
-        reached!(SegmentWaitsForPace if pace.waiting);
-        if !pace.waiting {
-            pace.next = now + pace.interval;
-        }
-        !pace.waiting
+        let allowed = pace.allow(now);
+        reached!(SegmentWaitsForPace if !allowed);
+        allowed
     }
 }

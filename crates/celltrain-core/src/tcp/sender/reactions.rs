@@ -5,6 +5,7 @@
 use super::clock::Timing;
 use super::{Cause, Pending, Sender};
 use crate::coverage::reached;
+use crate::tcp::congestion::model::Recovers;
 use crate::tcp::marks::Marks;
 use crate::tcp::recovery::{Flight, Progress, Reaction, THRESHOLD, Timer};
 use crate::tcp::scoreboard::{SackBlocks, Scoreboard};
@@ -44,6 +45,9 @@ impl Sender {
             self.clock.probes = 0;
             self.next.pending = Pending::Nothing;
         }
+        if self.departures.deliveries.is_some() {
+            self.begin_sample(ack, blocks, now);
+        }
         let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
         reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.clock.timer.is_running());
         if ack.ack > self.snd_una {
@@ -58,6 +62,30 @@ impl Sender {
             self.on_duplicate_ack(news, now);
         }
         self.departures.on_ack(|| self.recovery.recovers());
+        self.follow_window();
+        if self.departures.deliveries.is_some() {
+            self.end_sample(now);
+        }
+    }
+
+    /// Records a sample of the round-trip time.
+    pub(super) fn on_round_trip(&mut self, timing: Timing, now: Time) {
+        let took = now - timing.sent;
+        self.clock.rtt.sample(timing.ticks);
+        self.windows.on_round_trip(took);
+        if let Some(pace) = &mut self.departures.pace {
+            pace.on_round_trip(took);
+        }
+    }
+
+    /// Adapts the pace to the window, if it follows the window.
+    #[inline]
+    fn follow_window(&mut self) {
+        if let Some(pace) = &mut self.departures.pace {
+            let outstanding = (self.snd_max - self.snd_una) / u64::from(self.mss);
+            let cwnd = self.windows.cwnd - self.windows.inflation;
+            pace.follow(outstanding.max(whole(cwnd)), cwnd, self.windows.ssthresh);
+        }
     }
 
     /// Sets rwnd. Returns whether rwnd is still the same number of segments.
@@ -109,8 +137,7 @@ impl Sender {
     )]
     fn on_new_ack(&mut self, ack: u64, now: Time) {
         if let Some(timing) = self.clock.timing.take_if(|timing| ack >= timing.until) {
-            self.clock.rtt.sample(timing.ticks);
-            self.windows.on_round_trip(now - timing.sent);
+            self.on_round_trip(timing, now);
         }
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
@@ -171,6 +198,13 @@ impl Sender {
         let is_echoed = marks.is_echoed();
         if is_echoed && self.reductions.at.is_none_or(|at| self.snd_una > at) {
             reached!(WindowReducedByMark);
+            if let Some(deliveries) = &mut self.departures.deliveries
+                && self.windows.model().is_some()
+            {
+                deliveries.marked = true;
+                self.note_reduction();
+                return true;
+            }
             //= rfc3168#6.1.2 "after a mark at a cwnd of one segment, the next one waits for the retransmission timer"
             let is_least = self.windows.cwnd < 2.0 && self.snd_una == self.snd_max;
             if is_least && marks.rests() && !self.windows.closed() {
@@ -233,6 +267,9 @@ impl Sender {
     fn on_fast_retransmit(&mut self, reduced: bool) {
         reached!(FastRetransmit);
         self.counters.fast_retransmits += 1;
+        if self.departures.deliveries.is_some() {
+            self.begin_recovery(Recovers::Fast);
+        }
         self.windows.after_loss();
         if !reduced {
             self.note_reduction();
@@ -260,6 +297,9 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
+        if self.departures.deliveries.is_some() {
+            self.check_application();
+        }
         self.clock.rtt.on_timeout();
         if self.clock.rules.backoff == Backoff::Double {
             self.clock.rtt.back_off();
@@ -268,6 +308,9 @@ impl Sender {
             reached!(SynTimeout);
             // RFC 5681 (3.1): after a lost SYN or SYN-ACK, the initial window is one segment.
             self.windows.cwnd = 1.0;
+            if let Some(model) = self.windows.model() {
+                model.set_cwnd(1.0);
+            }
             self.clock.timing = self.clock.times_again().then_some(Timing { until: 0, ticks: 0, sent: now });
             self.restart_timer(0);
             return;
@@ -276,6 +319,9 @@ impl Sender {
         self.windows.beyond_cwnd = 0.0;
         self.tell_control(now);
         self.windows.on_timeout(self.outstanding(), self.is_reduced_for_timeout());
+        if self.departures.deliveries.is_some() {
+            self.lose_all(now);
+        }
         (self.reductions.timed_out_to, self.reductions.resent_to) = (self.snd_max, 0);
         self.note_reduction();
         let flight = self.flight(&self.board);
@@ -300,4 +346,10 @@ impl Sender {
     fn restart_timer(&mut self, slack: u32) {
         self.clock.restart(Segment { seq: self.snd_una, len: self.mss }, slack);
     }
+}
+
+/// Returns the whole segments of a window.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(window: f64) -> u64 {
+    window as u64
 }
