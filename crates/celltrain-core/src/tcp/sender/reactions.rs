@@ -6,7 +6,7 @@ use super::clock::Timing;
 use super::{Cause, Pending, Sender};
 use crate::coverage::reached;
 use crate::tcp::marks::Marks;
-use crate::tcp::recovery::{Flight, Progress, Reaction, THRESHOLD, Timer};
+use crate::tcp::recovery::{Arrival, Flight, Progress, Reaction, THRESHOLD, Timer};
 use crate::tcp::scoreboard::{SackBlocks, Scoreboard};
 use crate::tcp::{
     Ack, Backoff, DuplicateAcks, LimitedTransmit, RepeatedCongestion, Segment, TimerRestart, UnusedWindow,
@@ -44,6 +44,12 @@ impl Sender {
             self.clock.probes = 0;
             self.next.pending = Pending::Nothing;
         }
+        if self.rules.observes {
+            self.recovery.at(now);
+            let (una, max, board) = (self.snd_una, self.snd_max, &self.board);
+            self.recovery.on_arrival(&Arrival { ack: ack.ack, blocks, una, max, board });
+        }
+        let advances = ack.ack > self.snd_una;
         let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
         reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.clock.timer.is_running());
         if ack.ack > self.snd_una {
@@ -56,6 +62,10 @@ impl Sender {
             // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): it is one if it reports new data. The
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
+        }
+        if self.rules.observes {
+            self.detect_losses(now);
+            self.run_early_timer(advances);
         }
         self.departures.on_ack(|| self.recovery.recovers());
     }
@@ -96,7 +106,7 @@ impl Sender {
 
     /// Passes the time and the flight size to a control that sets both windows itself.
     #[inline]
-    fn tell_control(&mut self, now: Time) {
+    pub(super) fn tell_control(&mut self, now: Time) {
         if self.windows.ruled() {
             self.windows.at(now, self.outstanding());
         }
@@ -111,6 +121,7 @@ impl Sender {
         if let Some(timing) = self.clock.timing.take_if(|timing| ack >= timing.until) {
             self.clock.rtt.sample(timing.ticks);
             self.windows.on_round_trip(now - timing.sent);
+            self.recovery.on_round_trip(now - timing.sent);
         }
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
@@ -188,7 +199,7 @@ impl Sender {
 
     /// Records that the windows were reduced, so that further signs of congestion on outstanding data do not lower
     /// ssthresh again.
-    fn note_reduction(&mut self) {
+    pub(super) fn note_reduction(&mut self) {
         self.reductions.at = Some(self.snd_max);
         self.reductions.by_share = false;
         if let Some(marks) = &mut self.marks {
@@ -230,7 +241,7 @@ impl Sender {
     }
 
     /// Records a fast retransmit, and the reduction of the windows unless they were `reduced` before for this data.
-    fn on_fast_retransmit(&mut self, reduced: bool) {
+    pub(super) fn on_fast_retransmit(&mut self, reduced: bool) {
         reached!(FastRetransmit);
         self.counters.fast_retransmits += 1;
         self.windows.after_loss();
@@ -278,12 +289,19 @@ impl Sender {
         self.windows.on_timeout(self.outstanding(), self.is_reduced_for_timeout());
         (self.reductions.timed_out_to, self.reductions.resent_to) = (self.snd_max, 0);
         self.note_reduction();
+        self.recovery.at(now);
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
-        self.next.chosen = false;
+        self.next.chosen = self.recovery.chooses();
         self.next.pending = Pending::Nothing;
-        self.board.clear();
         self.next.cause = Cause::Timeout;
+        if self.recovery.keeps_reports() {
+            self.clock.timing = None;
+            self.clock.early.stop();
+            self.restart_timer(0);
+            return;
+        }
+        self.board.clear();
         self.go_back(0);
     }
 
@@ -297,7 +315,7 @@ impl Sender {
 
     /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
     /// A timer started at the time of a check needs no extra check.
-    fn restart_timer(&mut self, slack: u32) {
+    pub(super) fn restart_timer(&mut self, slack: u32) {
         self.clock.restart(Segment { seq: self.snd_una, len: self.mss }, slack);
     }
 }
