@@ -32,6 +32,12 @@ situations! {
     TimeoutAfterMark,
     /// Duplicate acknowledgements trigger a retransmission.
     FastRetransmit,
+    /// The reordering timer expires (RFC 8985).
+    ReorderingTimerExpires,
+    /// A probe is sent because acknowledgements stay away (RFC 8985).
+    TailProbeSent,
+    /// A probe has repaired the loss of the last segment (RFC 8985).
+    ProbeRepairsLoss,
     /// Three duplicate acknowledgements do not start a recovery, because an earlier loss may have caused them.
     DuplicatesOfOldLoss,
     /// An acknowledgement covers part of the data that was outstanding when the recovery began.

@@ -38,9 +38,11 @@ pub use topology::Size;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
+use celltrain_core::tcp::Rules;
 use document::Document;
 use fault::KeyFault;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The result of reading a scenario.
 #[derive(Clone, Debug)]
@@ -131,6 +133,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
             return Ok(Reading { scenario: None, faults, warnings: Vec::new(), network: None, does_not_fit: false });
         }
     };
+    complete_profiles(&mut document.root);
     let mut faults = form::check(&mut document.root, token)?;
     let (mut warnings, mut network, mut does_not_fit) = (Vec::new(), None, false);
     // Malformed values were removed, so the rest can also be checked, unless a required key is missing. If some faults
@@ -156,6 +159,19 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     }
     let (scenario, network) = if faults.is_empty() { (scenario, network) } else { (None, None) };
     Ok(Reading { scenario, faults, warnings, network, does_not_fit })
+}
+
+/// Adds the values that the profile of each TCP gives to absent keys at the top of its table.
+fn complete_profiles(root: &mut Value) {
+    let complete = |table: &mut Value| {
+        let tcps = table.get_mut("tcp").and_then(Value::as_object_mut);
+        tcps.into_iter().flat_map(|tcps| tcps.values_mut()).filter_map(Value::as_object_mut).for_each(Rules::complete);
+    };
+    complete(root);
+    for kind in ["flow", "requests", "incast"] {
+        let tables = root.get_mut(kind).and_then(Value::as_object_mut);
+        tables.into_iter().flat_map(|tables| tables.values_mut()).for_each(complete);
+    }
 }
 
 /// Compiles and runs the example in the README.

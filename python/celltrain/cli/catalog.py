@@ -213,6 +213,9 @@ def rules_of(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str]]
     }
     for path, options in _tcps(scenario):
         rules = options.get("rules", "rfc")
+        for key, value in _definitions()["TcpOptions"]["x-profiles"].get(rules, {}).items():
+            own = options.get(key)
+            yield path, key, value if own is None else own, rules if own is None else "set"
         for group, keys in groups.items():
             own = options.get(group, {})
             for key, schema in keys.items():

@@ -431,6 +431,7 @@ _COLOURS = {
     "third duplicate ACK": canvas.INK,
     "partial ACK": "#6A3D9A",
     "SACK hole": "#E07B00",
+    "tail loss probe": "#7A4FBF",
     "not reported by the stack": "#8C564B",
 }
 #: A segment shorter than this fraction of the axis is drawn as a dot.

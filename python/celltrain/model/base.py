@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -42,6 +42,8 @@ class Model(BaseModel):
         """Makes a table given for a list of tables a list of one; otherwise pydantic would read the table's settings."""
         if not isinstance(settings, dict):
             return settings
+        if "rules" in cls.model_fields:
+            settings = cls._with_profile(settings)
         single = {
             name: (value,)
             for name, value in settings.items()
@@ -50,6 +52,15 @@ class Model(BaseModel):
             and get_origin(field.annotation) is tuple
         }
         return settings | single
+
+    @classmethod
+    def _with_profile(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Adds the values that the profile of a TCP gives to absent keys at the top of its table."""
+        rules = settings.get("rules")
+        names = {str(field.validation_alias or name): name for name, field in cls.model_fields.items()}
+        profile = _profiles().get(rules, {}) if isinstance(rules, str) else {}
+        absent = {key: value for key, value in profile.items() if not settings.keys() & {key, names[key]}}
+        return absent | settings
 
     if not TYPE_CHECKING:
 
@@ -90,7 +101,7 @@ class Model(BaseModel):
         >>> Fba().replace(z=0.5)
         Fba(threshold=0.9, z=0.5)
         """
-        own = {name: getattr(self, name) for name in type(self).model_fields}
+        own = {name: getattr(self, name) for name in self.model_fields_set & type(self).model_fields.keys()}
         return type(self)(**own | (self.__pydantic_extra__ or {}) | changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,6 +286,13 @@ def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> st
         if value in kind.get("x-refused", {}):
             return str(kind["x-refused"][value])
     return ""
+
+
+@cache
+def _profiles() -> dict[str, dict[str, Any]]:
+    """Returns the values of the profiles of TCPs for keys at the top of their tables."""
+    profiles: dict[str, dict[str, Any]] = json.loads(_core.schema())["$defs"]["TcpOptions"]["x-profiles"]
+    return profiles
 
 
 def _moved(key: str) -> str:

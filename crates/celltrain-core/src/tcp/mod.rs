@@ -33,12 +33,13 @@ pub use options::{Ecn, TcpOptions};
 pub use pacing::Pacing;
 pub use profile::Rules;
 pub use receiver::{
-    DelayedAcks, GapAcks, OfferedWindow, OutOfOrder, Receiver, ReceiverOptions, ReceiverRules, RepeatedAcks,
+    DelayedAcks, DuplicateSack, GapAcks, OfferedWindow, OutOfOrder, Receiver, ReceiverOptions, ReceiverRules,
+    RepeatedAcks,
 };
 pub use recovery::TcpConfig;
 pub use recovery::rules::{
-    FastRetransmit, FullAcks, LimitedTransmit, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryOptions,
-    RecoveryRules, RecoveryWindow,
+    FastRetransmit, FullAcks, LimitedTransmit, LossDetection, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
+    RecoveryOptions, RecoveryRules, RecoveryWindow, Reduction,
 };
 pub use rtt::{EstimateForgotten, RttArithmetic, RttSampling};
 pub use scoreboard::SackBlocks;

@@ -22,7 +22,7 @@ use crate::units::{BitRate, Bytes, Duration};
 /// gives the defaults of the groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(extend("x-moved" = moved()))]
+#[schemars(extend("x-moved" = moved(), "x-profiles" = Rules::top()))]
 pub struct TcpOptions {
     /// Profile that gives values to the absent keys of the groups.
     pub rules: Rules,
@@ -426,7 +426,14 @@ mod tests {
         }
         let every: usize =
             ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
-        assert_eq!(every, MOVED.len() + 2, "`windows.pacing` and `start.hystart` were always in their groups");
+        let added = [
+            "recovery.loss_detection",
+            "recovery.reduction",
+            "receiver.duplicate_sack",
+            "windows.pacing",
+            "start.hystart",
+        ];
+        assert_eq!(every, MOVED.len() + added.len());
         assert_eq!(keys_of("recovery")["end"]["x-rules"]["ns2"], "grow");
     }
 }

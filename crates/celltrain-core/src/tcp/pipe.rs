@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 
 use super::{
     Ack, Congestion, DelayedAcks, FastRetransmit, GapAcks, OutOfOrder, Pacing, Receiver, ReceiverOptions,
-    RecoveryOptions, Rules, SackBlocks, Segment, Sender, StartOptions, TcpConfig, TcpOptions, TimerOptions,
+    RecoveryOptions, Reduction, Rules, SackBlocks, Segment, Sender, StartOptions, TcpConfig, TcpOptions, TimerOptions,
     TimerRestart, WindowOptions,
 };
 use crate::rng::Stream;
@@ -142,15 +142,40 @@ fn situations() -> impl Strategy<Value = Situation> {
         (0u32..40, 0u32..40, 0u32..30),
         1u64..60,
         prop::sample::select(Congestion::ALL),
-        any::<(bool, bool, bool, bool, bool)>(),
+        any::<(bool, bool, bool, bool)>(),
+        prop::sample::select(&[Base::Rfc, Base::Ns2, Base::Today, Base::Prr][..]),
     )
+}
+
+/// The rules of both ends, before the other choices.
+#[derive(Clone, Copy, Debug)]
+enum Base {
+    Rfc,
+    Ns2,
+    /// RACK-TLP with PRR.
+    Today,
+    /// PRR with the losses that duplicate acknowledgements show.
+    Prr,
+}
+
+impl Base {
+    fn options(self) -> TcpOptions {
+        match self {
+            Self::Rfc => TcpOptions::default(),
+            Self::Ns2 => rules_of_ns2(),
+            Self::Today => TcpOptions { rules: Rules::Today, ..TcpOptions::default() },
+            Self::Prr => TcpOptions {
+                recovery: RecoveryOptions { reduction: Some(Reduction::Prr), ..RecoveryOptions::default() },
+                ..TcpOptions::default()
+            },
+        }
+    }
 }
 
 /// Seed; percentages of segments lost, of acknowledgements lost, and of both that arrive late; window in segments;
 /// congestion control. Last, whether the receiver stores segments out of order, whether it delays acknowledgements,
-/// whether the sender is paced, whether it restarts its timer for each segment, and whether it follows the rules of
-/// ns-2.
-type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool, bool));
+/// whether the sender is paced, whether it restarts its timer for each segment, and the other rules.
+type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool), Base);
 
 fn rules_of_ns2() -> TcpOptions {
     TcpOptions {
@@ -167,10 +192,10 @@ fn rules_of_ns2() -> TcpOptions {
 }
 
 fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
-    let (seed, (loss, ack_loss, lateness), window, congestion, switches) = situation;
-    let (keep, delay_acks, paced, timer_per_segment, ns2) = switches;
+    let (seed, (loss, ack_loss, lateness), window, congestion, switches, rules) = situation;
+    let (keep, delay_acks, paced, timer_per_segment) = switches;
     for &name in TcpConfig::NAMES {
-        let base = if ns2 { rules_of_ns2() } else { TcpOptions::default() };
+        let base = rules.options();
         let options = TcpOptions {
             receive_window: Bytes { bytes: window * MSS },
             timer: TimerOptions {

@@ -5,7 +5,7 @@
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A profile of rules, which gives values to the keys of the groups that are left out. A key that is set wins over the
 /// profile.
@@ -24,17 +24,42 @@ pub enum Rules {
     /// Behaves as ATM Forum 96-1269 and 97-0831 state, with BSD's timers. All packets of DCTCP are ECN-capable, and a
     /// mark leaves at least two segments, as in Linux.
     Paper,
+    /// Behaves as Linux 6.12 does, with `sack`: CUBIC, an initial window of ten segments, delayed acknowledgements, PRR,
+    /// RACK-TLP and a minimum timeout of 200 ms. Otherwise like `rfc`.
+    Today,
 }
 
 impl Rules {
     /// All profiles, with their names in scenarios.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("rfc", Self::Rfc), ("bsd", Self::Bsd), ("ns2", Self::Ns2), ("paper", Self::Paper)];
+    pub const ALL: [(&'static str, Self); 5] =
+        [("rfc", Self::Rfc), ("bsd", Self::Bsd), ("ns2", Self::Ns2), ("paper", Self::Paper), ("today", Self::Today)];
 
     /// Returns whether the profile follows the RFCs.
     #[inline]
     pub fn is_rfc(self) -> bool {
-        self == Self::Rfc
+        matches!(self, Self::Rfc | Self::Today)
+    }
+
+    /// Returns the profile's values for keys at the top of a TCP's table, if they differ from the usual defaults.
+    pub fn top() -> Value {
+        // Linux 6.12: CONFIG_DEFAULT_CUBIC (net/ipv4/Kconfig); TCP_INIT_CWND, TCP_DELACK_MIN and TCP_RTO_MIN
+        // (include/net/tcp.h), with timers of 1 ms (CONFIG_HZ_1000).
+        json!({ "today": {
+            "congestion": "cubic",
+            "initial_window": 10,
+            "delayed_acks": "timer",
+            "timer_granularity": "1ms",
+            "minimum_rto": 200,
+        } })
+    }
+
+    /// Adds the profile's values for the absent keys at the top of a TCP's table.
+    pub fn complete(table: &mut Map<String, Value>) {
+        let profile = table.get("rules").and_then(Value::as_str);
+        let Some(Value::Object(values)) = profile.map(|name| Self::top()[name].take()) else { return };
+        for (key, value) in values {
+            table.entry(key).or_insert(value);
+        }
     }
 }
 

@@ -28,6 +28,8 @@ rules! {
         repeated_acks: RepeatedAcks,
         /// The window that the receiver advertises while it keeps out-of-order segments.
         offered_window: OfferedWindow,
+        /// Report of repeated segments to a sender with selective acknowledgements.
+        duplicate_sack: DuplicateSack,
     }
 
     optional {
@@ -39,10 +41,13 @@ impl ReceiverRules {
     pub fn of(rules: Rules) -> Self {
         Self {
             out_of_order: OutOfOrder::Keep,
-            delayed_ack_time: Duration::from_milliseconds(200),
+            // Linux 6.12, include/net/tcp.h: TCP_DELACK_MIN.
+            delayed_ack_time: Duration::from_milliseconds(if rules == Rules::Today { 40 } else { 200 }),
             gap_acks: GapAcks::AtOnce,
             repeated_acks: if rules == Rules::Ns2 { RepeatedAcks::Delayed } else { RepeatedAcks::AtOnce },
             offered_window: OfferedWindow::Whole,
+            // Linux 6.12, net/ipv4/tcp_ipv4.c: sysctl_tcp_dsack.
+            duplicate_sack: if rules == Rules::Today { DuplicateSack::On } else { DuplicateSack::Off },
         }
     }
 }
@@ -108,6 +113,17 @@ pub enum OfferedWindow {
     LessKept,
 }
 
+/// Report of repeated segments to a sender with selective acknowledgements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DuplicateSack {
+    /// Blocks report only segments beyond a gap.
+    #[default]
+    Off,
+    /// The first block of the acknowledgement of a repeated segment reports that segment (RFC 2883).
+    On,
+}
+
 /// The receiving end of a connection.
 #[expect(clippy::struct_excessive_bools, reason = "each flag is an independent state")]
 #[derive(Clone, Debug)]
@@ -119,6 +135,8 @@ pub struct Receiver {
     /// First byte of the latest segment in each kept range, newest first. Empty unless the ends exchange selective
     /// acknowledgements.
     newest: Vec<u64>,
+    /// The segment that arrived last, if it was repeated and acknowledgements report repeated segments.
+    repeated: Option<(u64, u64)>,
     selective: bool,
     /// Bytes of the receive window.
     window: u64,
@@ -170,6 +188,7 @@ impl Receiver {
             rcv_nxt: 0,
             kept: Vec::new(),
             newest: Vec::new(),
+            repeated: None,
             selective: config.selective(),
             window: options.receive_window.bytes,
             scale,
@@ -208,6 +227,7 @@ impl Receiver {
         let in_order = segment.seq <= self.rcv_nxt && segment.end() > self.rcv_nxt;
         let filled_a_gap = in_order && !self.kept.is_empty();
         reached!(GapFilled if filled_a_gap);
+        self.repeated = None;
         // Cells of a VC stay in order. The sender learns that the window is open only after any earlier copy of the
         // segment has filled the gap, so it repeats the byte of a probe only in another probe.
         debug_assert!(!in_order || segment.seq == self.rcv_nxt, "a segment brings only new data or no data");
@@ -217,6 +237,9 @@ impl Receiver {
         } else if segment.end() <= self.rcv_nxt || self.holds(segment) {
             reached!(SegmentRepeated);
             self.counters.repeated_segments += 1;
+            if self.selective && self.rules.duplicate_sack == DuplicateSack::On {
+                self.repeated = Some((segment.seq, segment.end()));
+            }
         } else if self.rules.out_of_order == OutOfOrder::Keep {
             insert(&mut self.kept, segment.seq, segment.end());
         } else {
@@ -267,6 +290,7 @@ impl Receiver {
     /// Handles a tick of the clock that ends delays. Returns the acknowledgement whose delay has ended, if any.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
         self.delay_left = self.delay_left.saturating_sub(1);
+        self.repeated = None;
         reached!(DelayedAckByTimer if self.ack_pending && self.delay_left == 0);
         (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
@@ -284,6 +308,9 @@ impl Receiver {
     /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
     pub fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        if let Some((start, end)) = self.repeated {
+            blocks.push(start, end);
+        }
         reached!(BlocksDoNotFit if self.newest.len() > MAX_BLOCKS);
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
             let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);

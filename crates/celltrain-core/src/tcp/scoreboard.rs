@@ -1,7 +1,7 @@
 //! Selective acknowledgements: the blocks of an acknowledgement, and the sender's record of all blocks.
 //!
-//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record. Differences from the source: no
-//! duplicate blocks (RFC 2883).
+//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record. Differences from the source: none
+//! known.
 
 /// RFC 2018 (3): with timestamps, there is room for three blocks. A fourth block would help little.
 pub const MAX_BLOCKS: usize = 3;
@@ -100,6 +100,12 @@ impl Scoreboard {
     pub fn skip(&self, from: u64) -> u64 {
         let next = self.ranges.partition_point(|range| range.1 <= from);
         self.ranges.get(next).filter(|range| range.0 <= from).map_or(from, |range| range.1)
+    }
+
+    /// Returns the first reported byte at or after `from`, or the largest offset if there is none.
+    pub fn next_reported(&self, from: u64) -> u64 {
+        let next = self.ranges.partition_point(|range| range.1 <= from);
+        self.ranges.get(next).map_or(u64::MAX, |range| range.0.max(from))
     }
 
     /// Returns the first unreported byte at or after `from` that has a reported byte above it.

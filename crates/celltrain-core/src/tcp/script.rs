@@ -40,7 +40,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
+use super::{Ack, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
 use crate::script::{self, Settings, compare, number, play_all};
 use crate::units::{Clock, Span, Time};
 
@@ -266,7 +266,11 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
     // Scripts use the papers' TCP by default.
     settings.entry("rules").or_insert_with(|| "paper".into());
-    let options: TcpOptions = serde_json::from_value(grouped(settings)).map_err(|e| e.to_string())?;
+    let mut table = grouped(settings);
+    if let Some(table) = table.as_object_mut() {
+        Rules::complete(table);
+    }
+    let options: TcpOptions = serde_json::from_value(table).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {
         return Err(format!("{faults:?}"));

@@ -14,6 +14,7 @@
 mod clock;
 mod deliveries;
 mod departures;
+mod early;
 mod probes;
 mod reactions;
 #[cfg(test)]
@@ -81,6 +82,8 @@ struct SenderRules {
     windows: WindowRules,
     after_idle: AfterIdle,
     limited_transmit: LimitedTransmit,
+    /// True if the recovery must see every acknowledgement.
+    observes: bool,
 }
 
 /// Reason for a retransmission.
@@ -94,6 +97,8 @@ pub enum Cause {
     PartialAck,
     /// The receiver reported data beyond this segment.
     Hole,
+    /// No acknowledgement has arrived for two round trips.
+    TailProbe,
     /// The sender is a stack outside the simulation, which does not report its reason.
     Unknown,
 }
@@ -142,10 +147,10 @@ pub struct SenderCounters {
 impl Sender {
     /// Creates the sender of an open connection that has sent nothing. Times are on `clock`.
     pub fn new(config: &TcpConfig, clock: Clock) -> Self {
-        let options = config.options();
+        let (options, recovery) = (config.options(), config.recovery(clock));
+        let (chosen, observes) = (recovery.chooses(), recovery.observes());
         let mut windows = Windows::new(options, clock);
         let interval = windows.model().map(|model| model.interval());
-        let recovery = config.recovery();
         Self {
             mss: u32::try_from(options.mss.bytes).expect("scenario checks limit the segment size"),
             snd_una: 0,
@@ -156,14 +161,15 @@ impl Sender {
             offer: Offer { scale: window_scale(options.receive_window.bytes), field: None },
             departures: Departures::new(options, recovery.selective(), interval),
             recovery,
-            next: Next { chosen: false, pending: Pending::Nothing, cause: Cause::Timeout },
+            next: Next { chosen, pending: Pending::Nothing, cause: Cause::Timeout },
             board: Scoreboard::default(),
-            clock: SenderClock::new(options),
+            clock: SenderClock::new(options, clock),
             rules: SenderRules {
                 profile: options.rules,
                 windows: options.window_rules(),
                 after_idle: options.start_rules().after_idle,
                 limited_transmit: options.recovery_rules().limited_transmit,
+                observes,
             },
             reductions: Reductions::default(),
             marks: marks(options),
@@ -304,8 +310,9 @@ impl Sender {
 
     /// Checks the timers, once per tick or more often. Returns whether a segment may be due.
     pub fn on_tick(&mut self, now: Time) -> bool {
-        let [timeout, probe] = self.clock.check(self.snd_una);
-        if timeout {
+        let [timeout, probe, early] = self.clock.check(self.snd_una);
+        let handled = early && self.on_early_timer(now);
+        if timeout && !handled {
             self.departures.begin_burst();
             self.on_timeout(now);
         }
@@ -313,12 +320,14 @@ impl Sender {
             self.on_persist_timeout();
         }
         self.clock.count(self.counts_idle());
-        timeout || probe
+        timeout || probe || early
     }
 
     /// Returns the number of coming ticks at which no timer expires.
     pub fn quiet_ticks(&self) -> u64 {
-        self.timers().into_iter().filter(|&left| left > 0).min().map_or(u64::MAX, |left| left - 1)
+        let [retransmission, persist] = self.timers();
+        let timers = [retransmission, persist, self.clock.early.left().into()];
+        timers.into_iter().filter(|&left| left > 0).min().map_or(u64::MAX, |left| left - 1)
     }
 
     /// Counts ticks at which no timer expires.
@@ -426,6 +435,9 @@ impl Sender {
     /// Sends retransmissions and probes. While the variant chooses segments, sends every segment.
     #[inline(never)]
     fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
+        if self.rules.observes {
+            self.recovery.at(now);
+        }
         let choice = match self.next.pending {
             Pending::Probe => {
                 self.next.pending = Pending::Nothing;
@@ -435,11 +447,14 @@ impl Sender {
             Pending::Nothing if self.departures.left == 0 => return None,
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => {
-                self.next.cause = Cause::Hole;
+                self.next.cause = self.recovery.cause();
                 self.recovery.choose(&self.flight(&self.board), &self.windows)
             }
         };
-        let choice = choice.filter(|choice| choice.seq() < self.end)?;
+        let Some(choice) = choice.filter(|choice| choice.seq() < self.end) else {
+            self.on_nothing_chosen();
+            return None;
+        };
         if !self.departures.allow(now) {
             return None;
         }
@@ -449,7 +464,9 @@ impl Sender {
         self.recovery.on_sent(choice, u64::from(self.mss));
         self.departures.left -= u64::from(self.next.pending == Pending::Nothing);
         self.next.pending = Pending::Nothing;
-        Some(self.send(choice.seq(), now))
+        let segment = self.send(choice.seq(), now);
+        self.on_chosen_sent(choice);
+        Some(segment)
     }
 
     #[inline(always)]

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::congestion::formula::table::Table;
 use super::{
-    Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerOptions,
-    TimerRestart, UnusedWindow, WindowOptions,
+    Ack, Congestion, DuplicateSack, Ecn, LossDetection, Receiver, ReceiverOptions, RecoveryOptions, Reduction, Rules,
+    SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerOptions, TimerRestart, UnusedWindow, WindowOptions,
 };
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
@@ -28,6 +28,8 @@ struct Situation {
     initial_window: u32,
     congestion: Congestion,
     ecn: bool,
+    /// True for RACK-TLP and PRR.
+    by_time: bool,
     /// Percentages of lost and of marked segments.
     losses: u32,
     marks: u32,
@@ -40,13 +42,14 @@ fn situations() -> impl Strategy<Value = Situation> {
     let starts = prop_oneof![Just(0), near_wrap - 40..near_wrap + 2];
     let controls =
         prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp, Congestion::Formula][..]);
-    (any::<u64>(), 1u64..60, 1u32..12, controls, any::<bool>(), 0u32..25, 0u32..25, starts).prop_map(
-        |(seed, window, initial_window, congestion, ecn, losses, marks, start)| Situation {
+    (any::<u64>(), 1u64..60, 1u32..12, controls, any::<(bool, bool)>(), 0u32..25, 0u32..25, starts).prop_map(
+        |(seed, window, initial_window, congestion, (ecn, by_time), losses, marks, start)| Situation {
             seed,
             window,
             initial_window,
             congestion,
             ecn: ecn || congestion == Congestion::Dctcp,
+            by_time,
             losses,
             marks,
             start,
@@ -78,6 +81,15 @@ impl Situation {
             congestion: self.congestion,
             formula: (self.congestion == Congestion::Formula).then(|| Box::new(formula())),
             ecn: if self.ecn { Ecn::On } else { Ecn::Off },
+            recovery: RecoveryOptions {
+                loss_detection: self.by_time.then_some(LossDetection::RackTlp),
+                reduction: self.by_time.then_some(Reduction::Prr),
+                ..RecoveryOptions::default()
+            },
+            receiver: ReceiverOptions {
+                duplicate_sack: self.by_time.then_some(DuplicateSack::On),
+                ..ReceiverOptions::default()
+            },
             ..TcpOptions::default()
         }
     }
@@ -358,7 +370,7 @@ fn send_bursts(config: &TcpConfig, bursts: &[u64]) -> Result<(), TestCaseError> 
         observed.write(burst);
         observed.run(observed.now + 700, &mut || (false, false))?;
     }
-    observed.run(observed.now + 4_000, &mut || (false, false))?;
+    observed.run(observed.now + 8_000, &mut || (false, false))?;
     prop_assert_eq!(observed.receiver.delivered(), observed.written);
     Ok(())
 }

@@ -29,7 +29,7 @@ impl StartRules {
     /// Returns the rules of a profile.
     pub fn of(rules: Rules) -> Self {
         let (slow_start, after_idle) = match rules {
-            Rules::Rfc => (SlowStart::BelowSsthresh, AfterIdle::SlowStart),
+            Rules::Rfc | Rules::Today => (SlowStart::BelowSsthresh, AfterIdle::SlowStart),
             Rules::Bsd => (SlowStart::UpToSsthresh, AfterIdle::SlowStart),
             Rules::Ns2 | Rules::Paper => (SlowStart::BelowSsthresh, AfterIdle::KeepWindow),
         };

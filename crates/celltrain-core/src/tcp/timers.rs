@@ -61,6 +61,13 @@ impl TimerRules {
         };
         match rules {
             Rules::Rfc | Rules::Paper => usual,
+            Rules::Today => Self {
+                // Linux 6.12, include/net/tcp.h: TCP_TIMEOUT_INIT and TCP_RTO_MAX; tcp_rtt_estimator.
+                initial_rto: Duration::from_milliseconds(1_000),
+                maximum_rto: Duration::from_milliseconds(120_000),
+                rtt_arithmetic: RttArithmetic::Fractions,
+                ..usual
+            },
             Rules::Bsd => Self {
                 // tcp_newtcpcb: twice TCPTV_SRTTDFLT, 3 s.
                 initial_rto: Duration::from_milliseconds(6_000),

@@ -55,6 +55,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
                 Cause::DuplicateAcks => "third duplicate ACK",
                 Cause::PartialAck => "partial ACK",
                 Cause::Hole => "SACK hole",
+                Cause::TailProbe => "tail loss probe",
                 Cause::Unknown => "not reported by the stack",
             },
             SegmentStep::Arrived { kind, .. } => match kind {

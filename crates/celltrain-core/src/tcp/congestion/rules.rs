@@ -60,8 +60,13 @@ impl WindowRules {
             lose_at_window: None,
         };
         match rules {
-            Rules::Rfc => Self {
-                ssthresh_rule: SsthreshRule::HalfOfUsed,
+            Rules::Rfc | Rules::Today => Self {
+                // Linux 6.12, cubictcp_recalc_ssthresh: a share of cwnd.
+                ssthresh_rule: if rules == Rules::Today {
+                    SsthreshRule::HalfOfWindow
+                } else {
+                    SsthreshRule::HalfOfUsed
+                },
                 growth: WindowGrowth::Capped,
                 unused_window: UnusedWindow::Hold,
                 repeated_congestion: RepeatedCongestion::OncePerWindow,

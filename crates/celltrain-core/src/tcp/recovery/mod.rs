@@ -7,6 +7,8 @@
 
 pub mod newreno;
 pub mod newreno_hoe;
+mod prr;
+mod rack;
 pub mod reno;
 pub mod rules;
 pub mod sack;
@@ -15,9 +17,12 @@ pub mod tahoe;
 pub mod vanilla;
 
 use super::congestion::Windows;
-use super::scoreboard::Scoreboard;
-use super::{FastRetransmit, RecoveryEnd, TcpOptions};
+use super::scoreboard::{SackBlocks, Scoreboard};
+use super::sender::Cause;
+use super::{FastRetransmit, LossDetection, RecoveryEnd, TcpOptions};
 use crate::registry;
+use crate::units::{Clock, Span, Time};
+use rack::Rack;
 
 registry! {
     /// The TCP of a connection in a scenario: a table whose only key is the variant's name.
@@ -42,16 +47,26 @@ registry! {
     /// Returns the options, common to all variants.
     pub fn options(&self) -> &TcpOptions { |options| options }
 
-    /// Creates the variant's loss recovery.
-    pub fn recovery(&self) -> Box<dyn Recovery> {
+    /// Creates the variant's loss recovery by duplicate acknowledgements.
+    fn by_duplicates(&self) -> Box<dyn Recovery> {
         |options, type Variant| Box::new(Variant::new(options))
     }
 }
 
 impl TcpConfig {
+    /// Creates the variant's loss recovery. Times are on `clock`.
+    pub fn recovery(&self, clock: Clock) -> Box<dyn Recovery> {
+        match self {
+            Self::Sack(options) if options.recovery_rules().loss_detection != LossDetection::DuplicateAcks => {
+                Box::new(Rack::new(options, clock))
+            }
+            _ => self.by_duplicates(),
+        }
+    }
+
     /// Returns whether the two ends exchange selective acknowledgements (RFC 2018).
     pub fn selective(&self) -> bool {
-        self.recovery().selective()
+        self.by_duplicates().selective()
     }
 }
 
@@ -107,6 +122,11 @@ pub trait Recovery: Send {
         false
     }
 
+    /// Returns whether a timeout keeps the reports of the receiver, and leaves to the recovery which segments are lost.
+    fn keeps_reports(&self) -> bool {
+        false
+    }
+
     /// Returns whether [`Recovery::choose`], rather than the windows alone, determines the next segment.
     fn chooses(&self) -> bool {
         false
@@ -120,6 +140,112 @@ pub trait Recovery: Send {
     /// Records that a segment was sent: either the selected segment, or one requested by [`Reaction::Resend`] or
     /// [`Progress::Resend`].
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
+
+    /// Returns whether the sender calls the methods below.
+    fn observes(&self) -> bool {
+        false
+    }
+
+    /// Sets the time. Called before each event.
+    fn at(&mut self, _now: Time) {}
+
+    /// Handles an acknowledgement before the scoreboard records it and before every other method.
+    fn on_arrival(&mut self, _arrival: &Arrival<'_>) {}
+
+    /// Detects losses after an acknowledgement, or after the reordering timer has expired.
+    fn detect(&mut self, _flight: &Flight<'_>, _windows: &mut Windows) -> Detected {
+        Detected::Nothing
+    }
+
+    /// Records a round-trip time.
+    fn on_round_trip(&mut self, _took: Span) {}
+
+    /// Returns the number of segments in flight; `None` if the windows alone determine it.
+    fn in_flight(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the early timer that must run while `flight` is outstanding.
+    fn early_timer(&self, _flight: &Flight<'_>) -> Option<EarlyTimer> {
+        None
+    }
+
+    /// Handles the end of the probe timeout.
+    fn on_probe_timer(&mut self) {}
+
+    /// Returns the reason for the next segment if it is sent again.
+    fn cause(&self) -> Cause {
+        Cause::Hole
+    }
+}
+
+/// An acknowledgement that is about to be recorded.
+#[derive(Clone, Copy)]
+pub struct Arrival<'a> {
+    /// First byte that the acknowledgement does not cover.
+    pub ack: u64,
+    /// Its blocks.
+    pub blocks: &'a SackBlocks,
+    /// First unacknowledged byte until now.
+    pub una: u64,
+    /// First byte of the stream that has never been sent.
+    pub max: u64,
+    /// Ranges reported until now.
+    pub board: &'a Scoreboard,
+}
+
+impl Arrival<'_> {
+    /// Returns the block that reports a repeated segment (DSACK): the first one, if the acknowledgement or the second
+    /// block covers it (RFC 2883, 4).
+    pub fn dsack(&self) -> Option<(u64, u64)> {
+        let mut blocks = self.blocks.iter();
+        let first = blocks.next()?;
+        let is_in_second = blocks.next().is_some_and(|second| second.0 <= first.0 && first.1 <= second.1);
+        (first.1 <= self.ack || is_in_second).then_some(first)
+    }
+
+    /// Returns the blocks that report data beyond the acknowledgement, in the order of the stream.
+    fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let mut ranges = [(0, 0); super::scoreboard::MAX_BLOCKS];
+        let skipped = usize::from(self.dsack().is_some());
+        for (range, block) in ranges.iter_mut().zip(self.blocks.iter().skip(skipped)) {
+            *range = (block.0.max(self.ack), block.1);
+        }
+        ranges.sort_unstable();
+        ranges.into_iter().filter(|range| range.0 < range.1)
+    }
+
+    /// Returns the bytes that no earlier acknowledgement has reported (RFC 9937, 6.2: `DeliveredData`).
+    fn delivered(&self) -> u64 {
+        let beyond: u64 = self.ranges().map(|(start, end)| self.board.missing(start, end)).sum();
+        self.board.missing(self.una, self.ack) + beyond
+    }
+}
+
+/// Losses that an acknowledgement or a timer has revealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detected {
+    /// No loss that reduces the windows.
+    Nothing,
+    /// A loss that starts a recovery.
+    Loss,
+    /// A loss that a probe has already repaired.
+    Repaired,
+}
+
+/// A timer that runs in addition to the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyTimer {
+    /// Losses are detected again after this time.
+    Reordering(Span),
+    /// A probe may be sent after this time, or after a second without an estimate of the round-trip time, and later if
+    /// only one segment is outstanding, whose acknowledgement may be delayed.
+    Probe {
+        /// Twice the estimate.
+        pto: Option<Span>,
+        /// True if only one segment is outstanding.
+        is_single: bool,
+    },
 }
 
 /// Decides whether duplicates may trigger another fast retransmit.

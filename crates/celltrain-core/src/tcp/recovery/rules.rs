@@ -27,6 +27,10 @@ rules! {
         end: RecoveryEnd,
         /// Rules by which `sack_pipe` estimates the data in flight.
         pipe: PipeRules,
+        /// Which losses `sack` detects in addition to those that three reports above a segment indicate.
+        loss_detection: LossDetection,
+        /// How `sack` reduces the window during fast recovery.
+        reduction: Reduction,
     }
 
     optional {
@@ -49,10 +53,14 @@ impl RecoveryRules {
             window: RecoveryWindow::Ssthresh,
             end: RecoveryEnd::Hold,
             pipe: PipeRules::Paper,
+            loss_detection: LossDetection::DuplicateAcks,
+            reduction: Reduction::AtOnce,
             burst: None,
         };
         match rules {
             Rules::Rfc | Rules::Paper => usual,
+            // Linux 6.12: tcp_recovery = 1 and tcp_early_retrans = 3 in net/ipv4/tcp_ipv4.c; tcp_cwnd_reduction.
+            Rules::Today => Self { loss_detection: LossDetection::RackTlp, reduction: Reduction::Prr, ..usual },
             Rules::Bsd => Self { end: RecoveryEnd::Bsd, ..usual },
             Rules::Ns2 => Self {
                 fast_retransmit: FastRetransmit::Careful,
@@ -180,4 +188,28 @@ pub enum PipeRules {
     /// The estimate follows ns-2's Sack1: the retransmission that starts a recovery is sent alone and not counted;
     /// duplicates count only if they report new data; and a timeout resends even reported data.
     Ns2,
+}
+
+/// Loss detection of `sack`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossDetection {
+    /// A segment is lost if three segments or ranges above it are reported (RFC 6675, 4).
+    #[default]
+    DuplicateAcks,
+    /// A segment is lost if a segment sent later is delivered and the reordering window has passed (RFC 8985, 6).
+    Rack,
+    /// Like `rack`. If acknowledgements stay away for two round trips, a probe asks for one (RFC 8985, 7).
+    RackTlp,
+}
+
+/// Reduction of `sack`'s window during fast recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reduction {
+    /// The recovery begins with a cwnd of ssthresh (RFC 6675, 5, step 4.2).
+    #[default]
+    AtOnce,
+    /// cwnd falls to ssthresh in proportion to the data delivered (RFC 9937).
+    Prr,
 }

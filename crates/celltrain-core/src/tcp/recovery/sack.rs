@@ -7,10 +7,11 @@
 //! acknowledgement of new data is never a duplicate. All segments are full, so octets are counted in whole segments.
 //! The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
-use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
+use super::prr::{Delivery, Prr};
+use super::{Arrival, Choice, Detected, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::{FastRetransmit, RecoveryEnd, TcpOptions};
+use crate::tcp::{FastRetransmit, RecoveryEnd, Reduction, TcpOptions};
 
 /// The state of the loss recovery with SACK.
 #[derive(Debug, Default)]
@@ -24,6 +25,20 @@ pub struct Sack {
     high_rxt: u64,
     rescue_rxt: u64,
     counts_progress: bool,
+    /// `None` if cwnd is reduced at the start of a recovery.
+    reduction: Option<Gradual>,
+}
+
+/// A gradual reduction of cwnd (RFC 9937).
+#[derive(Debug, Default)]
+struct Gradual {
+    /// The reduction of the recovery that goes on, if any.
+    prr: Option<Prr>,
+    /// Bytes that the last acknowledgement is the first to report, and whether it covers new data.
+    delivered: u64,
+    advances: bool,
+    /// The value of `IsLost` before the last acknowledgement.
+    lost_below: u64,
 }
 
 impl Recovery for Sack {
@@ -32,6 +47,7 @@ impl Recovery for Sack {
             gate: Gate::new(options, FastRetransmit::LessCareful),
             end: options.recovery_rules().end,
             counts_progress: options.rules.is_rfc(),
+            reduction: (options.recovery_rules().reduction == Reduction::Prr).then(Gradual::default),
             ..Self::default()
         }
     }
@@ -69,7 +85,7 @@ impl Recovery for Sack {
         Reaction::Resend
     }
 
-    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, _windows: &mut Windows) -> Progress {
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
         self.gate.on_new_ack(flight, acked);
         if !self.recovering {
@@ -78,6 +94,9 @@ impl Recovery for Sack {
         // Step A.
         self.recovering = !self.gate.is_recovered(flight);
         reached!(PartialAck if self.recovering);
+        if !self.recovering && self.reduction.as_mut().is_some_and(|gradual| gradual.prr.take().is_some()) {
+            windows.cwnd = windows.in_recovery();
+        }
         if self.recovering { Progress::Hold } else { self.end.progress() }
     }
 
@@ -87,6 +106,9 @@ impl Recovery for Sack {
         // Section 5.1.
         self.gate.on_loss(flight);
         (self.dup_acks, self.recovering, self.high_rxt, self.rescue_rxt) = (0, false, 0, 0);
+        if let Some(gradual) = &mut self.reduction {
+            gradual.prr = None;
+        }
     }
 
     fn chooses(&self) -> bool {
@@ -107,11 +129,40 @@ impl Recovery for Sack {
     }
 
     fn on_sent(&mut self, choice: Choice, mss: u64) {
+        if let Some(prr) = self.reduction.as_mut().and_then(|gradual| gradual.prr.as_mut()) {
+            prr.on_sent();
+        }
         match choice {
             Choice::Hole(seq) => self.high_rxt = seq + mss,
             Choice::New(_) => {}
             Choice::Rescue(_) => self.rescue_rxt = self.gate.recover.unwrap_or(0),
         }
+    }
+
+    fn observes(&self) -> bool {
+        self.reduction.is_some()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) {
+        if let Some(gradual) = &mut self.reduction {
+            gradual.delivered = arrival.delivered();
+            gradual.advances = arrival.ack > arrival.una;
+        }
+    }
+
+    fn detect(&mut self, flight: &Flight<'_>, windows: &mut Windows) -> Detected {
+        let inflight = flight.segments(self.pipe(flight));
+        let Some(gradual) = self.reduction.as_mut().filter(|_| self.recovering) else { return Detected::Nothing };
+        let (ssthresh, delivered) = (windows.in_recovery(), gradual.delivered);
+        let prr = gradual
+            .prr
+            .get_or_insert_with(|| Prr::new(flight.segments(flight.board.missing(flight.una, flight.max) + delivered)));
+        let lost_below = flight.board.lost_below(flight.mss);
+        let loses = lost_below > std::mem::replace(&mut gradual.lost_below, lost_below);
+        let is_safe = gradual.advances && !loses;
+        let cwnd = prr.on_ack(Delivery { delivered: flight.segments(delivered), inflight, ssthresh, is_safe });
+        windows.cwnd = cwnd.unwrap_or(windows.cwnd);
+        Detected::Nothing
     }
 }
 

@@ -3,10 +3,11 @@
 //! Source: `docs/mechanisms.md` 3.2; RFC 6298. Times are counted in checks of the timers. A tick has one or more
 //! checks.
 
+use crate::tcp::recovery::EarlyTimer;
 use crate::tcp::rtt::{RtoLimits, RttEstimator};
 use crate::tcp::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use crate::tcp::{RttSampling, Segment, TcpOptions, TimerExpiry, TimerRestart, TimerRules};
-use crate::units::{Duration, Time};
+use crate::units::{Clock, Duration, Span, Time};
 
 /// The timers of a sender.
 pub(super) struct SenderClock {
@@ -26,7 +27,26 @@ pub(super) struct SenderClock {
     pub(super) rto_after_syn_timeout: Option<u32>,
     /// Number of extra checks for a timer that is started between two checks, so that it never expires early.
     pub(super) slack: u32,
+    /// The reordering timer or the probe timeout.
+    pub(super) early: Countdown,
+    pub(super) early_kind: EarlyKind,
+    /// `TLP.max_ack_delay` in checks.
+    max_ack_delay: u32,
+    /// The probe timeout without an estimate of the round-trip time.
+    initial_pto: Span,
+    /// Time between two checks.
+    period: Span,
 }
+
+/// The kind of the early timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EarlyKind {
+    Reordering,
+    Probe,
+}
+
+/// RFC 8985 (7.2): the probe timeout without an estimate of the round-trip time.
+const INITIAL_PTO: Duration = Duration::from_milliseconds(1_000);
 
 /// The segment being timed: the acknowledgement that ends the measurement, the ticks counted so far (from 1), and the
 /// send time.
@@ -41,7 +61,7 @@ pub(super) struct Timing {
 const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_milliseconds(3_000);
 
 impl SenderClock {
-    pub(super) fn new(options: &TcpOptions) -> Self {
+    pub(super) fn new(options: &TcpOptions, clock: Clock) -> Self {
         let rules = options.timer_rules();
         let limits = RtoLimits {
             minimum: options.minimum_rto,
@@ -49,6 +69,8 @@ impl SenderClock {
             maximum: options.ticks(rules.maximum_rto),
             initial: options.ticks(rules.initial_rto),
         };
+        let checks = u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
+            .expect("scenario checks limit both sizes");
         Self {
             rtt: RttEstimator::new(limits, rules.rtt_arithmetic).forgetting(rules.estimate_forgotten),
             timer: match rules.restart {
@@ -60,14 +82,20 @@ impl SenderClock {
             persist: Countdown::default(),
             probes: 0,
             timing: None,
-            checks: u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
-                .expect("scenario checks limit both sizes"),
+            checks,
             checked: 0,
             idle: 0,
             rto_after_syn_timeout: (options.rules.is_rfc() && rules.initial_rto < RTO_AFTER_SYN_TIMEOUT)
                 .then(|| options.ticks(RTO_AFTER_SYN_TIMEOUT)),
             //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
             slack: u32::from(rules.expiry == TimerExpiry::AfterRto),
+            early: Countdown::default(),
+            early_kind: EarlyKind::Reordering,
+            // Linux 6.12, tcp_schedule_loss_probe: TCP_RTO_MIN.
+            max_ack_delay: options.minimum_rto.saturating_mul(checks),
+            initial_pto: clock.span(INITIAL_PTO),
+            // A clock of whole seconds, in tests, may be coarser than a tick.
+            period: clock.span(options.resolution()).max(Span(1)),
             rules,
         }
     }
@@ -120,14 +148,30 @@ impl SenderClock {
         self.persist.start(self.rtt.rto_after(self.probes) * self.checks + slack);
     }
 
-    /// Counts a check. Returns whether the retransmission timer and the persist timer have expired.
-    pub(super) fn check(&mut self, snd_una: u64) -> [bool; 2] {
+    /// Starts the early timer. It ends no later than the retransmission timer.
+    //= rfc8985#7.2 "the probe timeout is two SRTT, a second without SRTT, and ends no later than the RTO"
+    pub(super) fn start_early(&mut self, timer: EarlyTimer, snd_una: u64) {
+        let (kind, span, extra) = match timer {
+            EarlyTimer::Reordering(timeout) => (EarlyKind::Reordering, Some(timeout), 0),
+            EarlyTimer::Probe { pto, is_single } => {
+                (EarlyKind::Probe, pto, if is_single && pto.is_some() { self.max_ack_delay } else { 0 })
+            }
+        };
+        let checks = span.unwrap_or(self.initial_pto).0.div_ceil(self.period.0);
+        let [rto, _] = self.left(snd_una);
+        let checks = checks.saturating_add(u64::from(extra)).saturating_add(self.slack.into()).min(rto);
+        self.early_kind = kind;
+        self.early.start(u32::try_from(checks).unwrap_or(u32::MAX));
+    }
+
+    /// Counts a check. Returns whether the retransmission, persist and early timers have expired.
+    pub(super) fn check(&mut self, snd_una: u64) -> [bool; 3] {
         let rto = self.rto() + self.slack;
         let timeout = match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.on_tick(),
             RetransmissionTimer::PerSegment(timers) => timers.on_tick(snd_una, rto),
         };
-        [timeout, self.persist.on_tick()]
+        [timeout, self.persist.on_tick(), self.early.on_tick()]
     }
 
     /// Counts the check for the timed segment and for the pause, if the sender `pauses`.
@@ -146,6 +190,7 @@ impl SenderClock {
             RetransmissionTimer::PerSegment(timers) => timers.skip(checks),
         }
         self.persist.skip(checks);
+        self.early.skip(checks);
         let checked = u64::from(self.checked) + checks;
         self.checked = u32::try_from(checked % u64::from(self.checks))
             .expect("the remainder is smaller than the divisor, which is a u32");

@@ -7,7 +7,7 @@ use super::{Cause, Pending, Sender};
 use crate::coverage::reached;
 use crate::tcp::congestion::model::Recovers;
 use crate::tcp::marks::Marks;
-use crate::tcp::recovery::{Flight, Progress, Reaction, THRESHOLD, Timer};
+use crate::tcp::recovery::{Arrival, Flight, Progress, Reaction, THRESHOLD, Timer};
 use crate::tcp::scoreboard::{SackBlocks, Scoreboard};
 use crate::tcp::{
     Ack, Backoff, DuplicateAcks, LimitedTransmit, RepeatedCongestion, Segment, TimerRestart, UnusedWindow,
@@ -48,6 +48,12 @@ impl Sender {
         if self.departures.deliveries.is_some() {
             self.begin_sample(ack, blocks, now);
         }
+        if self.rules.observes {
+            self.recovery.at(now);
+            let (una, max, board) = (self.snd_una, self.snd_max, &self.board);
+            self.recovery.on_arrival(&Arrival { ack: ack.ack, blocks, una, max, board });
+        }
+        let advances = ack.ack > self.snd_una;
         let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
         reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.clock.timer.is_running());
         if ack.ack > self.snd_una {
@@ -61,6 +67,10 @@ impl Sender {
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
         }
+        if self.rules.observes {
+            self.detect_losses(now);
+            self.run_early_timer(advances);
+        }
         self.departures.on_ack(|| self.recovery.recovers());
         self.follow_window();
         if self.departures.deliveries.is_some() {
@@ -73,6 +83,7 @@ impl Sender {
         let took = now - timing.sent;
         self.clock.rtt.sample(timing.ticks);
         self.windows.on_round_trip(took);
+        self.recovery.on_round_trip(took);
         if let Some(pace) = &mut self.departures.pace {
             pace.on_round_trip(took);
         }
@@ -124,7 +135,7 @@ impl Sender {
 
     /// Passes the time and the flight size to a control that sets both windows itself.
     #[inline]
-    fn tell_control(&mut self, now: Time) {
+    pub(super) fn tell_control(&mut self, now: Time) {
         if self.windows.ruled() {
             self.windows.at(now, self.outstanding());
         }
@@ -222,7 +233,7 @@ impl Sender {
 
     /// Records that the windows were reduced, so that further signs of congestion on outstanding data do not lower
     /// ssthresh again.
-    fn note_reduction(&mut self) {
+    pub(super) fn note_reduction(&mut self) {
         self.reductions.at = Some(self.snd_max);
         self.reductions.by_share = false;
         if let Some(marks) = &mut self.marks {
@@ -264,7 +275,7 @@ impl Sender {
     }
 
     /// Records a fast retransmit, and the reduction of the windows unless they were `reduced` before for this data.
-    fn on_fast_retransmit(&mut self, reduced: bool) {
+    pub(super) fn on_fast_retransmit(&mut self, reduced: bool) {
         reached!(FastRetransmit);
         self.counters.fast_retransmits += 1;
         if self.departures.deliveries.is_some() {
@@ -324,12 +335,19 @@ impl Sender {
         }
         (self.reductions.timed_out_to, self.reductions.resent_to) = (self.snd_max, 0);
         self.note_reduction();
+        self.recovery.at(now);
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
-        self.next.chosen = false;
+        self.next.chosen = self.recovery.chooses();
         self.next.pending = Pending::Nothing;
-        self.board.clear();
         self.next.cause = Cause::Timeout;
+        if self.recovery.keeps_reports() {
+            self.clock.timing = None;
+            self.clock.early.stop();
+            self.restart_timer(0);
+            return;
+        }
+        self.board.clear();
         self.go_back(0);
     }
 
@@ -343,7 +361,7 @@ impl Sender {
 
     /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
     /// A timer started at the time of a check needs no extra check.
-    fn restart_timer(&mut self, slack: u32) {
+    pub(super) fn restart_timer(&mut self, slack: u32) {
         self.clock.restart(Segment { seq: self.snd_una, len: self.mss }, slack);
     }
 }
