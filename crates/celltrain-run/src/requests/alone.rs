@@ -12,6 +12,7 @@ use std::fmt::Write;
 use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::link_changes::LinkChanges;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Probe;
@@ -162,6 +163,11 @@ fn index(number: usize) -> u32 {
     u32::try_from(number).expect("the number of simulations fits in 32 bits")
 }
 
+/// Returns a link without losses and delayed packets, with its highest rate and its shortest delay.
+fn at_its_best(link: &Link) -> Link {
+    Link { losses: Vec::new(), late: Vec::new(), changes: LinkChanges::default(), ..link.clone() }
+}
+
 /// Creates the network with one connection, which opens after a time as long as the original run.
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
@@ -199,8 +205,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         until: Until::Duration,
         nodes: network.nodes.clone(),
-        // An empty network loses and delays no packets.
-        links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),
+        links: network.links.iter().map(at_its_best).collect(),
         memories: network.memories.clone(),
         vcs,
         merges: if keeps_all { network.merges.clone() } else { TiVec::new() },
