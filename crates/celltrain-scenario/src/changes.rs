@@ -79,7 +79,9 @@ fn check_place(
     let graph = &layout.graph;
     let ends = [graph.links[link].from, graph.links[link].to];
     if ends.iter().any(|&node| graph.nodes[node].kind == NodeKind::EdgeDevice) {
-        scope.at(key).refuse("is on a link of an edge device, which sends at the rates of its VCs; choose another link");
+        scope
+            .at(key)
+            .refuse("is on a link of an edge device, which sends at the rates of its VCs; choose another link");
     }
     if memories.iter().any(|memory| memory.pauses == Pauses::Links) {
         let problem = "cannot be combined with memories that pause links, because headroom depends on rates and delays; \
@@ -223,8 +225,7 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
                     return;
                 }
                 least = walk.least;
-                let [first, least, most, step] =
-                    [own, walk.least, walk.most, walk.step].map(|delay| delay.picoseconds);
+                let [first, least, most, step] = [own, walk.least, walk.most, walk.step].map(|delay| delay.picoseconds);
                 let first = first.clamp(least, most);
                 changed.changes.delay = Some(DelayChange::Walk(Walk { every: walk.every, first, step, least, most }));
             }
@@ -246,7 +247,8 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
     if let &Some(ReorderOptions { probability, gap, delay }) = reorder {
         check_delay("delay", delay, &mut scope.at("reorder"));
         if delay >= own && delay_change.is_none() && jitter.is_none() {
-            let problem = format!("is not below the link's delay of {own}, so no packet can overtake; write a shorter delay");
+            let problem =
+                format!("is not below the link's delay of {own}, so no packet can overtake; write a shorter delay");
             scope.at("reorder").at("delay").refuse_text(delay, problem);
         }
         least = least.min(delay);

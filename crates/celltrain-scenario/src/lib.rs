@@ -11,9 +11,9 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;
-pub pub mod change_options;
+pub mod change_options;
 mod changes;
-mod channels;
+pub mod channels;
 pub mod check;
 pub mod document;
 pub mod fault;

@@ -119,9 +119,15 @@ fn faulty_changes_of_links_are_refused_with_a_correction() {
         (r#"rate_change.steps = [{ at = "0s", rate = "0bps" }]"#, "stops the link for the whole run; add a step"),
         (r#"rate_change.steps = [{ at = "0s", rate = "1bps" }]"#, "is not a positive rate from 424bps"),
         ("rate_change.trace = []", "trace is empty; list milliseconds at which the link may deliver"),
-        ("rate_change.trace = [1, 5, 4]", "trace[2] = 4 goes backwards after 5; a trace is in order, so write 5 or more"),
+        (
+            "rate_change.trace = [1, 5, 4]",
+            "trace[2] = 4 goes backwards after 5; a trace is in order, so write 5 or more",
+        ),
         ("rate_change.trace = [0, 0]", "trace[1] = 0 is the end of the trace, which must last from 1"),
-        ("rate_change.trace = [1, 1, 1, 1, 1, 1, 1, 1]", "delivers 96.256 Mb/s on average, but cells leave at the link's rate"),
+        (
+            "rate_change.trace = [1, 1, 1, 1, 1, 1, 1, 1]",
+            "delivers 96.256 Mb/s on average, but cells leave at the link's rate",
+        ),
         ("rate_change.trace = \"a.down\"", "trace = \"a.down\""),
         (
             r#"rate_change.walk = { every = "1ns", step = "1Mbps", least = "1Mbps", most = "9Mbps" }"#,
