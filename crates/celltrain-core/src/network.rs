@@ -153,8 +153,8 @@ pub struct Link {
     pub late: Vec<DelayRule>,
     /// The unit in which the link carries packets.
     pub wire: Wire,
-    /// Changes of the rate or the delay during the run. Links with such changes carry cells.
-    pub changes: LinkChanges,
+    /// Changes of the rate or the delay during the run, if there are any. Links with such changes carry cells.
+    pub changes: Option<Box<LinkChanges>>,
 }
 
 impl Link {

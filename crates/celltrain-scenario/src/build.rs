@@ -54,7 +54,7 @@ impl ResolvedScenario<'_> {
             let link = &mut graph.links[link];
             (link.losses, link.late, link.wire) = (losses, late, wire);
             if let Some(ChangedLink { changes, rate, delay }) = changes {
-                (link.changes, link.rate, link.delay) = (changes, rate, delay);
+                (link.changes, link.rate, link.delay) = (Some(Box::new(changes)), rate, delay);
             }
         }
         for memory in &memories {

@@ -53,9 +53,7 @@ def _rate(link: str, change: Mapping[str, Any], time: float) -> str:
         could = f"could deliver {_OPPORTUNITY:,} bytes {counted(times, 'time')}"
         return f"In the second before, the link {shown(link)} {could} (rate_change.trace)."
     walk = change["walk"]
-    return (
-        f"The rate of the link {shown(link)} changes at random from {walk['least']} to {walk['most']} (rate_change.walk)."
-    )
+    return f"The rate of the link {shown(link)} changes at random from {walk['least']} to {walk['most']} (rate_change.walk)."
 
 
 def _opportunities(trace: Sequence[int], until: int) -> int:

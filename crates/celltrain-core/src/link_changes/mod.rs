@@ -112,6 +112,9 @@ pub struct Reordering {
 }
 
 impl LinkChanges {
+    /// A link that does not change.
+    pub(crate) const NONE: Self = Self { rate: None, delay: None, jitter: None, reordering: None };
+
     /// Returns whether the delay of any packet may change.
     pub(crate) fn change_delays(&self) -> bool {
         self.delay.is_some() || self.jitter.is_some() || self.reordering.is_some()

@@ -6,7 +6,6 @@ use typed_index_collections::TiVec;
 
 use super::{Link, Node, NodeKind};
 use crate::index::{LinkIndex, NodeIndex};
-use crate::link_changes::LinkChanges;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::SchedulerConfig;
 use crate::units::{BitRate, Duration};
@@ -62,7 +61,7 @@ impl Graph {
                 losses: Vec::new(),
                 late: Vec::new(),
                 wire: Wire::default(),
-                changes: LinkChanges::default(),
+                changes: None,
             });
         }
         first

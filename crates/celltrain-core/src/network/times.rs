@@ -58,14 +58,14 @@ impl Network {
             [options.resolution(), delayed_ack_tick]
         }));
         let times = times.chain(self.links.iter().flat_map(|link| &link.late).map(|rule| rule.by));
-        let times = times.chain(self.links.iter().flat_map(|link| link.changes.times()));
+        let times = times.chain(self.links.iter().flat_map(|link| link.changes().times()));
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);
         let intervals = self.requests.groups.iter().filter_map(|group| match group.arrivals {
             Arrivals::Incast { interval, times: QueryTimes::Fixed, .. } => Some(interval),
             _ => None,
         });
-        let rates = self.links.iter().flat_map(|link| link.changes.rates().chain([link.rate])).chain(paces);
+        let rates = self.links.iter().flat_map(|link| link.changes().rates().chain([link.rate])).chain(paces);
         let cell_bits = self.aal5.cell.bits();
         let (frames, responses): (Vec<_>, Vec<_>) = self.pause_frames().unzip();
         let times = times.chain(responses.into_iter().flatten());
@@ -75,7 +75,7 @@ impl Network {
             times.chain(intervals).chain([self.duration]),
         );
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
-        let rounds = controlled || self.links.iter().any(|link| link.changes.need_finer_clock());
+        let rounds = controlled || self.links.iter().any(|link| link.changes().need_finer_clock());
         if rounds { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 

@@ -12,7 +12,6 @@ use std::fmt::Write;
 use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
-use celltrain_core::link_changes::LinkChanges;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Probe;
@@ -165,7 +164,7 @@ fn index(number: usize) -> u32 {
 
 /// Returns a link without losses and delayed packets, with its highest rate and its shortest delay.
 fn at_its_best(link: &Link) -> Link {
-    Link { losses: Vec::new(), late: Vec::new(), changes: LinkChanges::default(), ..link.clone() }
+    Link { losses: Vec::new(), late: Vec::new(), changes: None, ..link.clone() }
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.

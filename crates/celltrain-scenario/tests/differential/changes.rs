@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::engine::Engine;
-use celltrain_core::link_changes::{DelayChange, Distribution, Jitter, RateChange, Reordering, Trace, Walk};
+use celltrain_core::link_changes::{DelayChange, Distribution, Jitter, LinkChanges, RateChange, Reordering, Trace, Walk};
 use celltrain_core::memory::Pauses;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::rng::Stream;
@@ -24,7 +24,7 @@ pub(crate) const KINDS: &[&str] = &[
 pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
     let mut kinds = BTreeSet::new();
     for (number, link) in network.links.iter_enumerated() {
-        let changes = &link.changes;
+        let changes = link.changes();
         kinds.extend(changes.rate.iter().map(|change| match change {
             RateChange::Steps(_) => "steps of rates",
             RateChange::Walk(_) => "a random walk of rates",
@@ -74,12 +74,14 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
             continue;
         }
         let from_host = nodes[link.from].kind == NodeKind::Host;
+        let mut changes = LinkChanges::default();
         if !has_abr && !(from_host && keeps_hosts) && rng.below(3) == 0 {
-            link.changes.rate = Some(rate(link, duration, rng));
+            changes.rate = Some(rate(link, duration, rng));
         }
         if link.late.is_empty() && rng.below(3) == 0 {
-            change_delay(link, duration, delimits, rng);
+            change_delay(link, &mut changes, duration, delimits, rng);
         }
+        link.changes = (changes != LinkChanges::default()).then(|| Box::new(changes));
     }
 }
 
@@ -112,7 +114,7 @@ fn rate(link: &Link, duration: Duration, rng: &mut Stream) -> RateChange {
     }
 }
 
-fn change_delay(link: &mut Link, duration: Duration, delimits: bool, rng: &mut Stream) {
+fn change_delay(link: &Link, changes: &mut LinkChanges, duration: Duration, delimits: bool, rng: &mut Stream) {
     let least = link.delay.picoseconds;
     // Up to several packets, sometimes a whole number of cell times.
     let longer = |rng: &mut Stream| match rng.below(3) {
@@ -120,7 +122,6 @@ fn change_delay(link: &mut Link, duration: Duration, delimits: bool, rng: &mut S
         1 => least + 1_000_000 * u64::from(rng.below(200)),
         _ => least + 2_726_337 * u64::from(rng.below(20)),
     };
-    let changes = &mut link.changes;
     changes.delay = match rng.below(3) {
         0 => {
             let every = Duration { picoseconds: 1 + duration.picoseconds / u64::from(3 + rng.below(40)) };

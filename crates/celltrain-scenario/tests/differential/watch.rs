@@ -302,7 +302,7 @@ impl ReportedEvents {
                 .keys()
                 .filter(|&link| {
                     let link = &network.links[link];
-                    !link.late.is_empty() || link.changes.reordering.is_some()
+                    !link.late.is_empty() || link.changes().reordering.is_some()
                 })
                 .collect(),
             wrong: None,

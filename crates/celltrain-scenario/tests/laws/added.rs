@@ -2,7 +2,6 @@
 
 use celltrain_core::abr::allocator::{AllocatorConfig, equal_share};
 use celltrain_core::index::{FlowIndex, LinkIndex};
-use celltrain_core::link_changes::LinkChanges;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Flow, Graph, Link, Network, Node, NodeKind, Vc};
 use celltrain_core::policy::PolicyConfig;
@@ -144,7 +143,7 @@ fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Dur
         losses: Vec::new(),
         late: Vec::new(),
         wire: first.wire,
-        changes: LinkChanges::default(),
+        changes: None,
         name: ADDED.into(),
         from: switch,
         to: end,
