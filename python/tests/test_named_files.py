@@ -109,4 +109,4 @@ def test_the_error_for_a_malformed_row_of_a_size_file_gives_the_line_number_but_
 
 def test_the_header_line_of_a_request_size_file_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
-    assert shipped.read_sizes("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]
+    assert shipped.read_rows("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

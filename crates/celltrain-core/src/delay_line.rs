@@ -1,4 +1,4 @@
-//! The delay line at the end of a link that delays some packets.
+//! The delay line at the end of a link that delays some packets, or whose delay changes.
 //!
 //! Cells leave the line at least one cell time of the link apart. The cells of a delayed packet are collected and leave
 //! together, so that its last cell is late by the packet's delay. A packet's cells never leave between cells of another
@@ -11,6 +11,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::cell::{Cell, FrameNumber};
 use crate::coverage::reached;
 use crate::index::Label;
+use crate::link_loss::Fate;
 use crate::units::{Span, Time};
 
 /// The state of a delay line.
@@ -63,15 +64,9 @@ impl DelayLine {
         Self { cell_time, free_at: Time::default(), leaving, late, merged, vcs }
     }
 
-    /// Takes a cell that reaches the end of the link at `now`, with the delay of its packet, if any. For each packet
+    /// Takes a cell that reaches the end of the link at `now`, and that the link does not lose. For each packet
     /// that later packets can no longer overtake, calls `released` with its label and number.
-    pub(crate) fn enter(
-        &mut self,
-        cell: Cell,
-        delay: Option<Span>,
-        now: Time,
-        mut released: impl FnMut(Label, FrameNumber),
-    ) {
+    pub(crate) fn enter(&mut self, cell: Cell, fate: Fate, now: Time, mut released: impl FnMut(Label, FrameNumber)) {
         self.advance(now, &mut released);
         let label = cell.label();
         // The last cell of the packet being collected may have been lost.
@@ -80,7 +75,9 @@ impl DelayLine {
             reached!(DelayedPacketCut);
             self.complete(cut, now);
         }
-        if let Some(delay) = delay {
+        if let Fate::InOrder(by) = fate {
+            self.leave(cell, now + by);
+        } else if let Fate::Delayed(delay) = fate {
             let new = || Collected { delay, latest: now, cells: Vec::new() };
             let collected = self.vcs[label].collected.get_or_insert_with(new);
             collected.latest = now;
@@ -139,9 +136,9 @@ impl DelayLine {
         self.late.insert(place, LatePacket { due, cells });
     }
 
-    /// Sends a cell after all cells that are ready to leave.
-    fn leave(&mut self, cell: Cell, now: Time) {
-        let start = self.free_at.max(now);
+    /// Sends a cell at the time `from` or later, after all cells that are ready to leave.
+    fn leave(&mut self, cell: Cell, from: Time) {
+        let start = self.free_at.max(from);
         self.free_at = start + self.cell_time;
         self.leaving.push_back((start, cell));
         if !cell.is_rm() {
@@ -184,7 +181,8 @@ mod tests {
             if next == Some(now)
                 && let Some((_, frame, ends, delay)) = cells.pop_front()
             {
-                line.enter(cell(frame % branches, frame, ends), delay.map(Span), now, |_, _| {});
+                let fate = delay.map_or(Fate::Passes, |delay| Fate::Delayed(Span(delay)));
+                line.enter(cell(frame % branches, frame, ends), fate, now, |_, _| {});
             }
             while let Some(cell) = line.take(now) {
                 left.push((now.0, cell.frame.number()));
@@ -222,6 +220,17 @@ mod tests {
     #[test]
     fn a_delayed_packet_leaves_only_after_its_last_cell_has_arrived_even_if_the_delay_is_shorter() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
+    }
+
+    #[test]
+    fn a_cell_whose_delay_shrinks_waits_for_all_earlier_cells() {
+        let mut line = DelayLine::new(ti_vec![Label::new(0); 2], Span(2));
+        for (number, (now, by)) in [(0, 10), (2, 10), (4, 1), (20, 1), (30, 9)].into_iter().enumerate() {
+            let frame = u32::try_from(number).unwrap();
+            line.enter(cell(frame % 2, frame, true), Fate::InOrder(Span(by)), Time(now), |_, _| {});
+        }
+        let leaving: Vec<_> = line.leaving.iter().map(|(time, cell)| (time.0, cell.frame.number())).collect();
+        assert_eq!(leaving, [(10, 0), (12, 1), (14, 2), (21, 3), (39, 4)]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod gfr;
 pub mod host;
 pub mod index;
 pub mod length;
+pub mod link_changes;
 pub mod link_loss;
 pub mod marking;
 pub mod max_min;

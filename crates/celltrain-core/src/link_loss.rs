@@ -8,9 +8,10 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex, indices};
+use crate::link_changes::{ChangingDelay, Lateness};
 use crate::rng::Stream;
 use crate::tcp::Segment;
-use crate::units::{Duration, Span};
+use crate::units::{Duration, Span, Time};
 
 indices! {
     /// Index of a link with rules for losses or delays, among all such links of a network.
@@ -119,8 +120,10 @@ pub enum Fate {
     Passes,
     /// The cell is lost.
     Lost(LinkLoss),
-    /// The link delays the frame of this packet or cell by the given time.
+    /// The link delays the frame of this packet or cell by the given time. Later packets may overtake it.
     Delayed(Span),
+    /// The link delays the cell by the given time, or until it has delivered all earlier cells.
+    InOrder(Span),
 }
 
 /// Counters of a VC's cells at the end of a link with losses.
@@ -208,6 +211,8 @@ pub struct LinkLosses {
     /// The link.
     pub link: LinkIndex,
     vcs: TiVec<Label, VcLosses>,
+    /// Delays of all packets, if the delay of the link changes.
+    delay: Option<ChangingDelay>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -244,8 +249,8 @@ struct RuleState {
 
 impl LinkLosses {
     /// Creates the state of a link that `vcs` VCs cross, at first without rules.
-    pub fn new(link: LinkIndex, vcs: usize) -> Self {
-        Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
+    pub(crate) fn new(link: LinkIndex, vcs: usize, delay: Option<ChangingDelay>) -> Self {
+        Self { link, vcs: ti_vec![VcLosses::default(); vcs], delay }
     }
 
     /// Adds a rule for the VC with this label. If several VCs have merged, the rule counts the frames of `branch`. A
@@ -286,10 +291,10 @@ impl LinkLosses {
         });
     }
 
-    /// Records that a cell has reached the end of the link. Returns whether the link delivers, loses or delays it.
+    /// Records that a cell has reached the end of the link at `now`. Returns whether the link delivers, loses or delays it.
     /// Cells of a VC must be passed in order. `segment` returns the bytes of the flow that the cell's packet carries,
     /// if any.
-    pub fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Fate {
+    pub fn take(&mut self, cell: Cell, now: Time, segment: impl Fn() -> Option<Segment>) -> Fate {
         let VcLosses { counters, cut, rules } = &mut self.vcs[cell.label()];
         counters.came += 1;
         let (mut loss, mut delay) = (None, None);
@@ -300,7 +305,14 @@ impl LinkLosses {
                 of_rule => delay = delay.max(of_rule.filter(|_| selected.is_some())),
             }
         }
-        let Some((unit, number)) = loss else { return delay.map_or(Fate::Passes, Fate::Delayed) };
+        let Some((unit, number)) = loss else {
+            return match self.delay.as_mut().map(|delay| delay.of_cell(cell, now)) {
+                None => delay.map_or(Fate::Passes, Fate::Delayed),
+                Some(Lateness::InOrder(by)) => Fate::InOrder(by),
+                Some(Lateness::Overtaken(by)) => Fate::Delayed(by),
+                Some(Lateness::Overtakes) => Fate::Passes,
+            };
+        };
         let cuts = !cell.is_rm() && cut.replace(cell.frame) != Some(cell.frame);
         counters.lost += 1;
         counters.cut_frames += u64::from(cuts);

@@ -111,8 +111,9 @@ fn filled(
 /// Returns [`Interrupted`] if the work is cancelled.
 pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
+    let whole_run = [0.0, network.duration.seconds()];
     let mut capacities: TiVec<LinkIndex, f64> =
-        network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
+        network.links.keys().map(|link| network.mean_rate(link, whole_run) / 1e6).collect();
     let mut paths = Vec::with_capacity(network.flows.len());
     for flow in token.each(&network.flows) {
         let flow = flow?;

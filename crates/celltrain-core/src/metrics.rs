@@ -88,7 +88,7 @@ impl FinalState<'_> {
         let requests = self.end_systems.request_results();
         self.token.check()?;
         let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } =
-            Rates::of(self.network, &flows, &requests, seconds);
+            Rates::of(self.network, &flows, &requests, [0.0, seconds]);
         let file_delay = self.network.file_size.is_some().then(|| self.file_delay());
         self.token.check()?;
         let (ports, contracts) = (self.ports(), self.contracts());
@@ -268,6 +268,11 @@ impl FinalState<'_> {
             let counters = PortCounters::sum(port.counters.iter().copied());
             let on_ethernet = self.on_ethernet.map_or(0, |times| times[index]);
             let busy = match link.wire {
+                Wire::Cells if self.network.changes_rate(index) => {
+                    let bits = counters.forwarded as f64 * self.clock.cell_bits as f64;
+                    let rate = self.network.mean_rate(index, [0.0, self.clock.seconds(self.end)]);
+                    bits / rate.max(1.0) * self.clock.units_per_second as f64
+                }
                 Wire::Cells => counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64,
                 Wire::Ethernet => on_ethernet as f64,
             };
@@ -401,17 +406,19 @@ impl Rates {
         network: &Network,
         flows: &TiSlice<FlowIndex, FlowResult>,
         requests: &TiSlice<GroupIndex, GroupResult>,
-        seconds: f64,
+        [from_s, to_s]: [f64; 2],
     ) -> Self {
-        let bottleneck = network.bottleneck;
-        let rate = network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
+        let (bottleneck, seconds) = (network.bottleneck, to_s - from_s);
+        let rate = network.mean_rate(bottleneck, [from_s, to_s]) / 1e6;
         let all = || network.flows.iter().zip(flows);
         let crossing = all().filter(|(flow, _)| network.vcs[flow.data_vc].path.contains(&bottleneck));
-        let shares = crossing.map(|(flow, own)| own.goodput_mbps / (rate * network.payload_share(flow)));
+        // A link without any capacity carries nothing.
+        let share = |mbps: f64, payload_share: f64| if rate > 0.0 { mbps / (rate * payload_share) } else { 0.0 };
+        let shares = crossing.map(|(flow, own)| share(own.goodput_mbps, network.payload_share(flow)));
         let of_group = |(group, own): (&RequestGroup, &GroupResult)| {
             let mss = group.tcp.options().mss.bytes;
             let payload_share = network.aal5.payload_share(mss, network.aal5.segment_cells(mss));
-            mbps(own.bottleneck_bytes, seconds) / (rate * payload_share)
+            share(mbps(own.bottleneck_bytes, seconds), payload_share)
         };
         let of_requests = network.requests.groups.iter().zip(requests).map(of_group);
         let of_ubr = |flow: &crate::network::Flow| network.vcs[flow.data_vc].class == Class::Ubr;

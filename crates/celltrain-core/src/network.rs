@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod changes;
 mod graph;
 mod losses;
 mod memories;
@@ -26,6 +27,7 @@ use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::HostOptions;
 use crate::index::{FlowIndex, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::link_changes::LinkChanges;
 use crate::link_loss::{DelayRule, LossRule};
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
@@ -129,9 +131,9 @@ pub struct Link {
     pub from: NodeIndex,
     /// The node at the end of the link.
     pub to: NodeIndex,
-    /// Transmission rate of the link.
+    /// Transmission rate of the link. If it changes, the highest rate.
     pub rate: BitRate,
-    /// Propagation delay.
+    /// Propagation delay. If it changes, the shortest delay.
     pub delay: Duration,
     /// Number of cells that can wait; `None` if unlimited. Unused if the port is in a [memory](crate::memory).
     pub buffer: Option<u32>,
@@ -151,12 +153,14 @@ pub struct Link {
     pub late: Vec<DelayRule>,
     /// The unit in which the link carries packets.
     pub wire: Wire,
+    /// Changes of the rate or the delay during the run, if there are any. Links with such changes carry cells.
+    pub changes: Option<Box<LinkChanges>>,
 }
 
 impl Link {
-    /// Returns whether the link has rules for losses or delays.
+    /// Returns whether the link has rules for losses or delays, or a delay that changes.
     pub fn has_rules(&self) -> bool {
-        !self.losses.is_empty() || !self.late.is_empty()
+        !self.losses.is_empty() || self.has_delay_line()
     }
 
     /// Returns the settings of the port that results show: its buffer, the name of its policy or discard algorithm, and

@@ -129,6 +129,22 @@ impl Stream {
         }
     }
 
+    /// Draws from the normal distribution with mean 0 and standard deviation 1, by the transformation of Box and Muller
+    /// (1958). Its logarithm comes from [`Stream::exponential`] and its angle from a point in the unit disc, so the result
+    /// is the same on every machine.
+    pub fn normal(&mut self) -> f64 {
+        const UNITS: Span = Span(1 << 53);
+        let (x, square) = loop {
+            let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
+            let square = x * x + y * y;
+            if square > 0.0 && square < 1.0 {
+                break (x, square);
+            }
+        };
+        let exponential = self.exponential(UNITS).0 as f64 / UNITS.0 as f64;
+        x * (2.0 * exponential / square).sqrt()
+    }
+
     /// Shuffles the items uniformly at random (Fisher and Yates).
     #[expect(clippy::arithmetic_side_effects, reason = "no overflow: this is an index of a list in memory")]
     #[inline]

@@ -5,6 +5,7 @@ use celltrain_core::delay::DelayChoice;
 use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 
+use crate::changes::ChangedLink;
 use crate::channels::Channels;
 use crate::fault::Faults;
 use crate::losses::LinkRules;
@@ -49,9 +50,12 @@ impl ResolvedScenario<'_> {
             }
         }
         for (link, rules) in losses {
-            let LinkRules { losses, late, wire } = rules;
+            let LinkRules { losses, late, wire, changes } = rules;
             let link = &mut graph.links[link];
             (link.losses, link.late, link.wire) = (losses, late, wire);
+            if let Some(ChangedLink { changes, rate, delay }) = changes {
+                (link.changes, link.rate, link.delay) = (Some(Box::new(changes)), rate, delay);
+            }
         }
         for memory in &memories {
             for &port in &memory.ports {

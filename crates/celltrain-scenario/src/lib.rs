@@ -11,6 +11,8 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;
+pub mod change_options;
+mod changes;
 pub mod channels;
 pub mod check;
 pub mod document;

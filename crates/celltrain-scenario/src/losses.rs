@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 
 use celltrain_core::aal5::Framing;
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::link_loss::{DelayRule, GilbertElliott, LossPattern, LossRule, LossUnit};
+use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::NodeKind;
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_core::wire::Wire;
+use typed_index_collections::TiSlice;
 
+use crate::changes::{self, ChangedLink};
 use crate::channels::Channels;
 use crate::hints::closest;
 use crate::requests::Table;
@@ -24,6 +27,7 @@ pub(crate) struct LinkRules {
     pub(crate) losses: Vec<LossRule>,
     pub(crate) late: Vec<DelayRule>,
     pub(crate) wire: Wire,
+    pub(crate) changes: Option<ChangedLink>,
 }
 
 /// Returns the rules of each link with rules, and reports the faults in their tables. `root` is the scope of the
@@ -32,6 +36,7 @@ pub(crate) fn resolve(
     scenario: &Scenario,
     layout: &Layout,
     channels: &Channels,
+    memories: &TiSlice<MemoryIndex, MemoryConfig>,
     root: &mut Scope<'_>,
 ) -> BTreeMap<LinkIndex, LinkRules> {
     let mut rules: BTreeMap<LinkIndex, LinkRules> = BTreeMap::new();
@@ -46,8 +51,9 @@ pub(crate) fn resolve(
             }
         }
         if name.contains('*') && graph.links.iter().any(|link| matches(name, &link.name)) {
-            for (key, is_empty) in [("lose", options.lose.is_empty()), ("delay", options.delay.is_empty())] {
-                if !is_empty {
+            let of_one = [("lose", !options.lose.is_empty()), ("delay", !options.delay.is_empty())];
+            for (key, is_there) in of_one.into_iter().chain(changes::keys(options)) {
+                if is_there {
                     scope.at(key).refuse("needs the name of one link instead of a pattern");
                 }
             }
@@ -96,6 +102,15 @@ pub(crate) fn resolve(
                 let LossRule { vc, pattern, .. } = rule;
                 rules.entry(link).or_default().late.push(DelayRule { vc, pattern, by });
             }
+        }
+        if let Some(changed) = changes::resolve(scenario, layout, memories, link, options, &mut scope) {
+            rules.entry(link).or_default().changes = Some(changed);
+        }
+    }
+    for (link, rules) in &rules {
+        let name = &graph.links[*link].name;
+        if let Some(options) = scenario.link.get(name).filter(|_| rules.changes.is_some()) {
+            changes::check_wire(options, rules.wire, &mut tables.at(name));
         }
     }
     rules

@@ -51,7 +51,7 @@ impl<'a> ResolvedScenario<'a> {
         let tables = Tables::of(scenario, &layout, &channels, root.token())?;
         let frames = longest_frames(scenario, &channels, &tables, &requests);
         let memories = memories::resolve(scenario, &layout, &channels, &tables, root);
-        let losses = losses::resolve(scenario, &layout, &channels, root);
+        let losses = losses::resolve(scenario, &layout, &channels, &memories, root);
         Ok(Self { scenario, layout, channels, tables, frames, memories, losses, requests })
     }
 

@@ -22,6 +22,7 @@ use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::change_options::{DelayChangeOptions, JitterOptions, RateChangeOptions, ReorderOptions};
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
 use crate::stack::StackConfig;
@@ -160,6 +161,18 @@ pub struct LinkOptions {
     pub lose: Vec<LossOptions>,
     /// Rules by which the link delays packets. Later packets overtake the delayed ones.
     pub delay: Vec<DelayOptions>,
+    /// Changes of the link's rate during the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_change: Option<RateChangeOptions>,
+    /// Changes of the link's delay during the run. Cells keep their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_change: Option<DelayChangeOptions>,
+    /// Random differences between the delays of packets. Packets keep their order, unless the link also has `reorder`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<JitterOptions>,
+    /// Packets that overtake others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<ReorderOptions>,
     /// The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. NAME may be a
     /// pattern such as `*`.
     pub wire: Wire,

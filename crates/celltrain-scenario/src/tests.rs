@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use crate::topology::Topology;
 use crate::{Candidate, Reader, Reading, build, read_json, read_toml};
 
+mod changes;
 mod framing;
 mod memories;
 mod requests;

@@ -294,6 +294,8 @@ class EventRuns:
     """Names of the groups of requests."""
     pauses: bool
     """True if a memory of a switch pauses links."""
+    rate_changes: Mapping[str, Mapping[str, Any]]
+    """The table `rate_change` of each link that has one."""
     progress: Callable[[float], object] | None
 
     @classmethod
@@ -315,6 +317,9 @@ class EventRuns:
             network=Network.of_core(case),
             groups=(*settings.get("requests", ()), *settings.get("incast", ())),
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
+            rate_changes={
+                name: link["rate_change"] for name, link in settings.get("link", {}).items() if "rate_change" in link
+            },
             progress=progress,
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.errors import ScenarioError
+from celltrain.inspect.changes import with_rates
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, deadlock, sentences_on, sentences_without_episode
 from celltrain.model.arguments import Cancel, checked
@@ -137,7 +138,8 @@ def why(
     if episode is None:
         sentences = sentences_without_episode(history, instant, float(runs.duration))
     else:
-        sentences = sentences_on(history, episode, runs.outcomes(history, episode))
+        told = sentences_on(history, episode, runs.outcomes(history, episode))
+        sentences = with_rates(told, runs.rate_changes)
     deadlocked = runs.deadlock(Fraction(instant))
     if deadlocked is not None:
         found = deadlocked.to_list()

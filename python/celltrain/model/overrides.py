@@ -97,8 +97,8 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
         return given.label, given.value
     if isinstance(given, policy_files.Policy):
         return given.name, given.as_setting()
-    if isinstance(given, str) and shipped.is_size_file(path, given):
-        return given, shipped.read_sizes(given, folder, path).rows
+    if isinstance(given, str) and shipped.is_row_file(path, given):
+        return given, shipped.read_rows(given, folder, path).rows
     tables = choices(path) if isinstance(given, str) else []
     if not tables:
         value = plain(given)

@@ -51,7 +51,7 @@ class Reading:
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
-        """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
+        """Reads a scenario from a table; `name` is its name in faults. Files that it names are relative to this folder."""
         try:
             made, files = shipped.with_rows(scenario, None, shown(name))
             text = as_json(made, name)
@@ -62,8 +62,8 @@ class Reading:
 
     @classmethod
     def of_text(cls, text: str, file: str) -> Reading:
-        """Reads a scenario from the text of a file. Files of sizes are relative to its folder."""
-        if shipped.SIZES_ENDING in text:
+        """Reads a scenario from the text of a file. Files that it names are relative to its folder."""
+        if any(part in text for part in shipped.OF_FILES):
             answer = json.loads(_core.toml(text, file))
             root, lines = answer["root"] or {}, answer["lines"]
             try:

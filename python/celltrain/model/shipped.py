@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -180,27 +180,34 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
     return text
 
 
-# Files with the sizes of requests. Their rows of bytes and probability replace their names in a scenario.
+# Files with the sizes of requests, and files with the delivery opportunities of links. Their rows replace their names in
+# a scenario.
 
 
 #: Ending of the names of files with sizes.
 SIZES_ENDING = ".csv"
+#: Key of a link that may name a file with delivery opportunities.
+_TRACE = "rate_change"
+#: Texts of which one is in every scenario that names a file.
+OF_FILES = (SIZES_ENDING, _TRACE)
 #: A number. Python's `float` also accepts underscores, and the digits of other scripts.
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*")
 #: A cell that starts like a number, in any script of the world.
 _LIKE_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?\d")
 #: Form of a row, for messages.
 SIZES_FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
+#: Form of a line of a trace, for messages.
+TRACE_FORM = "a time in whole milliseconds, such as 12, at which 1504 bytes may leave"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizeFile:
-    """A cumulative distribution function of sizes in a file."""
+class RowFile:
+    """The rows of a file that replace its name in a scenario."""
 
     file: str
     """Name of the file in messages."""
-    rows: list[list[float]]
-    """Sizes in bytes with their probabilities."""
+    rows: list[Any]
+    """Sizes in bytes with their probabilities, or milliseconds."""
     lines: list[int]
     """Line number of each row."""
 
@@ -213,23 +220,39 @@ class SizeFile:
         return fault.changed(file=self.file, line=self.lines[int(match[1])], value="")
 
 
-def is_size_file(path: str, value: str) -> bool:
-    """Returns whether a setting names a file of sizes."""
-    return value.endswith(SIZES_ENDING) and path.startswith("requests.") and path.endswith(".sizes")
+def is_row_file(path: str, value: str) -> bool:
+    """Returns whether a setting names a file of sizes or of delivery opportunities."""
+    is_size = value.endswith(SIZES_ENDING) and path.startswith("requests.") and path.endswith(".sizes")
+    return is_size or (path.startswith("link.") and path.endswith(f".{_TRACE}.trace"))
 
 
-def read_sizes(name: str, folder: Path | None, key: str) -> SizeFile:
-    """Reads the file of sizes that the setting at `key` names; raises `InputError`.
+def read_rows(name: str, folder: Path | None, key: str) -> RowFile:
+    """Reads the file that the setting at `key` names; raises `InputError`.
 
-    Comments start with `#`, and the first row may be a heading, which has no numbers. `folder` is that of the file that
-    has the setting; None if the user gave the setting.
+    `folder` is that of the file that has the setting; None if the user gave the setting.
     """
+    is_trace = key.endswith(".trace")
     try:
         path = Path(name) if folder is None else below(folder, name)
     except UnreadableError as error:
         raise InputError.of_file(shown(name), error.problem) from None
-    file = shown(path)
-    text = read_text(path, what="size")
+    text = read_text(path, what="trace" if is_trace else "size")
+    return (_trace if is_trace else _sizes)(text, shown(path), key)
+
+
+def _trace(text: str, file: str, key: str) -> RowFile:
+    """Reads delivery opportunities in the form of Mahimahi: a millisecond on each line."""
+    lines = {number: row.strip() for number, row in enumerate(text.splitlines(), start=1) if row.strip()}
+    for line, row in lines.items():
+        if not re.fullmatch(r"[0-9]{1,18}", row):
+            raise InputError.of(f"is not {TRACE_FORM}", file=file, line=line, key=key)
+    if not lines:
+        raise InputError.of_file(file, f"is empty; each line is {TRACE_FORM}")
+    return RowFile(file=file, rows=[int(row) for row in lines.values()], lines=list(lines))
+
+
+def _sizes(text: str, file: str, key: str) -> RowFile:
+    """Reads sizes. Comments start with `#`, and the first row may be a heading, which has no numbers."""
     rows: list[list[float]] = []
     lines: list[int] = []
     is_first = True
@@ -245,12 +268,12 @@ def read_sizes(name: str, folder: Path | None, key: str) -> SizeFile:
         is_first = False
     if not rows:
         raise InputError.of_file(file, f"has no rows; each is {SIZES_FORM}")
-    return SizeFile(file=file, rows=rows, lines=lines)
+    return RowFile(file=file, rows=rows, lines=lines)
 
 
 def with_rows(
     scenario: Mapping[str, Any], folder: Path | None, file: str, lines: Mapping[str, int] | None = None
-) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
+) -> tuple[Mapping[str, Any], dict[str, RowFile]]:
     """Replaces the files that a scenario names with their rows.
 
     Args:
@@ -265,31 +288,43 @@ def with_rows(
     Raises:
         InputError: If a file cannot be read.
     """
-    groups = scenario.get("requests") if isinstance(scenario, Mapping) else None
-    if not isinstance(groups, Mapping):
+    if not isinstance(scenario, Mapping):
         return scenario, {}
     made, files, faults = dict(scenario), {}, []
-    for name, group in groups.items():
-        sizes = group.get("sizes") if isinstance(group, Mapping) else None
-        if not isinstance(sizes, str) or not sizes.endswith(SIZES_ENDING):
-            continue
-        key = f"{key_path('requests', name)}.sizes"
+    for key, steps, named in _named(scenario):
         try:
-            found = read_sizes(sizes, folder, key)
+            found = read_rows(named, folder, key)
         except InputError as error:
             faults += [
-                fault if fault.key else _unreadable(fault, key, sizes).changed(file=file, line=(lines or {}).get(key))
+                fault if fault.key else _unreadable(fault, key, named).changed(file=file, line=(lines or {}).get(key))
                 for fault in error.faults
             ]
             continue
         files[key] = found
-        made["requests"] = {**made["requests"], name: {**group, "sizes": found.rows}}
+        table = made
+        for step in steps[:-1]:
+            table[step] = dict(table[step])
+            table = table[step]
+        table[steps[-1]] = found.rows
     if faults:
         raise InputError(faults)
     return made, files
 
 
-def placed(fault: Fault, files: Mapping[str, SizeFile]) -> Fault:
+def _named(scenario: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
+    """Lists the files that a scenario names: the key of the setting, its steps, and the name."""
+    for kind, inner in (("requests", ["sizes"]), ("link", [_TRACE, "trace"])):
+        tables = scenario.get(kind)
+        for name in tables if isinstance(tables, Mapping) else ():
+            value: Any = tables[name]
+            for step in inner:
+                value = value.get(step) if isinstance(value, Mapping) else None
+            path = ".".join([kind, name, *inner])
+            if isinstance(value, str) and is_row_file(path, value):
+                yield ".".join([key_path(kind, name), *inner]), [kind, name, *inner], value
+
+
+def placed(fault: Fault, files: Mapping[str, RowFile]) -> Fault:
     """Assigns the fault of a row to the file that contains the row."""
     for key, file in files.items():
         if (moved := file.placed(fault, key)) is not fault:

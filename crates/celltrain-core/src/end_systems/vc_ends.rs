@@ -6,7 +6,7 @@ use super::{Body, Departure};
 use crate::aal5::{Frame, FrameLog};
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::network::{Network, Vc};
+use crate::network::{Link, Network, Vc};
 use crate::tcp::SackBlocks;
 
 pub(super) struct Vcs {
@@ -71,7 +71,7 @@ impl Vcs {
             };
             blocks = network.vcs.iter().zip(exchanges_blocks).map(of).collect();
         }
-        let delays = network.links.iter().any(|link| !link.late.is_empty());
+        let delays = network.links.iter().any(Link::reorders);
         let delayed = network.vcs.iter().take(if delays { usize::MAX } else { 0 }).map(|_| Vec::new()).collect();
         Self { ends, blocks, branches, delayed }
     }

@@ -31,6 +31,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::link_changes::Transmitter;
 use crate::marking::Marker;
 use crate::network::{Link, LinkTimes, Network, Routing};
 use crate::policy::AtHead;
@@ -56,6 +57,8 @@ pub(super) struct Engine<'a> {
     /// The cell that a link is transmitting.
     transmitting: TiVec<LinkIndex, Option<Cell>>,
     pauses: PauseState,
+    /// The transmitters of links whose rate changes; empty if there are none.
+    transmitters: TiVec<LinkIndex, Option<Transmitter>>,
     /// Time for which each link with Ethernet frames has sent packets, in units of the clock.
     on_ethernet: TiVec<LinkIndex, u64>,
     rate_control: RateControl,
@@ -369,6 +372,14 @@ impl Engine<'_> {
 
     /// Starts to transmit the next cell of a port that is not shaped, if there is one.
     fn send(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
+        if let Some(Some(transmitter)) = self.transmitters.get_mut(link) {
+            let ready = transmitter.ready(now);
+            if ready > now {
+                self.transmitting[link] = Some(Cell::NONE);
+                self.events.push(Reverse(Event { time: ready, what: What::Sent(link), cell: Cell::NONE }));
+                return;
+            }
+        }
         let vcs = &self.routing.vcs[link];
         let priority = |label: Label| self.network.vcs[vcs[label]].priority;
         let departing = loop {
@@ -390,14 +401,17 @@ impl Engine<'_> {
         }
         event_sink!(self, now, probe).cell(link, cell, CellStep::Departed);
         self.transmitting[link] = Some(cell);
-        let sent = now + self.sending_time(link, cell);
+        let sent = now + self.sending_time(link, cell, now);
         self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
         let time = sent + self.times[link].delay;
         self.events.push(Reverse(Event { time, what: What::AtEnd(link, AtEnd::Arrival), cell }));
     }
 
-    /// Returns the time that a cell takes on a link.
-    fn sending_time(&mut self, link: LinkIndex, cell: Cell) -> Span {
+    /// Returns the time that a cell takes on a link if it starts at `now`.
+    fn sending_time(&mut self, link: LinkIndex, cell: Cell, now: Time) -> Span {
+        if let Some(Some(transmitter)) = self.transmitters.get_mut(link) {
+            return transmitter.send(cell, now);
+        }
         let LinkTimes { cell_time, .. } = self.times[link];
         let Link { wire: wire @ Wire::Ethernet, rate, .. } = self.network.links[link] else { return cell_time };
         let time = if cell.last_cell() {

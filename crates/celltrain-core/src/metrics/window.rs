@@ -25,7 +25,8 @@ impl RunResult {
             own.open_between(before.map(|before| &before.requests[index]), &until.requests[index]);
         }
         for (index, own) in self.ports.iter_mut_enumerated() {
-            let cell_s = network.aal5.cell.bits() as f64 / network.links[index].rate.bits_per_second as f64;
+            let rate = network.mean_rate(index, [self.measured_from_s, self.measured_to_s]).max(1.0);
+            let cell_s = network.aal5.cell.bits() as f64 / rate;
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
             let busy = match network.links[index].wire {
                 Wire::Cells => own.counters.forwarded as f64 * (cell_s / seconds),
@@ -55,7 +56,7 @@ impl RunResult {
         self.timeouts.restrict(before.map(|before| &before.timeouts), &until.timeouts);
         self.cells.count_between(before.map(|before| &before.cells), &until.cells);
         let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } =
-            Rates::of(network, &self.flows, &self.requests, seconds);
+            Rates::of(network, &self.flows, &self.requests, [self.measured_from_s, self.measured_to_s]);
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
     }
 

@@ -61,6 +61,7 @@ impl Graph {
                 losses: Vec::new(),
                 late: Vec::new(),
                 wire: Wire::default(),
+                changes: None,
             });
         }
         first

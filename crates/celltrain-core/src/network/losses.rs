@@ -13,7 +13,8 @@ impl Network {
     /// Creates the state of all links with rules for losses or delays, in link order.
     pub fn losses(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, LinkLosses> {
         let state = |(index, link): (_, &Link)| {
-            let mut losses = LinkLosses::new(index, routing.vcs[index].len());
+            let delay = self.changing_delay(routing, index, clock);
+            let mut losses = LinkLosses::new(index, routing.vcs[index].len(), delay);
             for rule in &link.losses {
                 let (label, branch) = self.on_link(routing, rule.vc, index);
                 losses.add(label, rule, branch, self.draws(link, rule));
@@ -33,7 +34,7 @@ impl Network {
     pub(crate) fn delay_lines(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, Option<Box<DelayLine>>> {
         let line = |(index, link): (LinkIndex, &Link)| {
             let new = || Box::new(DelayLine::new(self.merged(routing, index), clock.cell_time(link.rate)));
-            (!link.late.is_empty()).then(new)
+            link.has_delay_line().then(new)
         };
         self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(line).collect()
     }

@@ -43,7 +43,8 @@ impl Network {
     }
 
     /// Returns a clock on which every time of this network is a whole number of units, if such a clock exists. With
-    /// rate control or computed pacing, the clock is a thousand times finer, because intervals are rounded to its unit.
+    /// rate control, jitter or a random walk of rates, the clock is a thousand times finer, because times are rounded to
+    /// its unit.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.uses_tcp());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -57,13 +58,14 @@ impl Network {
             [options.resolution(), delayed_ack_tick]
         }));
         let times = times.chain(self.links.iter().flat_map(|link| &link.late).map(|rule| rule.by));
+        let times = times.chain(self.links.iter().flat_map(|link| link.changes().times()));
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);
         let intervals = self.requests.groups.iter().filter_map(|group| match group.arrivals {
             Arrivals::Incast { interval, times: QueryTimes::Fixed, .. } => Some(interval),
             _ => None,
         });
-        let rates = self.links.iter().map(|link| link.rate).chain(paces);
+        let rates = self.links.iter().flat_map(|link| link.changes().rates().chain([link.rate])).chain(paces);
         let cell_bits = self.aal5.cell.bits();
         let (frames, responses): (Vec<_>, Vec<_>) = self.pause_frames().unzip();
         let times = times.chain(responses.into_iter().flatten());
@@ -74,7 +76,8 @@ impl Network {
         );
         let computed = tcps().any(|tcp| tcp.options().computes_pace());
         let controlled = computed || self.vcs.iter().any(|vc| vc.abr.is_some());
-        if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
+        let rounds = controlled || self.links.iter().any(|link| link.changes().need_finer_clock());
+        if rounds { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 
     /// Returns whether pauses use pause frames as in IEEE 802.3, which requires packet framing.

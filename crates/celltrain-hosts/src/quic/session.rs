@@ -295,11 +295,11 @@ mod tests {
     #[test]
     fn quic_drops_a_packet_whose_number_is_completed_wrongly() {
         let mut packet = BytesMut::from(&[7_u8; 40 + TAG][..]);
-        NoKey.encrypt(300, &mut packet, 0);
+        PacketKey::encrypt(&NoKey, 300, &mut packet, 0);
         let mut late = packet.clone();
-        assert!(NoKey.decrypt(300, &[], &mut packet).is_ok());
+        assert!(PacketKey::decrypt(&NoKey, 300, &[], &mut packet).is_ok());
         assert_eq!(packet[..], [7; 40]);
-        assert!(NoKey.decrypt(300 + 256, &[], &mut late).is_err());
+        assert!(PacketKey::decrypt(&NoKey, 300 + 256, &[], &mut late).is_err());
     }
 
     #[test]

@@ -162,6 +162,11 @@ fn index(number: usize) -> u32 {
     u32::try_from(number).expect("the number of simulations fits in 32 bits")
 }
 
+/// Returns a link without losses and delayed packets, with its highest rate and its shortest delay.
+fn at_its_best(link: &Link) -> Link {
+    Link { losses: Vec::new(), late: Vec::new(), changes: None, ..link.clone() }
+}
+
 /// Creates the network with one connection, which opens after a time as long as the original run.
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), bytes: u64) -> Network {
     let own = &network.requests.groups[group];
@@ -199,8 +204,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         until: Until::Duration,
         nodes: network.nodes.clone(),
-        // An empty network loses and delays no packets.
-        links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),
+        links: network.links.iter().map(at_its_best).collect(),
         memories: network.memories.clone(),
         vcs,
         merges: if keeps_all { network.merges.clone() } else { TiVec::new() },

@@ -8,6 +8,7 @@ mod beginning;
 mod bisect;
 mod campaign;
 mod certificates;
+pub(crate) mod changes;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
@@ -145,6 +146,16 @@ fn random_test_networks_include_all_kinds_of_packet_delays() {
         "both_engines_agree_where_links_behind_crowded_ports_delay_packets",
     ];
     are_drawn(late::KINDS, &trials, |network| late::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
+}
+
+#[test]
+fn random_test_networks_include_all_kinds_of_changing_links() {
+    let trials = [
+        "both_engines_agree_where_links_change",
+        "both_engines_agree_where_links_of_packet_switches_change",
+        "both_engines_agree_where_links_change_at_ports_with_memories_marks_and_requests",
+    ];
+    are_drawn(changes::KINDS, &trials, |network| changes::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
 }
 
 #[test]

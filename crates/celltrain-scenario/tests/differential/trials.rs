@@ -13,7 +13,7 @@ use super::bisect::first_difference;
 use super::certificates::{self, cover_only_the_same_run};
 use super::compare::compare;
 use super::text::text;
-use super::{beginning, draw, late, losses, marks, memories, overflow, packets, requests, steps, watch};
+use super::{beginning, changes, draw, late, losses, marks, memories, overflow, packets, requests, steps, watch};
 
 /// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
 pub(crate) struct Trial {
@@ -119,6 +119,15 @@ trials! {
     any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_delay_packets:
         1/15, steps::agree, draw::meshes::meshes, late::add;
     events_add_up_to_results_where_links_delay_packets: 1/4, watch::adds_up, draw::any_network, late::add;
+    both_engines_agree_where_links_change: 2/2, compare, draw::any_network, changes_and_delays;
+    both_engines_agree_where_the_links_of_a_mesh_change: 1/10, compare, draw::meshes::meshes, changes::add;
+    both_engines_agree_where_links_behind_crowded_ports_change: 1/4, compare, draw::crowded, changes::add;
+    both_engines_agree_where_links_change_at_ports_with_memories_marks_and_requests:
+        2/4, compare, draw::any_network, all_and_changes;
+    both_engines_agree_where_links_of_packet_switches_change: 2/2, compare, packets::any_network, packets_and_changes;
+    any_steps_and_injections_are_the_same_run_where_links_change:
+        1/6, steps::agree, draw::any_network, changes::add;
+    events_add_up_to_results_where_links_change: 1/4, watch::adds_up, packets::any_network, packets_and_changes;
     both_engines_measure_the_same_delays: 1/3, compare, draw::any_network, measure_delays;
     both_engines_measure_the_same_delays_in_queues_of_schedulers:
         1/8, compare, draw::overlapping::trains, measure_delays;
@@ -156,6 +165,23 @@ fn all_and_late_packets(network: &mut Network, rng: &mut Stream) {
     if rng.below(2) == 0 {
         measure_delays(network, rng);
     }
+}
+
+fn changes_and_delays(network: &mut Network, rng: &mut Stream) {
+    changes::add(network, rng);
+    if rng.below(3) == 0 {
+        measure_delays(network, rng);
+    }
+}
+
+fn all_and_changes(network: &mut Network, rng: &mut Stream) {
+    requests_memories_and_marks(network, rng);
+    changes_and_delays(network, rng);
+}
+
+fn packets_and_changes(network: &mut Network, rng: &mut Stream) {
+    packets::delimit_in_memories_with_requests_and_marks(network, rng);
+    changes_and_delays(network, rng);
 }
 
 fn losses_and_delays(network: &mut Network, rng: &mut Stream) {

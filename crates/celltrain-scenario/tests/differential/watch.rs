@@ -297,7 +297,14 @@ impl ReportedEvents {
                 let sends = network.nodes[link.from].kind == NodeKind::Host;
                 link.losses.is_empty() && (sends || network.stores(number).is_some())
             }),
-            overtaken: network.links.keys().filter(|&link| !network.links[link].late.is_empty()).collect(),
+            overtaken: network
+                .links
+                .keys()
+                .filter(|&link| {
+                    let link = &network.links[link];
+                    !link.late.is_empty() || link.changes().reordering.is_some()
+                })
+                .collect(),
             wrong: None,
         }
     }

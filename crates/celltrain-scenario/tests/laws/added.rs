@@ -143,6 +143,7 @@ fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Dur
         losses: Vec::new(),
         late: Vec::new(),
         wire: first.wire,
+        changes: None,
         name: ADDED.into(),
         from: switch,
         to: end,

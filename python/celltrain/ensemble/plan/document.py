@@ -228,7 +228,7 @@ class Document:
             if not isinstance(path, str) or not isinstance(values, list | Mapping):
                 return given
             every = values.values() if isinstance(values, Mapping) else values
-            names_sizes = any(isinstance(value, str) and shipped.is_size_file(path, value) for value in every)
+            names_sizes = any(isinstance(value, str) and shipped.is_row_file(path, value) for value in every)
             if not names_sizes and not choices(path):
                 return given
             labelled = isinstance(values, Mapping)

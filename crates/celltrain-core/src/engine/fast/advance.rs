@@ -199,7 +199,7 @@ impl<'a> Engine<'a> {
 
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
-        let HeldBack { link, mut run, first_start, period, .. } = held;
+        let HeldBack { link, mut run, first_start, period, lead } = held;
         // Cells behind the losses of a link have already been policed.
         let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
         if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
@@ -211,6 +211,11 @@ impl<'a> Engine<'a> {
         late.forget(&held, plan, before);
         if downstream.fabric.is_on_ethernet(link) {
             downstream.go_on_ethernet(link, run, first_start);
+            return;
+        }
+        if downstream.fabric.changes_rate.get(link) == Some(&true) {
+            let sending = Span(lead.0 - downstream.fabric.plan.delays[link].0);
+            downstream.send_alone(link, run.last, first_start, sending);
             return;
         }
         if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {

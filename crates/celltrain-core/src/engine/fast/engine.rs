@@ -119,6 +119,7 @@ impl<'a> Engine<'a> {
                 pauses: LinkPauses::new(network),
                 edge,
                 ethernet: EthernetLinks::new(network, &routing, clock),
+                changes_rate: network.links.keys().map(|link| network.changes_rate(link)).collect(),
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
                 lines: lines.into_iter().map(|line| line.map(Line::new)).collect(),

@@ -1,4 +1,4 @@
-//! Cells on links that carry Ethernet frames.
+//! Cells on links where cells take different times: links that carry Ethernet frames or change their rate.
 
 use super::egress::Downstream;
 use super::fabric::{Fabric, Onward};
@@ -24,10 +24,10 @@ impl Fabric {
         }
     }
 
-    /// Sends the last cell of a packet, which starts at `start` and takes `sending` on its link. Returns the cell if its next
-    /// port is contended.
-    fn end_packet(&mut self, link: LinkIndex, last: Cell, start: Time, sending: Span) -> Option<Onward> {
-        let (run, period) = (Run { last, cells: 1 }, self.ethernet.cell_time(link));
+    /// Sends a single cell, which starts at `start` and takes `sending` on its link. Returns the cell if its next port is
+    /// contended.
+    fn send_alone(&mut self, link: LinkIndex, last: Cell, start: Time, sending: Span) -> Option<Onward> {
+        let (run, period) = (Run { last, cells: 1 }, Span(1));
         let stage = self.plan.stages[link][last.label()];
         let lead = sending + self.plan.delays[link];
         let arrival = start + lead;
@@ -35,7 +35,9 @@ impl Fabric {
             self.hold_back(HeldBack { link, run, first_start: start, period, lead });
             return None;
         }
-        if let Some(delays) = &mut self.delays {
+        if let Some(delays) = &mut self.delays
+            && last.last_cell()
+        {
             delays.on_ethernet_frame(stage.number, last.frame, start, arrival);
         }
         match stage.end {
@@ -49,7 +51,7 @@ impl Fabric {
             StageEnd::Port { port, input, label } => {
                 Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
-            StageEnd::Shaped { .. } => unreachable!("shaped ports need AAL5"),
+            StageEnd::Shaped { .. } => unreachable!("no such link leads to a shaped port"),
         }
     }
 }
@@ -67,13 +69,13 @@ impl Downstream<'_> {
         }
         if ends > 0 {
             let sending = self.fabric.sending_time(link, run.last);
-            self.end_packet(link, run.last, first_start + period * u64::from(before.cells), sending);
+            self.send_alone(link, run.last, first_start + period * u64::from(before.cells), sending);
         }
     }
 
-    /// Sends the last cell of a packet, which takes `sending` on a link with Ethernet frames.
-    fn end_packet(&mut self, link: LinkIndex, last: Cell, start: Time, sending: Span) {
-        if let Some(onward) = self.fabric.end_packet(link, last, start, sending) {
+    /// Sends a cell that takes `sending` on a link where cells take different times.
+    pub(super) fn send_alone(&mut self, link: LinkIndex, cell: Cell, start: Time, sending: Span) {
+        if let Some(onward) = self.fabric.send_alone(link, cell, start, sending) {
             self.join(onward);
         }
     }
@@ -81,7 +83,7 @@ impl Downstream<'_> {
     /// Sends a cell that takes `sending` on a link with Ethernet frames.
     pub(super) fn send_on_ethernet(&mut self, link: LinkIndex, cell: Cell, start: Time, sending: Span) {
         if cell.last_cell() {
-            self.end_packet(link, cell, start, sending);
+            self.send_alone(link, cell, start, sending);
         } else if let Some(onward) = self.fabric.go_unwatched(link, Run { last: cell, cells: 1 }, start, sending) {
             self.join(onward);
         }

@@ -32,6 +32,8 @@ pub(super) struct Fabric {
     pub(super) rate_control: RateControl,
     pub(super) edge: Edge,
     pub(super) ethernet: EthernetLinks,
+    /// For each link, whether its rate changes.
+    pub(super) changes_rate: TiVec<LinkIndex, bool>,
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
     /// The VCs on each link with losses, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
@@ -160,15 +162,15 @@ impl Fabric {
 
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
-        match self.take(number, cell) {
+        match self.take(number, cell, now) {
             Fate::Lost(_) => None,
-            Fate::Passes | Fate::Delayed(_) => Some(self.police(number, cell, now)),
+            Fate::Passes | Fate::Delayed(_) | Fate::InOrder(_) => Some(self.police(number, cell, now)),
         }
     }
 
-    fn take(&mut self, number: LossyIndex, cell: Cell) -> Fate {
+    fn take(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Fate {
         let vc = self.lossy_vcs[number][cell.label()];
-        self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+        self.losses[number].take(cell, now, || self.end_systems.segment(vc, cell.frame))
     }
 
     /// Returns the number of cells in a packet that is in flight on `vc`.
@@ -196,7 +198,7 @@ impl Fabric {
     /// Advances the delay line of a link to `now`. Returns the cell that leaves it, possibly tagged.
     pub(super) fn move_line(&mut self, number: LossyIndex, now: Time) -> Option<Cell> {
         let came = self.lines[number].as_mut().and_then(|line| line.coming.remove(&now));
-        let fate = came.map(|cell| (cell, self.take(number, cell)));
+        let fate = came.map(|cell| (cell, self.take(number, cell, now)));
         let vcs = &self.lossy_vcs[number];
         if let Some((cell, Fate::Delayed(_))) = fate {
             self.end_systems.delay(vcs[cell.label()], cell.frame);
@@ -204,9 +206,8 @@ impl Fabric {
         let Line { line, .. } = self.lines[number].as_mut().expect("the link has a delay line");
         let mut released = |label, frame| self.end_systems.release(vcs[label], frame);
         match fate {
-            Some((cell, Fate::Passes)) => line.enter(cell, None, now, released),
-            Some((cell, Fate::Delayed(delay))) => line.enter(cell, Some(delay), now, released),
             Some((_, Fate::Lost(_))) | None => line.advance(now, &mut released),
+            Some((cell, fate)) => line.enter(cell, fate, now, released),
         }
         let leaving = line.take(now);
         self.schedule_line(number);

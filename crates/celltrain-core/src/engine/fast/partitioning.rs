@@ -93,7 +93,7 @@ impl Partitioning {
         let hosts = network.flows.iter().any(|flow| flow.outside);
         // Delay lines access the records of the end systems, and so do loss rules that select a packet by a byte.
         let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
-        let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
+        let follows = network.links.iter().any(|link| link.has_delay_line() || link.losses.iter().any(is_of_byte));
         // A policy that decides with a packet's length reads it from the record of the packet's sender, and so does a port
         // that sends Ethernet frames.
         let fits = |link| network.stores(link) == Some(PacketAdmission::Fits);

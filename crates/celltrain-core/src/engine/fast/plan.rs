@@ -3,8 +3,8 @@
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
-//! that the link cannot be paused, that neither link carries Ethernet frames, that no VCs merge there, that the port
-//! has no allocator, that its buffer has room for a cell, and that its policy admits every frame if the buffer is
+//! that the link cannot be paused, that neither link carries Ethernet frames or changes its rate, that no VCs merge
+//! there, that the port has no allocator, that its buffer has room for a cell, and that its policy admits every frame if the buffer is
 //! empty. No port that stores packets whole is transparent. All other ports are hosts' own ports, whose queues are
 //! calculated instead of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
 //! ([`super::contended_port`]).
@@ -530,15 +530,15 @@ fn is_transparent(
     upstream: &[LinkIndex],
 ) -> bool {
     let port = &network.links[link];
-    let is_on_ethernet = |&link: &LinkIndex| network.is_on_ethernet(link);
+    let has_other_times = |&link: &LinkIndex| network.is_on_ethernet(link) || network.changes_rate(link);
     let fed_slowly = match *upstream {
         [] => true,
         [from] => times[from].cell_time >= times[link].cell_time,
         _ => false,
     };
     fed_slowly
-        && !is_on_ethernet(&link)
-        && !upstream.iter().any(is_on_ethernet)
+        && !has_other_times(&link)
+        && !upstream.iter().any(has_other_times)
         && port.allocator.is_none()
         && port.buffer != Some(0)
         && port.policy.build(port.buffer, &[]).admits_up_to().is_some()

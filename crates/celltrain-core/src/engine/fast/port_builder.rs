@@ -9,7 +9,7 @@ use super::ethernet::{last_cell_times, least_spacing};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream, StreamIndex, Way};
-use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
+use super::memory_ports::{ArrivingVc, CellTimes, MemoryPort, MemoryPorts, Rules};
 use super::output::{Discipline, Output};
 use super::output_buffer::OutputBuffer;
 use super::partitioning::Partition;
@@ -107,7 +107,7 @@ impl PortBuilder<'_> {
             self.add_port(&mut set, link, self.draft(link)?);
         }
         for (number, losses) in self.plan.losses.iter_enumerated() {
-            let has_line = !self.network.links[losses.link].late.is_empty();
+            let has_line = self.network.links[losses.link].has_delay_line();
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
             set.links.add_port(ingress, Span(0));
         }
@@ -167,6 +167,7 @@ impl PortBuilder<'_> {
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
             wire: self.network.links[link].wire,
+            changes_rate: self.network.changes_rate(link),
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -275,7 +276,11 @@ impl PortBuilder<'_> {
         let rule = self.head_rule(link, &admission);
         let port = MemoryPort::new(network.links[link].buffer, classes, admission, draft.queues, rule, egress);
         let mut port = port.storing(network.stores(link), &routing.vcs[link]);
-        port.wire = network.links[link].wire;
+        port.times = match network.transmitter(link, self.clock) {
+            Some(transmitter) => CellTimes::Changing(Box::new(transmitter)),
+            None if network.is_on_ethernet(link) => CellTimes::Ethernet,
+            None => CellTimes::Equal,
+        };
         if self.plan.is_pausable(link) {
             port = port.pausable(self.priorities(link));
         }

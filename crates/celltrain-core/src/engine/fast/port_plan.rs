@@ -52,6 +52,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) stores: Option<PacketAdmission>,
     /// The unit in which the port's link carries packets.
     pub(super) wire: Wire,
+    /// True if the rate of the port's link changes.
+    pub(super) changes_rate: bool,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -80,6 +82,12 @@ impl PortPlan {
             return (
                 Self::Memory,
                 "the link carries Ethernet frames, so the port is simulated as a shared memory of one port".into(),
+            );
+        }
+        if port.changes_rate {
+            return (
+                Self::Memory,
+                "the rate of the link changes, so the port is simulated as a shared memory of one port".into(),
             );
         }
         if let Some(admission) = stores {

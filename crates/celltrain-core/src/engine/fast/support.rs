@@ -22,17 +22,42 @@ pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
     if let Some(reason) = pauses_unsupported(network, is_pausable) {
         return Some(reason);
     }
+    if let Some(reason) = rates_unsupported(network, is_pausable) {
+        return Some(reason);
+    }
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     // A batch must have room for the cells of all inputs of each switch with a memory, with packets that wait until they are
     // whole or leave in Ethernet frames, with links that pause, or with an order of simultaneous cells that depends on
     // earlier arrivals.
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    let is_unit = |link| network.stores(link).is_some() || network.is_on_ethernet(link) || is_pausable(link);
+    let has_other_times = |link| network.is_on_ethernet(link) || network.changes_rate(link);
+    let is_unit = |link| network.stores(link).is_some() || has_other_times(link) || is_pausable(link);
     let fits = (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network.memories.iter().all(|memory| has_room(network.links[memory.ports[0]].from))
         && network.links.iter_enumerated().all(|(number, link)| !is_unit(number) || has_room(link.from));
     (!fits).then_some("a switch has too many inputs; this needs the reference engine")
+}
+
+/// Returns why changes of links' rates need the reference engine, if they do.
+fn rates_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
+    let mut changing = network.links.iter_enumerated().filter(|&(link, _)| network.changes_rate(link)).peekable();
+    changing.peek()?;
+    let is_at = |link: &Link, kind| [link.from, link.to].iter().any(|&node| network.nodes[node].kind == kind);
+    let routing = network.routing();
+    changing.find_map(|(number, link)| {
+        if network.nodes[link.from].kind == NodeKind::Host {
+            Some("the rate of a host's own link changes; this needs the reference engine")
+        } else if is_at(link, NodeKind::EdgeDevice) || network.vcs.iter().any(|vc| vc.abr.is_some()) {
+            Some("the rate of a link changes in a network with ABR or at an edge device; this needs the reference engine")
+        } else if is_pausable(number) {
+            Some("a link pauses and changes its rate; this needs the reference engine")
+        } else if routing.merging[number].contains(&true) {
+            Some("the rate of a link changes where VCs merge; this needs the reference engine")
+        } else {
+            None
+        }
+    })
 }
 
 /// Returns why the pauses of a network need the reference engine, if they do.

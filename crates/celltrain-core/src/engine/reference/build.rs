@@ -42,6 +42,7 @@ impl<'a> Engine<'a> {
             times: LinkTimes::of(network, clock),
             transmitting: ti_vec![None; network.links.len()],
             pauses: PauseState::new(network),
+            transmitters: network.transmitters(clock),
             on_ethernet: ti_vec![0; network.links.len()],
             rate_control,
             looked_after: ti_vec![None; network.links.len()],

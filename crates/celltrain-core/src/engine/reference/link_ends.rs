@@ -13,7 +13,7 @@ use crate::index::LinkIndex;
 use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::network::{Network, Next, Routing};
 use crate::probe::Probe;
-use crate::units::{Clock, Span, Time};
+use crate::units::{Clock, Time};
 
 /// The losses and delays of links that have any.
 pub(super) struct LinkEnds {
@@ -42,23 +42,22 @@ impl Engine<'_> {
     pub(super) fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let Some(number) = self.link_ends.lossy[link] else { return self.pass_on(link, cell, now, probe) };
         let vc = self.routing.vcs[link][cell.label()];
-        match self.link_ends.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame)) {
+        match self.link_ends.losses[number].take(cell, now, || self.end_systems.segment(vc, cell.frame)) {
             Fate::Lost(loss) => event_sink!(self, now, probe).lost_on_link(link, cell, loss),
             Fate::Passes if self.link_ends.lines[number].is_none() => self.pass_on(link, cell, now, probe),
-            Fate::Passes => self.move_line(link, Some((cell, None)), now, probe),
-            Fate::Delayed(delay) => {
+            fate @ (Fate::Passes | Fate::InOrder(_)) => self.move_line(link, Some((cell, fate)), now, probe),
+            fate @ Fate::Delayed(_) => {
                 self.end_systems.delay(vc, cell.frame);
-                self.move_line(link, Some((cell, Some(delay))), now, probe);
+                self.move_line(link, Some((cell, fate)), now, probe);
             }
         }
     }
 
-    /// Advances the delay line at the end of a link to `now`. If `entering` is given, that cell enters the line, with
-    /// the delay of its packet.
+    /// Advances the delay line at the end of a link to `now`. If `entering` is given, that cell enters the line.
     pub(super) fn move_line(
         &mut self,
         link: LinkIndex,
-        entering: Option<(Cell, Option<Span>)>,
+        entering: Option<(Cell, Fate)>,
         now: Time,
         probe: &mut impl Probe,
     ) {
@@ -67,7 +66,7 @@ impl Engine<'_> {
         let vcs = &self.routing.vcs[link];
         let mut released = |label, frame| self.end_systems.release(vcs[label], frame);
         match entering {
-            Some((cell, delay)) => delayed.enter(cell, delay, now, &mut released),
+            Some((cell, fate)) => delayed.enter(cell, fate, now, &mut released),
             None => delayed.advance(now, &mut released),
         }
         let leaving = delayed.take(now);

@@ -234,14 +234,14 @@ fn a_link_with_a_two_state_loss_model_has_the_loss_ratios_and_burst_lengths_of_i
 #[test]
 fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
     let (p, r, cells) = (0.02, 0.25, 400_000);
-    let mut losses = LinkLosses::new(FROM_SOURCE, 1);
+    let mut losses = LinkLosses::new(FROM_SOURCE, 1, None);
     let pattern = LossPattern::GilbertElliott(GilbertElliott { p, r, good: 0.0, bad: 1.0 });
     let rule = LossRule { vc: DATA, unit: LossUnit::Cells, pattern };
     losses.add(Label::new(0), &rule, None, Stream::new(7, "bursts"));
     let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
     let (mut bursts, mut lost, mut before) = (0_u32, 0_u32, false);
     for _ in 0..cells {
-        let is_lost = matches!(losses.take(cell, || None), Fate::Lost(_));
+        let is_lost = matches!(losses.take(cell, Time::default(), || None), Fate::Lost(_));
         bursts += u32::from(is_lost && !before);
         lost += u32::from(is_lost);
         before = is_lost;
@@ -258,7 +258,7 @@ fn a_link_with_a_two_state_loss_model_has_the_loss_ratio_and_correlation_of_its_
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
     {
-        let mut losses = LinkLosses::new(FROM_SOURCE, 1);
+        let mut losses = LinkLosses::new(FROM_SOURCE, 1, None);
         let pattern = LossPattern::GilbertElliott(GilbertElliott { p, r, good, bad });
         losses.add(
             Label::new(0),
@@ -267,7 +267,8 @@ fn a_link_with_a_two_state_loss_model_has_the_loss_ratio_and_correlation_of_its_
             Stream::new(7, "states"),
         );
         let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
-        let lost: Vec<_> = (0..CELLS).map(|_| matches!(losses.take(cell, || None), Fate::Lost(_))).collect();
+        let lost: Vec<_> =
+            (0..CELLS).map(|_| matches!(losses.take(cell, Time::default(), || None), Fate::Lost(_))).collect();
         let (in_good, in_bad) = (r / (p + r), p / (p + r));
         let ratio = in_good * good + in_bad * bad;
         // Two losses in a row need these draws: the state at the first cell, its loss, the change of state, and the

@@ -40,13 +40,12 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::tie::ServiceOrder;
 use crate::units::{Span, Time};
-use crate::wire::Wire;
 use arrivals::Merging;
 use calendar::Calendar;
 use inside::Sending;
 pub(super) use pause_frames::{PauseSender, PauseSenders};
-pub(super) use port::MemoryPort;
 use port::Removals;
+pub(super) use port::{CellTimes, MemoryPort};
 
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
@@ -462,7 +461,7 @@ impl Switch {
             let sends = |_, place: MemoryPlace| {
                 let port = &mut ports[place];
                 loop {
-                    let Some(cell) = (if port.wire == Wire::Cells { port.take() } else { None }) else { return false };
+                    let Some(cell) = (if port.has_equal_times() { port.take() } else { None }) else { return false };
                     if let Some(cell) = leave(port, cell, now, memory, recorder) {
                         port.egress.send_first_to_hosts(cell, now, downstream);
                         return true;
@@ -478,6 +477,9 @@ impl Switch {
     #[inline(always)]
     fn start<const STORES: bool>(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
+        if !port.has_equal_times() {
+            return self.start_with_own_time::<STORES>(place, now, downstream);
+        }
         let cell = loop {
             let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
                 port.is_busy = false;
@@ -490,22 +492,51 @@ impl Switch {
                 break cell;
             }
         };
-        if port.wire == Wire::Ethernet {
-            return self.start_on_ethernet(place, cell, now, downstream);
-        }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);
     }
 
-    /// Sends a cell on a link with Ethernet frames.
+    /// Makes a free port whose cells take different times send its next cell, if any cell waits and the port may send it
+    /// now.
     #[inline(never)]
-    fn start_on_ethernet(&mut self, place: MemoryPlace, cell: Cell, now: Time, downstream: &mut Downstream<'_>) {
+    fn start_with_own_time<const STORES: bool>(
+        &mut self,
+        place: MemoryPlace,
+        now: Time,
+        downstream: &mut Downstream<'_>,
+    ) {
         let port = &mut self.ports[place];
+        if let CellTimes::Changing(transmitter) = &mut port.times
+            && let ready = transmitter.ready(now)
+            && ready > now
+        {
+            self.calendar.start_until(place, ready);
+            return;
+        }
+        let cell = loop {
+            let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
+                port.is_busy = false;
+                return;
+            };
+            if STORES {
+                port.collect_sent(cell, downstream.fabric);
+            }
+            if let Some(cell) = leave(port, cell, now, &mut self.memory, &mut self.recorder) {
+                break cell;
+            }
+        };
         let link = port.link();
-        let time = downstream.fabric.sending_time(link, cell);
-        port.on_ethernet += time.0;
+        let time = match &mut port.times {
+            CellTimes::Changing(transmitter) => transmitter.send(cell, now),
+            CellTimes::Equal | CellTimes::Ethernet => downstream.fabric.sending_time(link, cell),
+        };
         self.calendar.start_until(place, now + time);
-        downstream.send_on_ethernet(link, cell, now, time);
+        if let CellTimes::Changing(_) = port.times {
+            downstream.send_alone(link, cell, now, time);
+        } else {
+            port.on_ethernet += time.0;
+            downstream.send_on_ethernet(link, cell, now, time);
+        }
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use crate::departure::HeadRule;
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue, VcCounts};
 use crate::index::{Label, LinkIndex, VcIndex};
+use crate::link_changes::Transmitter;
 use crate::marking::{Counted, Marker};
 use crate::memory::{CellClass, CountingQueue, QueueEnd};
 use crate::port::CellQueues;
@@ -18,7 +19,6 @@ use crate::scheduler::Service;
 use crate::scheduler::waiting::Counts;
 use crate::switching::PacketAdmission;
 use crate::units::Time;
-use crate::wire::Wire;
 
 use super::pause_frames::WirePauses;
 use super::stored::Stored;
@@ -31,7 +31,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) occupancy: u32,
     /// True if the port is sending a cell, or will start one in this instant.
     pub(super) is_busy: bool,
-    pub(in crate::engine::fast) wire: Wire,
+    pub(in crate::engine::fast) times: CellTimes,
     /// Time for which the port has sent Ethernet frames, in units of the clock.
     pub(in crate::engine::fast) on_ethernet: u64,
     pub(super) vc_counts: VcCounts,
@@ -56,6 +56,16 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) egress: Egress,
 }
 
+/// The transmission times of the cells of a port.
+pub(in crate::engine::fast) enum CellTimes {
+    /// All cells take the same time.
+    Equal,
+    /// The last cell of a packet takes another time.
+    Ethernet,
+    /// The rate of the link changes.
+    Changing(Box<Transmitter>),
+}
+
 /// Possibility that the memory removes waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removals {
@@ -77,7 +87,7 @@ impl MemoryPort {
         Self {
             occupancy: 0,
             is_busy: false,
-            wire: Wire::Cells,
+            times: CellTimes::Equal,
             on_ethernet: 0,
             vc_counts: VcCounts::of(&*admission.policy),
             rule,
@@ -126,6 +136,12 @@ impl MemoryPort {
             self.waiting = Waiting::Pausable(Box::new(PausableQueue::new(priorities)));
         }
         self
+    }
+
+    /// Returns whether all cells take the same time.
+    #[inline(always)]
+    pub(super) fn has_equal_times(&self) -> bool {
+        matches!(self.times, CellTimes::Equal)
     }
 
     pub(in crate::engine::fast) fn link(&self) -> LinkIndex {

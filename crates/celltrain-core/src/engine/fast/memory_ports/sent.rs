@@ -11,7 +11,6 @@ use crate::engine::fast::egress::{Downstream, HopEnd};
 use crate::engine::fast::fabric::Fabric;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::Time;
-use crate::wire::Wire;
 
 impl Switch {
     /// Makes a free port send its next cell, if a whole packet waits.
@@ -22,7 +21,7 @@ impl Switch {
             return;
         }
         let port = &mut self.ports[place];
-        let is_single = port.wire == Wire::Ethernet || port.acts_on_every_cell();
+        let is_single = !port.has_equal_times() || port.acts_on_every_cell();
         match &mut port.waiting {
             Waiting::Packets(runs) => match runs.front_mut() {
                 Some(run) if run.cells > 1 && !is_single => {
@@ -62,7 +61,7 @@ impl MemoryPort {
     pub(super) fn least_to_an_effect(&self) -> u32 {
         let (Waiting::Packets(runs), Some(stored)) = (&self.waiting, &self.stored) else { return 0 };
         let Some(Run { last, cells }) = runs.front() else { return 0 };
-        let is_certain = self.wire == Wire::Cells
+        let is_certain = self.has_equal_times()
             && !self.acts_on_every_cell()
             && (self.removals == Removals::Never || stored.is_leaving(*last));
         if is_certain && self.egress.hops[last.label()].to == HopEnd::Host { cells - 1 } else { 0 }
