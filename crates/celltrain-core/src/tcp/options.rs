@@ -427,10 +427,7 @@ mod tests {
         let every: usize =
             ["recovery", "receiver", "timer", "start", "windows"].map(|group| keys_of(group).len()).iter().sum();
         let added = [
-            "recovery.loss_detection",
-            "recovery.reduction",
-            "receiver.duplicate_sack",
-            "windows.pacing",
+            "recovery.loss_detection", "recovery.reduction", "receiver.duplicate_sack", "windows.pacing",
             "start.hystart",
         ];
         assert_eq!(every, MOVED.len() + added.len());
