@@ -11,6 +11,7 @@ import celltrain as ct
 from celltrain.ensemble.bottleneck import MEASURES, blocks, cases, senders
 from celltrain.ensemble.bottleneck.cases import Expectation, derived
 from celltrain.model.grids import Grid
+from celltrain.running.emulation import unsuited
 
 ROOT = Path(__file__).parents[2]
 #: The sections of the appendix of draft-ietf-ccwg-bbr, each of which has a case.
@@ -162,6 +163,26 @@ def test_a_stack_of_a_user_is_a_sender(tmp_path):
     # In 6 ms, 10 Mb/s carry 7.2 packets of 1038 bytes, so 9 fill the link and two wait.
     assert found["mine"]["verdict"] == "holds", found["mine"]
     assert found["mine"]["measures"]["lost_share"]["mean"] == 0 < found["cubic"]["measures"]["lost_share"]["mean"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(unsuited()), reason="this machine cannot run emulations")
+def test_the_kernel_of_this_machine_is_a_sender_unless_it_is_too_slow(tmp_path):
+    text = CASE.replace('link_delay = "1ms"', 'link_delay = "20ms"').replace("buffer = 10,", "buffer = 100,")
+    text = text.replace('"500ms:1500ms"', '"1s:3s"').replace('duration = "1500ms"', 'duration = "3s"')
+    found = ct.bottleneck([case(tmp_path, text)], senders=["linux", "linux_reno"])["cases"][0]["senders"]
+    for one in found.values():
+        if one["verdict"] == "cannot":
+            assert "too slow" in one["reason"]
+        else:
+            assert 3 < one["measures"]["goodput_mbps"]["mean"] < 9.5
+            assert one["measures"]["delay_ms_p50"]["mean"] is None
+
+
+def test_a_case_that_the_kernel_cannot_do_is_shown_without_a_run():
+    sender = senders.shipped_senders()["linux"]
+    [endless, limited] = cases.read_all(["startup-plateau", "limited-without-loss"])
+    assert sender.lacks(endless) == "" and sender.lacks(limited) == "programs in Linux hosts send endless data only"
 
 
 def test_means_over_seeds_have_intervals_and_count_the_seeds_that_hold(tmp_path, celltrain):

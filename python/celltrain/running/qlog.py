@@ -34,6 +34,8 @@ FILE_SCHEMA, EVENT_SCHEMA = "urn:ietf:params:qlog:file:sequential", "urn:ietf:pa
 FORMAT = "application/qlog+json-seq"
 #: Length of the headers of IP and TCP, which the unit of QUIC's recorded windows leaves out, too.
 HEADERS = 40
+#: Largest number of connections of a run, among them requests, that have a file each.
+MOST_FILES = 1000
 #: The events of timers that are logged, with QUIC's words.
 TIMERS = {"started": "set", "restarted": "set", "stopped": "cancelled", "expired": "expired"}
 #: The reason for a retransmission after a timeout; all others follow from acknowledgements.
@@ -78,6 +80,9 @@ def recording(
             [timers] = [result.events[kind] for kind in result.events if kind == "timers"] or [None]
             found = segments["flow"].unique().drop_null().to_pylist()
             names = list(dict.fromkeys([*found, *quic]))
+            if len(names) > MOST_FILES:
+                problem = f"would become {len(names):,} files, one for each connection; choose flows or a window"
+                raise OutputError.of_file(path, problem)
             for name in names:
                 if name in quic:
                     assert together is not None

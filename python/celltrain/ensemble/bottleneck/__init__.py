@@ -54,6 +54,8 @@ MEASURES = {
     "fairness": ("fairness", "senders.fairness"),
     "convergence_s": ("convergence (s)", "senders.convergence_s"),
 }
+#: Largest number of cases that a line about a sender names.
+MOST_NAMES = 4
 #: Time between samples of the series from which measures of phases are computed.
 STEP = "10ms"
 
@@ -76,8 +78,8 @@ def bottleneck(
     Args:
         cases: Names of shipped cases, or files; all shipped ones when None.
         senders: Names such as `cubic`; settings such as `sack:congestion=cubic` or `quic:congestion=new_reno`; a class
-            `mine.py:Mine`; or a table of senders by name, each a text, a class of a stack, or a table `tcp` or `stack`. When None, all shipped senders that
-            are simulated.
+            `mine.py:Mine`; or a table of senders by name, each a text, an object of a class of stacks, or a table `tcp`
+            or `stack`. When None, all shipped senders that are simulated.
         seeds: Number of runs of each case and sender.
         first_seed: The first seed; the others follow.
         jobs: Threads; one for each core when None.
@@ -349,7 +351,8 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
             if reason := case["senders"][name]["reason"]:
                 reasons.setdefault(reason, []).append(case["name"])
         for reason, those in reasons.items():
-            where = "every case" if len(those) == len(answer["cases"]) else ", ".join(those)
+            every = len(answer["cases"])
+            where = ", ".join(those) if len(those) <= MOST_NAMES else f"{len(those)} of {every} cases"
             yield Line(text=f"{name} cannot do {where}: {reason}", is_note=True)
     if brief:
         return
