@@ -104,7 +104,11 @@ fn the_link_of_the_network_has_the_highest_rate_and_the_shortest_delay() {
     let steps = changed(r#"rate_change.steps = [{ at = "1ms", rate = "90Mbps" }, { at = "1s", rate = "8Mbps" }]"#);
     let mbps = |rate: u64| BitRate::from_bits_per_second(rate * 1_000_000);
     let kept = vec![(Duration::default(), mbps(80)), (Duration::from_milliseconds(1), mbps(90))];
-    assert_eq!((steps.rate, steps.changes().rate.clone()), (mbps(90), Some(RateChange::Steps(kept))), "the run ends before 1 s");
+    assert_eq!(
+        (steps.rate, steps.changes().rate.clone()),
+        (mbps(90), Some(RateChange::Steps(kept))),
+        "the run ends before 1 s"
+    );
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use celltrain_core::aal5::Framing;
 use celltrain_core::engine::Engine;
-use celltrain_core::link_changes::{DelayChange, Distribution, Jitter, LinkChanges, RateChange, Reordering, Trace, Walk};
+use celltrain_core::link_changes::{
+    DelayChange, Distribution, Jitter, LinkChanges, RateChange, Reordering, Trace, Walk,
+};
 use celltrain_core::memory::Pauses;
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::rng::Stream;
