@@ -41,7 +41,7 @@ CASES = {
     "a trace": ("scenario.toml", TRACE, ".down", "1\n2\n2\n5\n"),
     "a trace on an axis": (
         "plan.toml",
-        PLAN + 'scenario = "lan-epd"\naxes.\'link."sw1->sw2".rate_change.trace\' = ["NAME"]\n',
+        PLAN + 'scenario = "lan-epd"\naxes."link.sw1->sw2.rate_change.trace" = ["NAME"]\n',
         ".down",
         "1\n2\n2\n5\n",
     ),
