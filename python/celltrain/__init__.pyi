@@ -89,7 +89,10 @@ from .model.types import ConstantRate as ConstantRate
 from .model.types import Counted as Counted
 from .model.types import Credence as Credence
 from .model.types import Delay as Delay
+from .model.types import DelayChange as DelayChange
 from .model.types import DelayedAcks as DelayedAcks
+from .model.types import DelayStep as DelayStep
+from .model.types import DelayWalk as DelayWalk
 from .model.types import Dfba as Dfba
 from .model.types import Dfba1998 as Dfba1998
 from .model.types import DoubleEpd as DoubleEpd
@@ -135,6 +138,8 @@ from .model.types import Hystart as Hystart
 from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
+from .model.types import Jitter as Jitter
+from .model.types import JitterDistribution as JitterDistribution
 from .model.types import LeafSpine as LeafSpine
 from .model.types import Length as Length
 from .model.types import LimitedTransmit as LimitedTransmit
@@ -185,12 +190,16 @@ from .model.types import QueueEnd as QueueEnd
 from .model.types import QueueOptions as QueueOptions
 from .model.types import Quic as Quic
 from .model.types import QuicCongestion as QuicCongestion
+from .model.types import RateChange as RateChange
 from .model.types import RateFormat as RateFormat
+from .model.types import RateStep as RateStep
+from .model.types import RateWalk as RateWalk
 from .model.types import ReceiverOptions as ReceiverOptions
 from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryOptions as RecoveryOptions
 from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Reno as Reno
+from .model.types import Reorder as Reorder
 from .model.types import RepeatedAcks as RepeatedAcks
 from .model.types import RepeatedCongestion as RepeatedCongestion
 from .model.types import Requests as Requests

@@ -16,6 +16,12 @@ CLASS = "import celltrain as ct\nclass Mine(ct.PythonPolicy):\n    def admit(sel
 #: Every key of a scenario or a plan that names a file, with the files needed; `NAME` stands for a name.
 SIZES = NETWORK + WEB.replace("{}", "NAME")
 SMALL_SIZES = SIZES.replace("NAME", "2kB")
+#: A scenario whose bottleneck follows a trace.
+TRACE = """duration = "50ms"
+topology.n_source = { sources = 1, link_rate = "100Mbps", link_delay = "1ms" }
+port.bottleneck = { buffer = 100, policy.tail_drop = {} }
+link."sw1->sw2".rate_change.trace = "NAME"
+"""
 PLAN = 'measures = ["efficiency"]\nseeds = 1\n'
 BASE = 'scenario = "lan-epd"\n'
 CASES = {
@@ -31,6 +37,13 @@ CASES = {
         PLAN + 'scenario = "web.toml"\naxes."requests.web.sizes" = ["NAME"]\n',
         ".csv",
         "1000,1\n",
+    ),
+    "a trace": ("scenario.toml", TRACE, ".down", "1\n2\n2\n5\n"),
+    "a trace on an axis": (
+        "plan.toml",
+        PLAN + 'scenario = "lan-epd"\naxes."link.sw1->sw2.rate_change.trace" = ["NAME"]\n',
+        ".down",
+        "1\n2\n2\n5\n",
     ),
     "the scenario of a plan": (
         "plan.toml",
@@ -110,3 +123,34 @@ def test_the_error_for_a_malformed_row_of_a_size_file_gives_the_line_number_but_
 def test_the_header_line_of_a_request_size_file_may_contain_any_text(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert shipped.read_rows("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("", None, "is empty; each line is a time in whole milliseconds, such as 12, at which 1504 bytes may leave"),
+        ("1\n\n2.5\n", 3, "is not a time in whole milliseconds, such as 12, at which 1504 bytes may leave"),
+        ("1\n-2\n", 2, "is not a time in whole milliseconds"),
+        ("1\nhunter2\n", 2, "is not a time in whole milliseconds"),
+        ("1\n\n5\n4\n", 4, "goes backwards after 5; a trace is in order, so write 5 or more"),
+        ("0\n0\n", 2, "is the end of the trace, which must last from 1 to 1000000000 milliseconds"),
+    ],
+)
+def test_an_unreadable_trace_is_refused_with_the_number_of_its_line(tmp_path, text, line, problem):
+    (tmp_path / "mine.down").write_text(text)
+    (tmp_path / "cellular.toml").write_text(TRACE.replace("NAME", "mine.down"))
+    [fault] = ct.check(tmp_path / "cellular.toml")
+    if line is not None:
+        assert (fault.file, fault.line) == (str(tmp_path / "mine.down"), line)
+    assert problem in fault.message
+    assert "hunter2" not in fault.message
+
+
+def test_a_link_follows_the_trace_in_a_file(tmp_path):
+    (tmp_path / "mine.down").write_text("1\n2\n2\n5\n")
+    (tmp_path / "cellular.toml").write_text(TRACE.replace("NAME", "mine.down"))
+    read = ct.load(tmp_path / "cellular.toml")
+    assert read.link["sw1->sw2"].rate_change.trace == (1, 2, 2, 5)
+    # 40 opportunities, each with 28 cells and more.
+    port = ct.run(read).ports.to_pandas().set_index("name").loc["sw1->sw2"]
+    assert 28 < port["forwarded_cells"] <= 40 * 1504 / 53 + 1

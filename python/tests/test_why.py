@@ -146,6 +146,25 @@ def test_each_cause_of_a_lost_frame_has_a_different_sentence_in_the_explanation(
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": [{"at": "0s", "rate": "50Mbps"}]}, "The link sw1->sw2 had a rate of 50Mbps then (rate_change)."),
+        ({"trace": [1, 2, 3, 3]}, "the link sw1->sw2 could deliver 1,504 bytes "),
+        (
+            {"walk": {"every": "1ms", "step": "1Mbps", "least": "9Mbps", "most": "20Mbps"}},
+            "The rate of the link sw1->sw2 changes at random from 9Mbps to 20Mbps (rate_change.walk).",
+        ),
+    ],
+)
+def test_an_explanation_of_a_loss_states_the_rate_of_a_link_that_changes(change: dict[str, Any], words: str) -> None:
+    changing = scenario().replace(link={"sw1->sw2": {"rate_change": change}})
+    sentences = ct.why(changing, flow="tcp1", at="100ms").sentences
+    places = [place for place, sentence in enumerate(sentences) if words in sentence.text]
+    assert len(places) == 1
+    assert "sw1->sw2" in sentences[places[0] - 1].text
+
+
 def test_an_explanation_names_a_delayed_packet_that_caused_spurious_retransmissions_and_its_delay() -> None:
     tcp = ct.NewReno(mss="1000B", receive_window="32kB", timer_granularity="10ms")
     lan = ct.n_source(sources=1, link_delay="1ms", tcp=tcp, duration="50ms", buffer_cells=5000, policy=ct.TailDrop())

@@ -58,12 +58,12 @@ pub(crate) fn resolve(
     let before = scope.found().count();
     check_place(scenario, layout, memories, link, options, key, scope);
     let own = &layout.graph.links[link];
-    let mut changed = ChangedLink { changes: LinkChanges::default(), rate: own.rate, delay: own.delay };
+    let mut of_link = ChangedLink { changes: LinkChanges::default(), rate: own.rate, delay: own.delay };
     if let Some(rate) = &options.rate_change {
-        change_rate(scenario, rate, &mut changed, &mut scope.at("rate_change"));
+        change_rate(scenario, rate, &mut of_link, &mut scope.at("rate_change"));
     }
-    change_delays(scenario, options, &mut changed, scope);
-    (scope.found().count() == before).then_some(changed)
+    change_delays(scenario, options, &mut of_link, scope);
+    (scope.found().count() == before).then_some(of_link)
 }
 
 /// Refuses changes where they have no meaning, or are not supported.
@@ -115,8 +115,8 @@ pub(crate) fn check_wire(options: &LinkOptions, wire: Wire, scope: &mut Scope<'_
     }
 }
 
-fn change_rate(scenario: &Scenario, options: &RateChangeOptions, changed: &mut ChangedLink, scope: &mut Scope<'_>) {
-    let own = changed.rate;
+fn change_rate(scenario: &Scenario, options: &RateChangeOptions, of_link: &mut ChangedLink, scope: &mut Scope<'_>) {
+    let own = of_link.rate;
     let change = match options {
         RateChangeOptions { steps: Some(steps), walk: None, trace: None } => {
             let mut list = scope.at("steps");
@@ -129,7 +129,7 @@ fn change_rate(scenario: &Scenario, options: &RateChangeOptions, changed: &mut C
             if starts_at_once && rates.clone().all(|rate| rate.bits_per_second == 0) {
                 list.refuse("stops the link for the whole run; add a step with a rate above 0bps");
             }
-            changed.rate = rates.max().map_or(own, |most| most.max(own));
+            of_link.rate = rates.max().map_or(own, |most| most.max(own));
             let mut changes: Vec<_> = steps.iter().map(|&RateStep { at, rate }| (at, rate)).collect();
             if !starts_at_once {
                 changes.insert(0, (Duration::default(), own));
@@ -149,7 +149,7 @@ fn change_rate(scenario: &Scenario, options: &RateChangeOptions, changed: &mut C
                 scope.at("least").refuse_text(walk.least, format!("is above most, which is {}", walk.most));
                 return;
             }
-            changed.rate = walk.most;
+            of_link.rate = walk.most;
             let [least, most, step] = [walk.least, walk.most, walk.step].map(|rate| rate.bits_per_second);
             let first = own.bits_per_second.clamp(least, most);
             RateChange::Walk(Walk { every: walk.every, first, step, least, most })
@@ -160,25 +160,25 @@ fn change_rate(scenario: &Scenario, options: &RateChangeOptions, changed: &mut C
         }
         _ => return scope.refuse("must have exactly one of steps, walk and trace"),
     };
-    changed.changes.rate = Some(change);
+    of_link.changes.rate = Some(change);
 }
 
 /// Returns a trace, and reports its faults.
-fn trace(milliseconds: &[u64], rate: BitRate, list: &mut Scope<'_>) -> Option<Trace> {
+fn trace(milliseconds: &[u64], rate: BitRate, scope: &mut Scope<'_>) -> Option<Trace> {
     let Some(&last) = milliseconds.last() else {
-        list.refuse("is empty; list milliseconds at which the link may deliver, such as [1, 2, 2, 5]");
+        scope.refuse("is empty; list milliseconds at which the link may deliver, such as [1, 2, 2, 5]");
         return None;
     };
     let pairs = std::iter::once(0).chain(milliseconds.iter().copied()).zip(milliseconds);
     if let Some((number, (before, &at))) = pairs.enumerate().find(|&(_, (before, &at))| at < before) {
         let problem = format!("goes backwards after {before}; a trace is in order, so write {before} or more");
-        list.item(number).refuse_value(at, problem);
+        scope.item(number).refuse_value(at, problem);
         return None;
     }
     let end = milliseconds.len().saturating_sub(1);
     if last == 0 || last > LONGEST_TRACE_MS {
         let problem = format!("is the end of the trace, which must last from 1 to {LONGEST_TRACE_MS} milliseconds");
-        list.item(end).refuse_value(last, problem);
+        scope.item(end).refuse_value(last, problem);
         return None;
     }
     let trace = Trace::new(milliseconds.to_vec())?;
@@ -188,14 +188,14 @@ fn trace(milliseconds: &[u64], rate: BitRate, list: &mut Scope<'_>) -> Option<Tr
             "delivers {:.3} Mb/s on average, but cells leave at the link's rate of {rate}; give the link a higher rate",
             mean / 1e6
         );
-        list.refuse(problem);
+        scope.refuse(problem);
         return None;
     }
     Some(trace)
 }
 
-fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut ChangedLink, scope: &mut Scope<'_>) {
-    let own = changed.delay;
+fn change_delays(scenario: &Scenario, options: &LinkOptions, of_link: &mut ChangedLink, scope: &mut Scope<'_>) {
+    let own = of_link.delay;
     let LinkOptions { delay_change, jitter, reorder, .. } = options;
     let mut least = own;
     if let Some(change) = delay_change {
@@ -213,7 +213,7 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
                 }
                 changes.retain(|&(at, _)| at <= scenario.duration);
                 least = changes.iter().map(|&(_, delay)| delay).min().unwrap_or(own);
-                changed.changes.delay = Some(DelayChange::Steps(changes));
+                of_link.changes.delay = Some(DelayChange::Steps(changes));
             }
             DelayChangeOptions { steps: None, walk: Some(walk) } => {
                 let mut scope = scope.at("walk");
@@ -227,7 +227,7 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
                 least = walk.least;
                 let [first, least, most, step] = [own, walk.least, walk.most, walk.step].map(|delay| delay.picoseconds);
                 let first = first.clamp(least, most);
-                changed.changes.delay = Some(DelayChange::Walk(Walk { every: walk.every, first, step, least, most }));
+                of_link.changes.delay = Some(DelayChange::Walk(Walk { every: walk.every, first, step, least, most }));
             }
             _ => return scope.refuse("must have exactly one of steps and walk"),
         }
@@ -242,7 +242,7 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
             JitterDistribution::Normal => (Distribution::Normal, by.picoseconds.saturating_mul(4)),
         };
         least.picoseconds = least.picoseconds.saturating_sub(most);
-        changed.changes.jitter = Some(Jitter { by, distribution });
+        of_link.changes.jitter = Some(Jitter { by, distribution });
     }
     if let &Some(ReorderOptions { probability, gap, delay }) = reorder {
         check_delay("delay", delay, &mut scope.at("reorder"));
@@ -252,12 +252,12 @@ fn change_delays(scenario: &Scenario, options: &LinkOptions, changed: &mut Chang
             scope.at("reorder").at("delay").refuse_text(delay, problem);
         }
         least = least.min(delay);
-        changed.changes.reordering = Some(Reordering { probability, gap });
+        of_link.changes.reordering = Some(Reordering { probability, gap });
     }
-    if least < own && changed.changes.delay.is_none() {
-        changed.changes.delay = Some(DelayChange::Steps(vec![(Duration::default(), own)]));
+    if least < own && of_link.changes.delay.is_none() {
+        of_link.changes.delay = Some(DelayChange::Steps(vec![(Duration::default(), own)]));
     }
-    changed.delay = least;
+    of_link.delay = least;
 }
 
 /// Refuses an empty list of changes, and changes that are not in order.

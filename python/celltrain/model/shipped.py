@@ -301,7 +301,7 @@ def with_rows(
             ]
             continue
         files[key] = found
-        table = made
+        table: dict[str, Any] = made
         for step in steps[:-1]:
             table[step] = dict(table[step])
             table = table[step]
@@ -315,8 +315,8 @@ def _named(scenario: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
     """Lists the files that a scenario names: the key of the setting, its steps, and the name."""
     for kind, inner in (("requests", ["sizes"]), ("link", [_TRACE, "trace"])):
         tables = scenario.get(kind)
-        for name in tables if isinstance(tables, Mapping) else ():
-            value: Any = tables[name]
+        for name, table in tables.items() if isinstance(tables, Mapping) else ():
+            value: Any = table
             for step in inner:
                 value = value.get(step) if isinstance(value, Mapping) else None
             path = ".".join([kind, name, *inner])

@@ -31,6 +31,9 @@ __all__ = [
     "Counted",
     "Credence",
     "Delay",
+    "DelayChange",
+    "DelayStep",
+    "DelayWalk",
     "DelayedAcks",
     "Dfba",
     "Dfba1998",
@@ -77,6 +80,8 @@ __all__ = [
     "Incast",
     "Infinite",
     "Internetwork",
+    "Jitter",
+    "JitterDistribution",
     "LeafSpine",
     "Length",
     "LimitedTransmit",
@@ -127,12 +132,16 @@ __all__ = [
     "QueueOptions",
     "Quic",
     "QuicCongestion",
+    "RateChange",
     "RateFormat",
+    "RateStep",
+    "RateWalk",
     "ReceiverOptions",
     "RecoveryEnd",
     "RecoveryOptions",
     "RecoveryWindow",
     "Reno",
+    "Reorder",
     "RepeatedAcks",
     "RepeatedCongestion",
     "Requests",
@@ -1052,6 +1061,45 @@ class Delay(Model):
     vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
 
 
+class DelayStep(Model):
+    """A new delay of a link."""
+
+    at: str = Field(description="Time from which sent cells have this delay.", examples=["2s"])
+    delay: str = Field(description="The delay.", examples=["50ms"])
+
+
+class DelayWalk(Model):
+    """A delay that moves up or down by the same step at regular times, with equal probabilities. It begins at the
+    link's own delay, or at the nearest limit.
+    """
+
+    every: str = Field(description="Time between two changes.", examples=["100ms"])
+    least: str = Field(description="Shortest delay.", examples=["5ms"])
+    most: str = Field(description="Longest delay.", examples=["50ms"])
+    step: str = Field(description="Difference between two delays.", examples=["1ms"])
+
+
+class DelayChange(Model):
+    """The delay of a link as a function of time. It has either `steps` or `walk`."""
+
+    steps: tuple[DelayStep, ...] | None = Field(default=None, description="New delays with their times, in order.")
+    walk: DelayWalk | None = Field(default=None, description="A delay that moves up or down at random.")
+
+
+JitterDistribution: TypeAlias = Literal["uniform", "normal"]
+"""Distribution of differences between delays."""
+
+
+class Jitter(Model):
+    """Random differences between the delays of packets, as with netem."""
+
+    by: str = Field(
+        description="Largest difference from the link's delay, or standard deviation of a normal distribution.",
+        examples=["2ms"],
+    )
+    distribution: JitterDistribution = Field(default="uniform", description="Distribution of the differences.")
+
+
 class Every(Model):
     """The distance between two losses: a number of packets, or a number of cells."""
 
@@ -1133,6 +1181,52 @@ class Loss(Model):
     )
 
 
+class RateStep(Model):
+    """A new rate of a link."""
+
+    at: str = Field(description="Time from which cells start with this rate.", examples=["2s"])
+    rate: str = Field(description="The rate.", examples=["10Mbps"])
+
+
+class RateWalk(Model):
+    """A rate that moves up or down by the same step at regular times, with equal probabilities. It begins at the
+    link's own rate, or at the nearest limit.
+    """
+
+    every: str = Field(description="Time between two changes.", examples=["100ms"])
+    least: str = Field(description="Lowest rate.", examples=["1Mbps"])
+    most: str = Field(description="Highest rate.", examples=["20Mbps"])
+    step: str = Field(description="Difference between two rates.", examples=["1Mbps"])
+
+
+class RateChange(Model):
+    """The rate of a link as a function of time. It has one of `steps`, `walk` and `trace`."""
+
+    steps: tuple[RateStep, ...] | None = Field(
+        default=None, description="New rates with their times, in order. With `0bps`, the port waits for the next rate."
+    )
+    trace: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None,
+        description=(
+            "Delivery opportunities in the form of Mahimahi: milliseconds at which 1504 bytes may leave, from the"
+            " start again after the last. Or a file with one of them on each line."
+        ),
+    )
+    walk: RateWalk | None = Field(default=None, description="A rate that moves up or down at random.")
+
+
+class Reorder(Model):
+    """Packets that overtake others, as with netem. It needs `framing = "packets"`, because the cells of a VC keep
+    their order (ITU-T I.150).
+    """
+
+    delay: str = Field(default="0s", description="The short delay.", examples=["5us"])
+    gap: int = Field(
+        default=1, ge=1, description="Only every `gap`-th packet can be selected, counted from the latest that was."
+    )
+    probability: float = Field(le=1.0, ge=0.0, description="Probability with which a packet has only the short delay.")
+
+
 Wire: TypeAlias = Literal["cells", "ethernet"]
 """The unit in which a link carries packets."""
 
@@ -1143,10 +1237,22 @@ class LinkOptions(Model):
     delay: tuple[Delay, ...] = Field(
         default=(), description="Rules by which the link delays packets. Later packets overtake the delayed ones."
     )
+    delay_change: DelayChange | None = Field(
+        default=None, description="Changes of the link's delay during the run. Cells keep their order."
+    )
+    jitter: Jitter | None = Field(
+        default=None,
+        description=(
+            "Random differences between the delays of packets. Packets keep their order, unless the link also has"
+            " `reorder`."
+        ),
+    )
     lose: tuple[Loss, ...] = Field(
         default=(),
         description="Rules by which the link loses packets or cells. Lost cells still take their time on the link.",
     )
+    rate_change: RateChange | None = Field(default=None, description="Changes of the link's rate during the run.")
+    reorder: Reorder | None = Field(default=None, description="Packets that overtake others.")
     wire: Wire = Field(
         default="cells",
         description=(

@@ -98,6 +98,7 @@ fn moved(extra: Span, jitter: i64) -> Span {
 }
 
 /// Draws a difference with a mean of 0.
+#[expect(clippy::cast_possible_truncation, reason = "scenario checks keep the product far below 2^62")]
 fn draw(by: Span, distribution: Distribution, draws: &mut Stream) -> i64 {
     let of_by = match distribution {
         Distribution::Uniform => 2.0 * draws.unit() - 1.0,

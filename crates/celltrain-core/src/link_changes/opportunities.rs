@@ -1,7 +1,7 @@
 //! Delivery opportunities in the form of Mahimahi: at each listed millisecond, a link may deliver 1,504 bytes.
 //!
 //! Source: Netravali et al., *Mahimahi: Accurate Record-and-Replay for HTTP*, USENIX ATC 2015, section 3.3, and the
-//! rules of its LinkShell. Bytes of an opportunity that no waiting cell uses are lost. A cell that does not fit into the
+//! rules of its `LinkShell`. Bytes of an opportunity that no waiting cell uses are lost. A cell that does not fit into the
 //! rest of an opportunity takes the remaining bytes from the next one, and has arrived only after that.
 //! Differences from the source: a cell also takes its time at the link's rate, so that cells follow each other.
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
-    /// LinkShell's rule, written independently: at each opportunity, waiting packets of `size` bytes use up to 1,504
+    /// The rule of `LinkShell`, written independently: at each opportunity, waiting packets of `size` bytes use up to 1,504
     /// bytes, and a packet leaves with its last byte. Arrivals and departures are in milliseconds.
     fn link_shell(list: &[u64], arrivals: &[u64], size: u64) -> Vec<u64> {
         let (mut waiting, mut left_of_first, mut departures) = (VecDeque::new(), 0, Vec::new());

@@ -79,7 +79,7 @@ fn random_changes_depend_only_on_the_seed() {
         r#"rate_change.walk = { every = "1ms", step = "20Mbps", least = "20Mbps", most = "100Mbps" }"#,
         r#"delay_change.walk = { every = "1ms", step = "1ms", least = "1ms", most = "9ms" }"#,
         r#"jitter = { by = "2ms", distribution = "normal" }"#,
-        r#"reorder = { probability = 0.3, gap = 2 }"#,
+        r"reorder = { probability = 0.3, gap = 2 }",
     ] {
         let with_seed = |seed: u32| run(&filled(keys, "").replacen("duration", &format!("seed = {seed}\nduration"), 1));
         let [one, again, other] = [1, 1, 2].map(with_seed);

@@ -77,7 +77,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
         }
         let from_host = nodes[link.from].kind == NodeKind::Host;
         let mut changes = LinkChanges::default();
-        if !has_abr && !(from_host && keeps_hosts) && rng.below(3) == 0 {
+        if !(has_abr || from_host && keeps_hosts) && rng.below(3) == 0 {
             changes.rate = Some(rate(link, duration, rng));
         }
         if link.late.is_empty() && rng.below(3) == 0 {
