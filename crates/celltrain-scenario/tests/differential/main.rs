@@ -11,6 +11,7 @@ mod certificates;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod head_policies;
 pub(crate) mod late;
 pub(crate) mod losses;
 pub(crate) mod marks;
