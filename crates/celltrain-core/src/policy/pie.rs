@@ -330,7 +330,8 @@ mod tests {
     }
 
     fn arrives(pie: &mut Pie, now: u64, capable: bool, rng: &mut Stream) -> bool {
-        let view = View { now: Time(now), occupancy: 100, capable, ..view(10_000, &[100]) };
+        let per_vc = [100];
+        let view = View { now: Time(now), capable, ..view(10_000, &per_vc) };
         pie.admit_frame(&view, Label::new(0), rng)
     }
 

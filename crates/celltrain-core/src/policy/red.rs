@@ -270,7 +270,8 @@ mod tests {
     }
 
     fn arrives(red: &mut Red, now: u64, queue: u32, rng: &mut Stream) -> bool {
-        let view = View { now: Time(now), occupancy: queue, capable: false, ..view(1000, &[queue]) };
+        let per_vc = [queue];
+        let view = View { now: Time(now), capable: false, ..view(1000, &per_vc) };
         red.admit_frame(&view, Label::new(0), rng)
     }
 
