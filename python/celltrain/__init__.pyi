@@ -82,6 +82,7 @@ from .model.types import Bursts as Bursts
 from .model.types import CellOptions as CellOptions
 from .model.types import Chain as Chain
 from .model.types import Class as Class
+from .model.types import CoDel as CoDel
 from .model.types import CompleteSharing as CompleteSharing
 from .model.types import Congestion as Congestion
 from .model.types import CongestionFormula as CongestionFormula
@@ -176,6 +177,7 @@ from .model.types import Pauses as Pauses
 from .model.types import PerVc as PerVc
 from .model.types import PerVcAccounting as PerVcAccounting
 from .model.types import PerVcAccountingFixed as PerVcAccountingFixed
+from .model.types import Pie as Pie
 from .model.types import PipeRules as PipeRules
 from .model.types import PolicyScope as PolicyScope
 from .model.types import PoolOptions as PoolOptions
@@ -198,6 +200,7 @@ from .model.types import ReceiverOptions as ReceiverOptions
 from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryOptions as RecoveryOptions
 from .model.types import RecoveryWindow as RecoveryWindow
+from .model.types import Red as Red
 from .model.types import Reno as Reno
 from .model.types import Reorder as Reorder
 from .model.types import RepeatedAcks as RepeatedAcks

@@ -124,6 +124,7 @@ impl FrameArrivals {
         decided: impl FnOnce(&Head, AtHead, &mut Admission),
     ) -> AtHead {
         if cell.is_rm() {
+            admission.on_departure_from_head(left, now);
             return AtHead::Send;
         }
         let frame = self.of(cell);

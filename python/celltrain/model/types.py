@@ -24,6 +24,7 @@ __all__ = [
     "CellOptions",
     "Chain",
     "Class",
+    "CoDel",
     "CompleteSharing",
     "Congestion",
     "CongestionFormula",
@@ -118,6 +119,7 @@ __all__ = [
     "PerVc",
     "PerVcAccounting",
     "PerVcAccountingFixed",
+    "Pie",
     "PipeRules",
     "PolicyScope",
     "PoolOptions",
@@ -140,6 +142,7 @@ __all__ = [
     "RecoveryEnd",
     "RecoveryOptions",
     "RecoveryWindow",
+    "Red",
     "Reno",
     "Reorder",
     "RepeatedAcks",
@@ -1814,6 +1817,127 @@ class DropFromFront(Model):
     """
 
 
+class CoDel(Model):
+    """Controlled delay: after frames have waited `target` or longer for an `interval`, frames are dropped at the
+    head of the queue. The times between drops shrink until a frame waits less.
+
+    Source: RFC 8289.
+    """
+
+    ecn: bool = Field(default=True, description="True to mark ECN-capable frames instead of dropping them.")
+    interval: str = Field(
+        default="100ms",
+        description=(
+            "INTERVAL: time for which frames must wait longer before the first drop; about the longest round-trip time."
+        ),
+        examples=["5us"],
+    )
+    maxpacket: str = Field(
+        default="1.5kB",
+        description="MAXPACKET: no frame is dropped if at most this number of bytes wait behind it; the MTU of the link.",
+        examples=["512B"],
+    )
+    target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
+
+
+class Pie(Model):
+    """Proportional integral controller enhanced: arriving frames are refused at random. The probability grows while
+    the delay of the queue is above `qdelay_ref`, or rises.
+
+    Source: RFC 8033.
+    """
+
+    alpha: float = Field(
+        default=0.125, description="Weight of the difference between the delay and its target, per second."
+    )
+    beta: float = Field(
+        default=1.25, description="Weight of the change of the delay since the last update, per second."
+    )
+    cap_drop_adjustment: bool = Field(
+        default=False, description="True to limit the increase of a large probability to 0.02 per update (section 5.5)."
+    )
+    dequeue_rate_estimation: bool = Field(
+        default=False,
+        description=(
+            "True to compute the delay from the queue length and an estimate of the departure rate, false to use "
+            "the time for which the last frame has waited."
+        ),
+    )
+    derandomization: bool = Field(
+        default=False, description="True to keep random refusals apart from each other (section 5.4)."
+    )
+    dq_threshold: str = Field(
+        default="16.384kB",
+        description="`DQ_THRESHOLD`: bytes that must leave for a sample of the departure rate.",
+        examples=["512B"],
+    )
+    mark_ecnth: float = Field(
+        default=0.1,
+        le=1.0,
+        ge=0.0,
+        description="Largest probability at which ECN-capable frames are marked instead of refused; 0 turns marks off.",
+    )
+    max_burst: str = Field(
+        default="150ms",
+        description="`MAX_BURST`: time after an uncongested state in which no frame is refused at random.",
+        examples=["5us"],
+    )
+    mean_pktsize: str = Field(
+        default="1.024kB",
+        description="`MEAN_PKTSIZE`: no frame is refused at random while at most twice this number of bytes waits.",
+        examples=["512B"],
+    )
+    qdelay_ref: str = Field(default="15ms", description="`QDELAY_REF`: target delay of the queue.", examples=["5us"])
+    t_update: str = Field(
+        default="15ms", description="`T_UPDATE`: time between updates of the probability.", examples=["5us"]
+    )
+
+
+class Red(Model):
+    """Random early detection: arriving frames are refused at random while the average queue is above `min_th`, and
+    all of them from `max_th`.
+
+    Source: Floyd and Jacobson 1993; `adaptive`: Floyd, Gummadi and Shenker 2001.
+    """
+
+    adaptive: bool = Field(
+        default=False, description="True to adapt `max_p` so that the average stays halfway between the thresholds."
+    )
+    ecn: bool = Field(
+        default=True,
+        description="True to mark ECN-capable frames instead of refusing them while the average is below `max_th`.",
+    )
+    gentle: bool = Field(
+        default=False, description="True if the probability rises from `max_p` at `max_th` to 1 at twice `max_th`."
+    )
+    interval: str = Field(default="500ms", description="Time between adaptations of `max_p`.", examples=["5us"])
+    max_p: float = Field(
+        default=0.02,
+        le=1.0,
+        ge=0.0,
+        description="Probability of a refusal just below `max_th`; with `adaptive`, the first value.",
+    )
+    max_th: Threshold = Field(
+        default=0.3,
+        description="Average queue from which every frame is refused.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    mean_pktsize: str = Field(
+        default="512B",
+        description=(
+            "Packet whose transmission time is `s`: while the queue is empty, the average falls as if such "
+            "packets had arrived."
+        ),
+        examples=["512B"],
+    )
+    min_th: Threshold = Field(
+        default=0.1,
+        description="Average queue below which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    w_q: float = Field(default=0.002, le=1.0, ge=0.0, description="`w_q`: weight of the newest value in the average.")
+
+
 FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
@@ -1904,6 +2028,9 @@ Policy: TypeAlias = Annotated[
     | Dfba
     | Dfba1998
     | DropFromFront
+    | CoDel
+    | Pie
+    | Red
     | Formula
     | Python,
     Keyed(
@@ -1924,6 +2051,9 @@ Policy: TypeAlias = Annotated[
         dfba=Dfba,
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
+        codel=CoDel,
+        pie=Pie,
+        red=Red,
         formula=Formula,
         python=Python,
     ),
@@ -3049,6 +3179,7 @@ SUBJECTS = {
         "VcOptions",
     ],
     "policies": [
+        "CoDel",
         "Dfba",
         "Dfba1998",
         "DoubleEpd",
@@ -3061,10 +3192,12 @@ SUBJECTS = {
         "PerVc",
         "PerVcAccounting",
         "PerVcAccountingFixed",
+        "Pie",
         "Policy",
         "Ppd",
         "Python",
         "PythonSetting",
+        "Red",
         "SelectiveDrop",
         "SingleDrop",
         "TailDrop",

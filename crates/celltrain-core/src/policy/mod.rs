@@ -290,6 +290,11 @@ pub trait HeadPolicy {
     /// Decides about a frame when the first of its cells that were admitted would start to leave. Called once per frame.
     fn on_head(&mut self, head: &Head, rng: &mut Stream) -> AtHead;
 
+    /// Returns whether the policy must learn of each cell. The answer never changes.
+    fn follows_cells(&self) -> bool {
+        false
+    }
+
     /// Records that a cell has entered at `now`. `waiting` cells wait, including this cell.
     fn on_enter(&mut self, waiting: u32, now: Time) {
         let _ = (waiting, now);

@@ -264,6 +264,10 @@ impl HeadPolicy for Pie {
         AtHead::Send
     }
 
+    fn follows_cells(&self) -> bool {
+        true
+    }
+
     fn on_enter(&mut self, waiting: u32, now: Time) {
         self.catch_up(now);
         self.waiting = waiting;
@@ -325,8 +329,10 @@ mod tests {
         pie.on_departure(100, Time(now));
     }
 
-    fn arrives(pie: &mut Pie, now: u64, rng: &mut Stream) -> bool {
-        pie.admit_frame(&View { now: Time(now), occupancy: 100, ..view(10_000, &[100]) }, Label::new(0), rng)
+    fn arrives(pie: &mut Pie, now: u64, capable: bool, rng: &mut Stream) -> bool {
+        let per_vc = [100];
+        let view = View { now: Time(now), capable, ..view(10_000, &per_vc) };
+        pie.admit_frame(&view, Label::new(0), rng)
     }
 
     #[test]
@@ -365,13 +371,13 @@ mod tests {
     fn pie_refuses_no_frame_during_the_burst_allowance_and_then_about_its_share() {
         let mut pie = pie(&Config::default());
         let mut rng = stream();
-        assert!(arrives(&mut pie, 0, &mut rng));
+        assert!(arrives(&mut pie, 0, false, &mut rng));
         assert_eq!(pie.burst_allowance, Span(150_000));
         leaves(&mut pie, 1, 400_000);
         (pie.drop_prob, pie.qdelay_old) = (0.5, 0.4);
-        assert!((0..100).all(|_| arrives(&mut pie, 2, &mut rng)));
+        assert!((0..100).all(|_| arrives(&mut pie, 2, false, &mut rng)));
         pie.burst_allowance = Span(0);
-        let refused = (0..10_000).filter(|_| !arrives(&mut pie, 3, &mut rng)).count();
+        let refused = (0..10_000).filter(|_| !arrives(&mut pie, 3, false, &mut rng)).count();
         assert!(refused.abs_diff(5000) < 200, "{refused}");
     }
 
@@ -380,7 +386,7 @@ mod tests {
         let mut pie = pie(&Config { derandomization: true, ..Config::default() });
         let mut rng = stream();
         (pie.drop_prob, pie.qdelay_old) = (0.1, 0.4);
-        let refused: Vec<usize> = (0..10_000).filter(|_| !arrives(&mut pie, 3, &mut rng)).collect();
+        let refused: Vec<usize> = (0..10_000).filter(|_| !arrives(&mut pie, 3, false, &mut rng)).collect();
         let gaps: Vec<usize> = refused.windows(2).map(|pair| pair[1] - pair[0]).collect();
         // The sum reaches 0.85 after 9 frames and 8.5 after 85 or, with rounding, 86.
         assert_eq!(gaps.iter().min(), Some(&9));
@@ -395,7 +401,7 @@ mod tests {
             (pie.drop_prob, pie.qdelay_old) = (drop_prob, 0.4);
             let (mut marked, mut refused) = (0.0, 0.0);
             for _ in 0..1000 {
-                let admitted = arrives(&mut pie, 3, &mut rng);
+                let admitted = arrives(&mut pie, 3, true, &mut rng);
                 marked += f64::from(u8::from(pie.marks));
                 refused += f64::from(u8::from(!admitted));
             }

@@ -236,6 +236,10 @@ impl HeadPolicy for Red {
         AtHead::Send
     }
 
+    fn follows_cells(&self) -> bool {
+        true
+    }
+
     fn on_departure(&mut self, left: u32, now: Time) {
         if left == 0 {
             self.q_time = now;
@@ -266,7 +270,9 @@ mod tests {
     }
 
     fn arrives(red: &mut Red, now: u64, queue: u32, rng: &mut Stream) -> bool {
-        red.admit_frame(&View { now: Time(now), occupancy: queue, ..view(1000, &[queue]) }, Label::new(0), rng)
+        let per_vc = [queue];
+        let view = View { now: Time(now), capable: false, ..view(1000, &per_vc) };
+        red.admit_frame(&view, Label::new(0), rng)
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Admission {
     follows_cells: bool,
     /// True if the policy decides about frames at the head of the queue.
     decides_at_head: bool,
+    /// True if the policy that decides at the head of the queue follows each cell.
+    head_follows_cells: bool,
     /// The frame that the policy has admitted last, if it must be marked.
     marked: Option<(Label, FrameNumber)>,
     /// Number of waiting cells below which the policy admits every frame, so it is not called.
@@ -96,6 +98,7 @@ impl Admission {
             refused: ti_vec![Refused::default(); vcs],
             follows_cells: policy.follower().is_some(),
             decides_at_head: policy.head_policy().is_some(),
+            head_follows_cells: policy.head_policy().is_some_and(|policy| policy.follows_cells()),
             marked: None,
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
@@ -190,7 +193,9 @@ impl Admission {
     /// Reports a cell that has entered to the policy that decides at the head of the queue. `waiting` cells wait.
     #[inline]
     pub(crate) fn on_enter_queue(&mut self, waiting: u32, now: Time) {
-        if let Some(policy) = self.policy.head_policy() {
+        if self.head_follows_cells
+            && let Some(policy) = self.policy.head_policy()
+        {
             policy.on_enter(waiting, now);
         }
     }
@@ -198,7 +203,9 @@ impl Admission {
     /// Reports a departure to the policy that decides at the head of the queue.
     #[inline]
     pub(crate) fn on_departure_from_head(&mut self, left: u32, now: Time) {
-        if let Some(policy) = self.policy.head_policy() {
+        if self.head_follows_cells
+            && let Some(policy) = self.policy.head_policy()
+        {
             policy.on_departure(left, now);
         }
     }

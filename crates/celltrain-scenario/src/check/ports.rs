@@ -52,6 +52,7 @@ fn tables<'a>(resolved: &ResolvedScenario<'a>, root: &mut Scope<'_>) -> Result<B
     let crossing =
         if resolved.scenario.port.values().any(asks) { resolved.crossing() } else { ti_vec![Vec::new(); links] };
     merging(resolved, root);
+    pauses(resolved, root);
     classes(resolved, root);
     let meant = names(resolved, root, token)?;
     vcs(resolved, &crossing, root);
@@ -140,6 +141,20 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             let problem =
                 format!("{reason}, but {link} merges VCs, whose frames must leave whole; choose another policy");
             scope.at("policy").at(port.policy.name()).once(|scope| scope.refuse(problem));
+        }
+    }
+}
+
+/// Checks that no policy drops frames at the head of the queue if switches pause links: a pause waits for the end of a
+/// packet.
+fn pauses(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    if resolved.memories.iter().flat_map(|memory| &memory.queues).all(|queue| queue.lossless.is_none()) {
+        return;
+    }
+    for (name, port) in &resolved.scenario.port {
+        if port.policy.build(Some(1), &[]).head_policy().is_some() {
+            let problem = "cannot be used if a switch pauses links; choose another policy, or leave lossless out";
+            root.at("port").at(name).at("policy").at(port.policy.name()).refuse(problem);
         }
     }
 }

@@ -305,6 +305,7 @@ fn marks(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
     let marking = scenario.port.iter().find(|(_, port)| port.marking.is_some());
     let ecn = each_tcp(scenario).into_iter().find(|(_, tcp)| tcp.options().ecn == Ecn::On);
+    let policy_may_mark = || scenario.port.values().any(|port| port.policy.build(Some(1), &[]).head_policy().is_some());
     match (marking, ecn) {
         (Some((port, _)), None) if !each_stack(scenario).any(StackConfig::may_use_ecn) => {
             let key = join(&join("port", port), "marking");
@@ -315,7 +316,7 @@ fn marks(scenario: &Scenario, warnings: &mut Vec<Warning>) {
             let message = format!("{key} drops packets above k_min instead of marking them, because {reason}");
             warnings.push(Warning { key, message });
         }
-        (None, Some((table, tcp))) => {
+        (None, Some((table, tcp))) if !policy_may_mark() => {
             let key = join(&join(&table, tcp.name()), "ecn");
             let advice = "no port marks packets; add a table [port.NAME.marking]";
             warnings.push(Warning { message: format!("{key} = \"on\" has no effect, because {advice}"), key });

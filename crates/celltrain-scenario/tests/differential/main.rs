@@ -12,6 +12,7 @@ pub(crate) mod changes;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod head_policies;
 pub(crate) mod late;
 pub(crate) mod losses;
 pub(crate) mod marks;

@@ -92,6 +92,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         link.policy.build(link.buffer, &network.vc_names(routing, port)).needs_one_queue()
     });
     let is_fifo = ports.iter().all(|&port| network.links[port].scheduler == SchedulerConfig::default());
+    let may_pause = network.links.iter().all(|link| link.policy.build(link.buffer, &[]).head_policy().is_none());
     let may_push_out = is_fifo && !follows_cells;
     let sides: &[Side] = match rng.below(4) {
         0 => &[Side::Ingress],
@@ -121,7 +122,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
                 reserve: if rng.below(2) == 0 { 0 } else { rng.below(10) },
                 alpha: (per_queue.alpha && rng.below(2) == 0).then(|| ALPHAS[rng.below(5) as usize]),
                 threshold: (per_queue.threshold && rng.below(2) == 0).then(|| rng.below(cells)),
-                lossless: (side == Side::Ingress && rng.below(2) == 0).then(|| Lossless {
+                lossless: (may_pause && side == Side::Ingress && rng.below(2) == 0).then(|| Lossless {
                     headroom: rng.below(30),
                     xon: rng.below(10),
                     xon_offset: (rng.below(2) == 0).then(|| rng.below(10)),

@@ -92,7 +92,8 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
 
 /// Draws how switches forward packets.
 pub(crate) fn switch(network: &mut Network, rng: &mut Stream) {
-    let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::End][rng.below(3) as usize];
+    let admission = [PacketAdmission::Start, PacketAdmission::Fits, PacketAdmission::Fits, PacketAdmission::End];
+    let admission = admission[rng.below(4) as usize];
     network.switching = match rng.below(4) {
         0 => Switching { cut_through: true, ..Switching::default() },
         1 => Switching::default(),

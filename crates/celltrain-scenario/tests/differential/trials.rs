@@ -13,7 +13,9 @@ use super::bisect::first_difference;
 use super::certificates::{self, cover_only_the_same_run};
 use super::compare::compare;
 use super::text::text;
-use super::{beginning, changes, draw, late, losses, marks, memories, overflow, packets, requests, steps, watch};
+use super::{
+    beginning, changes, draw, head_policies, late, losses, marks, memories, overflow, packets, requests, steps, watch,
+};
 
 /// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
 pub(crate) struct Trial {
@@ -153,6 +155,21 @@ trials! {
         6/2, compare, packets::any_network, packets::delimit_and_lose_in_memories;
     both_engines_agree_where_packets_delimit_themselves_in_queues_of_their_own:
         6/8, compare, draw::overlapping::trains, packets::delimit_in_memories_with_requests_and_marks;
+    both_engines_agree_where_policies_act_at_the_head: 1/1, compare, draw::any_network, head_policies::add;
+    both_engines_agree_where_policies_act_at_the_head_of_crowded_ports: 1/2, compare, draw::crowded, head_policies::add;
+    both_engines_agree_where_policies_act_at_the_head_in_a_mesh:
+        1/5, compare, draw::meshes::meshes, head_policies::add;
+    both_engines_agree_where_policies_act_at_the_head_in_memories:
+        1/3, compare, draw::any_network, head_policies::add_in_memories;
+    both_engines_agree_where_policies_drop_packets_at_the_head:
+        6/4, compare, packets::any_network, head_policies::add_and_delimit;
+    events_add_up_to_results_where_policies_act_at_the_head: 1/2, watch::adds_up, draw::any_network, head_policies::add;
+    events_add_up_to_results_where_policies_drop_packets_at_the_head:
+        6/6, watch::adds_up, packets::any_network, head_policies::add_and_delimit_in_memories;
+    any_steps_and_injections_are_the_same_run_where_policies_act_at_the_head:
+        1/10, steps::agree, draw::any_network, head_policies::add;
+    a_run_that_a_certificate_covers_equals_its_own_run_where_policies_act_at_the_head:
+        1/10, cover_only_the_same_run, draw::any_network, head_policies::add;
 }
 
 fn measure_delays(network: &mut Network, rng: &mut Stream) {
