@@ -99,6 +99,7 @@ from .model.types import Dfba1998 as Dfba1998
 from .model.types import DoubleEpd as DoubleEpd
 from .model.types import DropFromFront as DropFromFront
 from .model.types import DuplicateAcks as DuplicateAcks
+from .model.types import DuplicateSack as DuplicateSack
 from .model.types import DynamicThreshold as DynamicThreshold
 from .model.types import Ecn as Ecn
 from .model.types import Edge as Edge
@@ -149,6 +150,7 @@ from .model.types import LinkOptions as LinkOptions
 from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
 from .model.types import Loss as Loss
+from .model.types import LossDetection as LossDetection
 from .model.types import LossProbability as LossProbability
 from .model.types import LossUnit as LossUnit
 from .model.types import MarkedAt as MarkedAt
@@ -201,6 +203,7 @@ from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryOptions as RecoveryOptions
 from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Red as Red
+from .model.types import Reduction as Reduction
 from .model.types import Reno as Reno
 from .model.types import Reorder as Reorder
 from .model.types import RepeatedAcks as RepeatedAcks

@@ -41,6 +41,7 @@ __all__ = [
     "DoubleEpd",
     "DropFromFront",
     "DuplicateAcks",
+    "DuplicateSack",
     "DynamicThreshold",
     "Ecn",
     "Edge",
@@ -91,6 +92,7 @@ __all__ = [
     "LongestQueueDrop",
     "LongestQueueDropVariant",
     "Loss",
+    "LossDetection",
     "LossProbability",
     "LossUnit",
     "MarkedAt",
@@ -143,6 +145,7 @@ __all__ = [
     "RecoveryOptions",
     "RecoveryWindow",
     "Red",
+    "Reduction",
     "Reno",
     "Reorder",
     "RepeatedAcks",
@@ -489,6 +492,9 @@ class CongestionFormula(Model):
     )
 
 
+DuplicateSack: TypeAlias = Literal["off", "on"]
+"""Report of repeated segments to a sender with selective acknowledgements."""
+
 GapAcks: TypeAlias = Literal["at_once", "delayed"]
 """When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."""
 
@@ -507,6 +513,9 @@ class ReceiverOptions(Model):
 
     delayed_ack_time: str | None = Field(
         default=None, description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
+    )
+    duplicate_sack: DuplicateSack | None = Field(
+        default=None, description="Report of repeated segments to a sender with selective acknowledgements."
     )
     gap_acks: GapAcks | None = Field(
         default=None, description="When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."
@@ -538,6 +547,9 @@ FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
 LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
 """Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit."""
 
+LossDetection: TypeAlias = Literal["duplicate_acks", "rack", "rack_tlp"]
+"""Loss detection of `sack`."""
+
 PartialAckTimer: TypeAlias = Literal["first", "every"]
 """Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."""
 
@@ -548,6 +560,9 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 
 PipeRules: TypeAlias = Literal["paper", "ns2"]
 """Rules by which `sack_pipe` estimates the data in flight (A-27)."""
+
+Reduction: TypeAlias = Literal["at_once", "prr"]
+"""Reduction of `sack`'s window during fast recovery."""
 
 RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
 """cwnd during fast recovery, without inflation."""
@@ -584,6 +599,10 @@ class RecoveryOptions(Model):
             "always sends unsent segments (RFC 6675, 5, step 3)."
         ),
     )
+    loss_detection: LossDetection | None = Field(
+        default=None,
+        description="Which losses `sack` detects in addition to those that three reports above a segment indicate.",
+    )
     partial_ack_timer: PartialAckTimer | None = Field(
         default=None,
         description=(
@@ -599,10 +618,11 @@ class RecoveryOptions(Model):
     pipe: PipeRules | None = Field(
         default=None, description="Rules by which `sack_pipe` estimates the data in flight (A-27)."
     )
+    reduction: Reduction | None = Field(default=None, description="How `sack` reduces the window during fast recovery.")
     window: RecoveryWindow | None = Field(default=None, description="cwnd during fast recovery, without inflation.")
 
 
-Rules: TypeAlias = Literal["rfc", "bsd", "ns2", "paper"]
+Rules: TypeAlias = Literal["rfc", "bsd", "ns2", "paper", "today"]
 """A profile of rules, which gives values to the keys of the groups that are left out. A key that is set wins
 over the profile.
 """
@@ -3148,7 +3168,10 @@ class Scenario(Experiment):
         default_factory=lambda: SwitchOptions.model_validate({}),
         description="Options of all switches, and memories shared by ports of a switch.",
     )
-    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
+    tcp: Tcp = Field(
+        default_factory=lambda: Vanilla(receiver=ReceiverOptions(), recovery=RecoveryOptions()),
+        description="The TCP of every flow.",
+    )
     topology: Topology = Field(description="The network and its flows.")
     until: Until = Field(
         default="duration", description="End of the run. With `finished`, the run ends at `duration` at the latest."
@@ -3215,6 +3238,7 @@ SUBJECTS = {
         "CongestionFormula",
         "DelayedAcks",
         "DuplicateAcks",
+        "DuplicateSack",
         "Ecn",
         "EstimateForgotten",
         "FastRetransmit",
@@ -3223,6 +3247,7 @@ SUBJECTS = {
         "GapAcks",
         "Hystart",
         "LimitedTransmit",
+        "LossDetection",
         "NewReno",
         "NewRenoHoe",
         "OfferedWindow",
@@ -3239,6 +3264,7 @@ SUBJECTS = {
         "RecoveryEnd",
         "RecoveryOptions",
         "RecoveryWindow",
+        "Reduction",
         "Reno",
         "RepeatedAcks",
         "RepeatedCongestion",

@@ -322,3 +322,182 @@ impl Recovery for Rack {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tcp::scoreboard::Scoreboard;
+    use crate::tcp::{LossDetection, Receiver, RecoveryOptions, Segment, TcpConfig};
+    use crate::units::Bytes;
+
+    const MSS: u64 = 10;
+
+    /// A segment of the pseudocode.
+    #[derive(Clone, Copy, Debug)]
+    struct Plain {
+        end_seq: u64,
+        xmit_ts: u64,
+        retransmitted: bool,
+        lost: bool,
+        delivered: bool,
+    }
+
+    /// The pseudocode of sections 6.1 and 6.2, on a plain list of segments. Without samples of RFC 6298, min_RTT stands
+    /// for SRTT.
+    #[derive(Debug)]
+    struct Pseudocode {
+        segments: Vec<Plain>,
+        min_rtt: u64,
+        rtt: u64,
+        xmit_ts: u64,
+        end_seq: u64,
+        fack: u64,
+        reordering_seen: bool,
+    }
+
+    impl Pseudocode {
+        fn on_ack(&mut self, now: u64, is_delivered: impl Fn(u64) -> bool) {
+            let mut news: Vec<Plain> = Vec::new();
+            for segment in self.segments.iter_mut().filter(|one| !one.delivered && is_delivered(one.end_seq)) {
+                segment.delivered = true;
+                news.push(*segment);
+            }
+            for segment in news.iter().filter(|one| !one.retransmitted) {
+                self.min_rtt = self.min_rtt.min(now - segment.xmit_ts);
+            }
+            for segment in &news {
+                if segment.end_seq > self.fack {
+                    self.fack = segment.end_seq;
+                } else if segment.end_seq < self.fack && !segment.retransmitted {
+                    self.reordering_seen = true;
+                }
+            }
+            news.sort_by_key(|one| (one.xmit_ts, one.end_seq));
+            for segment in news {
+                let rtt = now - segment.xmit_ts;
+                if segment.retransmitted && self.min_rtt != u64::MAX && rtt < self.min_rtt {
+                    continue;
+                }
+                self.rtt = rtt;
+                if (segment.xmit_ts, segment.end_seq) > (self.xmit_ts, self.end_seq) {
+                    (self.xmit_ts, self.end_seq) = (segment.xmit_ts, segment.end_seq);
+                }
+            }
+        }
+
+        /// Returns the time until the reordering timer expires; 0 for none.
+        fn detect(&mut self, now: u64, una: u64, recovers: bool) -> u64 {
+            let segs_sacked = self.segments.iter().filter(|one| one.delivered && one.end_seq > una).count();
+            let min_rtt = if self.min_rtt == u64::MAX { 0 } else { self.min_rtt };
+            let reo_wnd = if !self.reordering_seen && (recovers || segs_sacked >= 3) { 0 } else { min_rtt / 4 };
+            let mut timeout = 0;
+            for segment in self.segments.iter_mut().filter(|one| !one.delivered && !one.lost) {
+                if (self.xmit_ts, self.end_seq) > (segment.xmit_ts, segment.end_seq) {
+                    let remaining = (segment.xmit_ts + self.rtt + reo_wnd).saturating_sub(now);
+                    segment.lost = remaining == 0;
+                    timeout = timeout.max(remaining);
+                }
+            }
+            timeout
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, ..crate::rng::proptest_seeded(26) })]
+
+        //= test rfc8985#6.1 "each transmission records its time"
+        //= test rfc8985#6.2 "the most recently sent segment that is delivered gives RACK.xmit_ts and RACK.end_seq"
+        //= test rfc8985#6.2 "a retransmission that is acknowledged within min_RTT gives no sample"
+        //= test rfc8985#6.2 "a segment is lost if it was sent before RACK.segment, at least rtt + reo_wnd ago"
+        #[test]
+        fn rack_marks_the_same_segments_as_lost_as_the_pseudocode_of_rfc_8985(
+            events in prop::collection::vec((0u8..8, 0u64..12, any::<prop::sample::Index>()), 1..150),
+        ) {
+            let options = TcpOptions {
+                mss: Bytes { bytes: MSS },
+                receive_window: Bytes { bytes: 60_000 },
+                recovery: RecoveryOptions {
+                    loss_detection: Some(LossDetection::Rack),
+                    ..RecoveryOptions::default()
+                },
+                ..TcpOptions::default()
+            };
+            let clock = Clock::exact(1000);
+            let (mut rack, mut windows) = (Rack::new(&options, clock), Windows::new(&options, clock));
+            let mut receiver = Receiver::new(&TcpConfig::Sack(options));
+            let mut board = Scoreboard::default();
+            let mut oracle = Pseudocode {
+                segments: Vec::new(),
+                min_rtt: u64::MAX,
+                rtt: 0,
+                xmit_ts: 0,
+                end_seq: 0,
+                fack: 0,
+                reordering_seen: false,
+            };
+            // Transmissions that have not arrived.
+            let mut network: Vec<u64> = Vec::new();
+            let (mut now, mut una, mut max) = (1, 0, 0);
+            for (kind, wait, index) in events {
+                now += wait;
+                rack.at(Time(now));
+                match kind {
+                    0..3 => {
+                        // Send the first lost segment again, or a new one.
+                        let seq = rack.sent.first_lost().unwrap_or(max);
+                        rack.on_sent(if seq < max { Choice::Hole(seq) } else { Choice::New(seq) }, MSS);
+                        network.push(seq);
+                        match oracle.segments.iter_mut().find(|one| one.end_seq == seq + MSS) {
+                            Some(one) => (one.xmit_ts, one.retransmitted, one.lost) = (now, true, false),
+                            None => oracle.segments.push(Plain {
+                                end_seq: seq + MSS,
+                                xmit_ts: now,
+                                retransmitted: false,
+                                lost: false,
+                                delivered: false,
+                            }),
+                        }
+                        max = max.max(seq + MSS);
+                        continue;
+                    }
+                    3 if !network.is_empty() => {
+                        network.remove(index.index(network.len()));
+                        continue;
+                    }
+                    4..7 if !network.is_empty() => {
+                        // Mostly the oldest transmission arrives.
+                        let place = if kind == 6 { index.index(network.len()) } else { 0 };
+                        let seq = network.remove(place);
+                        let ack = receiver.on_segment(Segment { seq, len: 10 }).expect("acknowledgements are not delayed");
+                        let blocks = receiver.blocks();
+                        rack.on_arrival(&Arrival { ack: ack.ack, blocks: &blocks, una, max, board: &board });
+                        board.record(&blocks, ack.ack);
+                        board.forget_before(ack.ack);
+                        let acked = ack.ack - una;
+                        una = ack.ack;
+                        oracle.on_ack(now, |end| end <= una || board.missing(end - MSS, end) == 0);
+                        if acked > 0 {
+                            let flight = Flight { una, max, end: u64::MAX, mss: MSS, reduced: false, board: &board };
+                            rack.on_new_ack(&flight, acked, &mut windows);
+                        }
+                    }
+                    // The reordering timer, perhaps early or late.
+                    _ => {}
+                }
+                let recovers = rack.stage != Stage::Open;
+                let flight = Flight { una, max, end: u64::MAX, mss: MSS, reduced: false, board: &board };
+                rack.detect(&flight, &mut windows);
+                let timeout = oracle.detect(now, una, recovers);
+                prop_assert_eq!(rack.latest, (Time(oracle.xmit_ts), oracle.end_seq));
+                prop_assert_eq!(rack.rtt.latest.0, oracle.rtt);
+                prop_assert_eq!(rack.timeout.map_or(0, |span| span.0), timeout);
+                let lost: Vec<_> = oracle.segments.iter().filter(|one| one.lost && !one.delivered).collect();
+                prop_assert_eq!(rack.sent.first_lost(), lost.first().map(|one| one.end_seq - MSS));
+                let in_flight = oracle.segments.iter().filter(|one| !one.lost && !one.delivered).count();
+                prop_assert_eq!(rack.sent.in_flight(), in_flight as u64);
+            }
+        }
+    }
+}
