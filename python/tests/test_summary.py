@@ -31,6 +31,9 @@ def test_the_tcp_summary_states_the_timer_clock_the_congestion_control_and_wheth
     text = '[tcp.sack]\ntimer_granularity = "0.5ms"\ncongestion = "cubic"\npacing_rate = "20Mbps"\n'
     wanted = "sack with cubic (selective acknowledgements, 500 us ticks, paced at 20 Mbps)"
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
+    text = '[tcp.sack]\nwindows.pacing = "window"\nstart.hystart = "on"\n'
+    wanted = "sack (selective acknowledgements, 100 ms ticks, paced by the window, HyStart++)"
+    assert tcp_summary(with_tcp(tmp_path, text)) == wanted
 
 
 def test_the_tcp_summary_distinguishes_clocks_with_random_phases_from_synchronous_clocks(tmp_path: Path) -> None:

@@ -294,6 +294,10 @@ def _variant(tcp: Mapping[str, Any]) -> str:
         details.append(phase)
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
+    if (options.get("windows") or {}).get("pacing") == "window":
+        details.append("paced by the window")
+    if (options.get("start") or {}).get("hystart") == "on":
+        details.append("HyStart++")
     words = f"{name}{by} ({', '.join(details)})"
     # The name implies the method of recovery, so long lines omit the method.
     return words if len(words) <= MOST_WORDS or not (rules or sizes) else f"{name}{by} ({', '.join(details[1:])})"

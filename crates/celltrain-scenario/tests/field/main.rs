@@ -198,3 +198,18 @@ fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_cwnd_allows()
     // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.
     assert!(timeouts[0] <= 2 && timeouts[1] <= 2 && timeouts[2] >= 30, "{timeouts:?}");
 }
+
+/// draft-ietf-ccwg-bbr-06, 5.3.4.2: `ProbeRTT` leaves 0.98 of bw to a flow that is alone, and 5.6.2: the pace is 1 % below
+/// bw. Probes for bandwidth make up for a part of this.
+#[test]
+fn one_bbr_flow_reaches_the_share_of_the_draft_with_buffers_of_1_4_and_20_bandwidth_delay_products() {
+    // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.
+    let most = 20.0 * 1460.0 * 8.0 / (32.0 * 424.0);
+    for cells in [1_900, 4 * 1_900, 20 * 1_900] {
+        let (_, result, _) = run(&include_str!("bbr.toml").replace("buffer = 1900", &format!("buffer = {cells}")));
+        let share = result.flows.first().map_or(0.0, |flow| flow.goodput_mbps) / most;
+        assert!((0.95..0.995).contains(&share), "{share} with {cells} cells");
+        let largest = result.ports.iter().map(|port| port.max_queue_cells).max().unwrap_or(0);
+        assert!(largest <= 2 * 1_900, "{largest} of {cells} cells: at most twice the bandwidth-delay product waits");
+    }
+}

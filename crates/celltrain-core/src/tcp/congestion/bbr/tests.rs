@@ -224,16 +224,17 @@ fn the_cycle_is_down_cruise_refill_up_and_probes_every_two_to_three_seconds_or_6
         // One round trip in packets: from the next segment sent to its acknowledgement.
         assert!((95_000..260_000).contains(&(up.now - refill.now)), "REFILL takes {}", up.now - refill.now);
     }
-    let downs: Vec<_> = path.log.iter().filter(|entry| entry.state == State::Down).map(|entry| entry.now).collect();
-    let refills: Vec<_> = path.log.iter().filter(|entry| entry.state == State::Refill).map(|entry| entry.now).collect();
     let mut waits = Vec::new();
-    for &refill in &refills {
-        let down = downs.iter().rev().find(|&&down| down < refill).expect("a cycle begins with DOWN");
-        if !path.log.iter().any(|entry| entry.state == State::ProbeRtt && (*down..refill).contains(&entry.now)) {
-            waits.push(refill - down);
-            assert!((2_000_000..3_150_000).contains(&(refill - down)), "wait of {}", refill - down);
+    let mut begun = 0;
+    for pair in path.log.windows(2) {
+        // A cycle begins in DOWN, which one acknowledgement may end, or after ProbeRTT.
+        match (pair[0].state, pair[1].state) {
+            (State::Drain | State::Up | State::ProbeRtt, _) => begun = pair[1].now,
+            (_, State::Refill) => waits.push(pair[1].now - begun),
+            _ => {}
         }
     }
+    assert!(waits.iter().all(|wait| (2_000_000..3_150_000).contains(wait)), "{waits:?}");
     waits.sort_unstable();
     waits.dedup();
     assert!(waits.len() > 3, "the waits are random: {waits:?}");
