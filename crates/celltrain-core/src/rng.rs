@@ -25,8 +25,7 @@ thread_local! {
 /// Streams report draws when they are dropped, because a test at each draw would cost more.
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A draw that does not change this word is as likely as a defect of the machine.
-        if self.state[0] != self.first {
+        if self.mark() != self.first {
             DREW.set(true);
         }
     }
@@ -55,6 +54,11 @@ impl Stream {
             split_mix(x)
         });
         Self { first: state[0], state }
+    }
+
+    /// Returns a word that changes at each draw. A draw that does not change it is as likely as a defect of the machine.
+    pub(crate) fn mark(&self) -> u64 {
+        self.state[0]
     }
 
     /// Returns the next 64 random bits.

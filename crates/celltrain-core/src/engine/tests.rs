@@ -280,7 +280,7 @@ fn the_simulation_clock_represents_the_200_ms_tick_of_delayed_acknowledgements_e
 
 #[test]
 fn a_run_ends_as_soon_as_its_progress_callback_requests_a_stop() {
-    let network = lan(4, None, "2ms");
+    let network = lan(4, None, "3ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
         let count = Cell::new(0);

@@ -167,6 +167,11 @@ impl MemoryPolicy for RecordedPool {
         self.policy.has_room(view, queue, cells)
     }
 
+    /// The memory must ask each question while questions are recorded.
+    fn admits_up_to(&self, cells: u32, used: u32, queue: PoolQueue) -> u32 {
+        if self.record.is_unknown { self.policy.admits_up_to(cells, used, queue) } else { 0 }
+    }
+
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         self.policy.arrived(view, queue, cells);
     }

@@ -82,6 +82,7 @@ impl<'a> Engine<'a> {
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
+        self.undisturbed_until = until;
         let (mut events, mut reached) = (0, Time::default());
         loop {
             let key = self.fabric.event_list.first();

@@ -12,6 +12,7 @@ use super::ingress::Batch;
 use super::late::HeldBack;
 use super::plan::{MemoryPlace, PortIndex};
 use super::port_queue::PortQueue;
+use super::train::Train;
 use crate::units::Time;
 
 /// Contended ports. `None` for a port that exists only as an entry of the links:
@@ -23,6 +24,12 @@ pub(super) trait ContendedPort: Any {
     /// Settles a period, or only a part of it if everything would delay a check for cancellation too long. `batch` must be
     /// empty, and is empty again afterwards.
     fn work(&mut self, due: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked;
+
+    /// Settles the arrival of a frame that arrives alone at a port without other cells in flight. Returns when the link
+    /// will be free, or `None` without any effect if the port is not idle.
+    fn take_alone(&mut self, _train: Train, _downstream: &mut Downstream<'_>) -> Option<Time> {
+        None
+    }
 
     /// Returns the queue of the port, or of the port with this place in its memory.
     fn queue(&self, place: MemoryPlace) -> &dyn PortQueue;

@@ -9,7 +9,7 @@ use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream, join_trains};
 use super::ethernet::EthernetLinks;
 use super::event_list::{EventList, Key, Leaf, Rank};
-use super::fabric::{Fabric, Line};
+use super::fabric::{Fabric, Line, Onward};
 use super::ingress::Batch;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::Late;
@@ -61,6 +61,8 @@ pub(in crate::engine) struct Engine<'a> {
     /// Longest lead of each pausable host's cells, with `None` as in `ahead`.
     pub(super) nics_ahead: TiVec<PausableIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
+    /// Only events change anything before this instant. Afterwards, frames may be injected.
+    pub(super) undisturbed_until: Time,
     /// The simulated partition; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
 }
@@ -78,7 +80,7 @@ impl<'a> Engine<'a> {
         let builder = PortBuilder::new(network, mode, traced, partition, token)?;
         let PortSet { ports, links, at_once, plans } = builder.ports()?;
         let edge = Edge::new(network, builder.clock);
-        let exits = builder.exits(&edge);
+        let exits = builder.exits(&edge, &links);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| {
             let nic = Nic::new(times[link].cell_time, routing.vcs[link].len());
@@ -114,6 +116,7 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             nics_ahead: plan.pausable.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
+            undisturbed_until: Time::default(),
             fabric: Fabric {
                 delays,
                 pauses: LinkPauses::new(network),
@@ -231,9 +234,33 @@ impl<'a> Engine<'a> {
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }
-            self.go(link, run, first_start, exit.cell_time);
+            if exit.may_be_alone && self.departures.len() == 1 {
+                self.go_alone(link, run, first_start, exit.cell_time);
+            } else {
+                self.go(link, run, first_start, exit.cell_time);
+            }
         }
         self.departures.clear();
+    }
+
+    /// Sends the cells of an acknowledgement. If no other frame can arrive at the next port before or with its last cell,
+    /// that port takes them now.
+    #[inline(never)]
+    fn go_alone(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        let Some(onward) = self.fabric.go(link, run, first_start, period) else { return };
+        let Onward { port, train, .. } = onward;
+        let lead = self.links.lead_of_hosts(port).expect("the port may take frames when they depart");
+        // Other frames depart at the next event or later.
+        let others = self.fabric.event_list.first().time().min(self.undisturbed_until);
+        if train.last().0 - lead.0 < others.0 && self.links.is_idle(port) {
+            let (mut downstream, ports, _) = self.downstream();
+            let unit = ports[port].as_mut().expect("a port of trains does its own work");
+            if let Some(free_at) = unit.take_alone(train, &mut downstream) {
+                downstream.links.set_free_at(port, free_at);
+                return;
+            }
+        }
+        join_trains(&mut self.links, &mut self.fabric.event_list, onward);
     }
 
     /// Passes a frame to a host's port whose link carries Ethernet frames, and sends its cells.

@@ -26,6 +26,9 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
+    /// Shortest time from the departure of a frame from its host to the arrival of its first cell, at ports that may take
+    /// frames when they depart.
+    leads_of_hosts: TiVec<PortIndex, Option<Span>>,
     /// Arrival of each stream's next cell, or [`Time::NEVER`]. Stored contiguously, because a port checks all its
     /// streams for each batch and most are empty.
     next: TiVec<StreamIndex, Time>,
@@ -67,10 +70,27 @@ impl StreamIndex {
 
 impl Links {
     /// Adds the next port, at which cells arrive in the form `ingress`. After they start, cells need at least
-    /// `least_lead` to arrive elsewhere.
-    pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
+    /// `least_lead` to arrive elsewhere. `lead_of_hosts` is given if the port may take frames when they depart.
+    pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span, lead_of_hosts: Option<Span>) {
         self.ingress.push(ingress);
         self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
+        self.leads_of_hosts.push(lead_of_hosts);
+    }
+
+    /// Returns the shortest time from the departure of a frame from its host to its arrival at a port, if the port may
+    /// take frames when they depart.
+    pub(super) fn lead_of_hosts(&self, port: PortIndex) -> Option<Span> {
+        self.leads_of_hosts[port]
+    }
+
+    /// Returns whether no cell is in flight to a port of trains.
+    pub(super) fn is_idle(&self, port: PortIndex) -> bool {
+        matches!(&self.ingress[port], Ingress::Trains(trains) if trains.next.len() == 0)
+    }
+
+    /// Records that cells which arrive at `port` from now on start at `free_at` or later.
+    pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
+        self.bounds[port].free_at = free_at;
     }
 
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
@@ -108,7 +128,7 @@ impl Links {
         next_arrival: Option<Time>,
         effect_of_waiting: Option<Time>,
     ) -> Option<Time> {
-        self.bounds[port].free_at = free_at;
+        self.set_free_at(port, free_at);
         let effect_of_next = next_arrival.map(|arrival| self.effect_of(port, arrival));
         effect_of_next.into_iter().chain(effect_of_waiting).min()
     }

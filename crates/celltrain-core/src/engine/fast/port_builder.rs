@@ -56,6 +56,8 @@ pub(super) struct PortBuilder<'a> {
     mode: PortMode,
     /// [`Kept::Cells`] if a probe looks at queues during the run.
     kept: Kept,
+    /// For each VC, whether it carries acknowledgements of a flow.
+    acknowledges: TiVec<VcIndex, bool>,
     token: &'a CancellationToken<'a>,
 }
 
@@ -78,9 +80,31 @@ impl<'a> PortBuilder<'a> {
         let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
         let kept = if traced.is_some() { Kept::Cells } else { Kept::Number };
         let end = network.end(clock);
-        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, kept, token })
+        let mut acknowledges = ti_vec![false; network.vcs.len()];
+        for flow in network.flows.iter().filter(|flow| flow.uses_tcp()) {
+            acknowledges[flow.ack_vc] = true;
+        }
+        let builder = Self {
+            network,
+            routing,
+            times,
+            rate_control,
+            plan,
+            end,
+            clock,
+            partition,
+            mode,
+            kept,
+            acknowledges,
+            token,
+        };
+        Ok(builder)
     }
 }
+
+/// A port behind which cells are on their way for more cell times than this takes no frame when it departs, because its
+/// batches contain many frames.
+const MOST_LEAD: u64 = 16;
 
 /// The selected implementation of a port, with the data that every implementation needs.
 struct Draft {
@@ -89,6 +113,7 @@ struct Draft {
     timing: Timing,
     plan: PortPlan,
     reason: String,
+    lead_of_hosts: Option<Span>,
 }
 
 impl PortBuilder<'_> {
@@ -109,7 +134,7 @@ impl PortBuilder<'_> {
         for (number, losses) in self.plan.losses.iter_enumerated() {
             let has_line = self.network.links[losses.link].has_delay_line();
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
-            set.links.add_port(ingress, Span(0));
+            set.links.add_port(ingress, Span(0), None);
         }
         // All ports must exist first, because any port can be the next port of another.
         for port in set.ports.iter_mut().flatten() {
@@ -146,7 +171,27 @@ impl PortBuilder<'_> {
             Some((memory, _)) => self.memory_plan(memory),
             None => self.port_plan(link, &timing, if is_plain { PortPlan::Stream } else { PortPlan::Queues }),
         };
-        Ok(Draft { policy, queues, timing, plan, reason })
+        let is_prompt = timing.least_lead <= timing.cell_time * MOST_LEAD;
+        let takes_alone = is_plain && is_prompt && plan == PortPlan::Trains;
+        let lead_of_hosts = if takes_alone { self.lead_of_hosts(link) } else { None };
+        Ok(Draft { policy, queues, timing, plan, reason, lead_of_hosts })
+    }
+
+    /// Returns the shortest time from the departure of a frame from its host to its arrival at a port of trains, if the
+    /// port may take frames when they depart. Only hosts feed such a port, only with acknowledgements, and nothing looks
+    /// at it during the run. Data rarely arrives alone.
+    fn lead_of_hosts(&self, link: LinkIndex) -> Option<Span> {
+        let Self { network, plan, .. } = self;
+        let upstream = plan.upstream.of(link).iter().map(|&from| plan.beginning(from));
+        let is_plain = |from| matches!(plan.roles[from], Role::Host(_)) && !network.is_on_ethernet(from);
+        let may_take = self.kept == Kept::Number
+            && self.partition.is_none()
+            && plan.losses.is_empty()
+            && !network.delays.at_ports()
+            && network.aal5.framing == Framing::Aal5
+            && self.routing.vcs[link].iter().all(|&vc| self.acknowledges[vc])
+            && upstream.clone().all(is_plain);
+        upstream.flat_map(|from| &plan.stages[from]).map(|stage| stage.lead).min().filter(|_| may_take)
     }
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
@@ -200,7 +245,7 @@ impl PortBuilder<'_> {
     }
 
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, mut draft: Draft) {
-        let (least_lead, plan) = (draft.timing.least_lead, draft.plan);
+        let (least_lead, lead_of_hosts, plan) = (draft.timing.least_lead, draft.lead_of_hosts, draft.plan);
         let reason = std::mem::take(&mut draft.reason);
         let (ingress, port): (Ingress, Option<Box<dyn ContendedPort>>) = match plan {
             PortPlan::Trains => {
@@ -220,7 +265,7 @@ impl PortBuilder<'_> {
                 (Ingress::Streams(first), Some(self.port_of_cells(link, ingress, draft)))
             }
         };
-        set.links.add_port(ingress, least_lead);
+        set.links.add_port(ingress, least_lead, lead_of_hosts);
         set.ports.push(port);
         set.plans.push((plan, reason));
     }
@@ -406,14 +451,14 @@ impl PortBuilder<'_> {
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, rules).pausing(pausing);
-        set.links.add_port(Ingress::Streams(row), least_lead);
+        set.links.add_port(Ingress::Streams(row), least_lead, None);
         set.ports.push(Some(Box::new(unit)));
         set.plans.push(self.memory_plan(memory));
         Ok(())
     }
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
-        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0));
+        set.links.add_port(Ingress::Member(self.plan.memories[memory].lead, place), Span(0), None);
         set.ports.push(None);
         set.plans.push(self.memory_plan(memory));
     }
@@ -531,14 +576,17 @@ impl PortBuilder<'_> {
 
     /// For each VC, returns the shaped port through which its frames leave their host; `None` if the host's own port
     /// sends them.
-    pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
+    pub(super) fn exits(&self, edge: &Edge, links: &Links) -> TiVec<VcIndex, Option<Exit>> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
             match self.plan.roles[link] {
                 Role::Host(_) if self.network.is_on_ethernet(link) => None,
                 Role::Host(nic) => {
                     let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
-                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })
+                    let end = self.plan.stages[link][self.routing.first_label[vc]].end;
+                    let may_be_alone =
+                        matches!(end, StageEnd::Port { port, .. } if links.lead_of_hosts(port).is_some());
+                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed, may_be_alone })
                 }
                 Role::Shaped(_) | Role::Pausable(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
@@ -589,4 +637,6 @@ pub(super) struct Exit {
     pub(super) nic: NicIndex,
     pub(super) cell_time: Span,
     pub(super) is_policed: bool,
+    /// True if the VC's next port may take a frame when it departs.
+    pub(super) may_be_alone: bool,
 }

@@ -8,9 +8,9 @@ mod interleaving;
 use crate::cell::Run;
 use crate::coverage::reached;
 use crate::engine::fast::egress::Depart;
-use crate::engine::fast::output::Discipline;
+use crate::engine::fast::output::{Discipline, Output};
 use crate::engine::fast::timing::Effects;
-use crate::engine::fast::train::{InputArrival, number};
+use crate::engine::fast::train::{InputArrival, Train, number};
 use crate::engine::fast::train_port::{TrainDiscipline, TrainPort};
 use crate::engine::fast::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::port::admission::Admission;
@@ -67,6 +67,31 @@ impl TrainDiscipline for Counted {
             && port.interleaving_pays()
             && port.is_interleaved(until)
             && port.interleave(until, depart)
+    }
+
+    /// Each cell starts when it arrives, so at most one cell waits.
+    #[inline(always)]
+    fn admit_alone(port: &mut TrainPort<Self>, train: Train, depart: &mut impl Depart) -> bool {
+        let (now, run) = (train.next, train.run());
+        let label = run.last.label();
+        port.output.catch_up(now);
+        let Output { buffer, next_start, timing, .. } = &mut port.output;
+        let may_enter = buffer.capacity > 0
+            && buffer.admission.asked_from() > 0
+            && (buffer.admission.starts_frame(label) || buffer.admission.is_passing(label));
+        let is_idle = buffer.occupancy == 0 && *next_start <= now && timing.cell_time <= train.period;
+        if !may_enter || !is_idle {
+            return false;
+        }
+        if buffer.admission.take_start(label) {
+            buffer.admission.pass_frame(label);
+        }
+        buffer.now = now;
+        buffer.admit(run, QueueRange { least: 0, largest: 1 }, run.cells - 1);
+        *next_start = train.last();
+        port.partial_frames.report(label, depart);
+        port.hand_on(run, now, train.period, depart);
+        true
     }
 
     /// If single cells have no effect, three more conditions limit the number of rounds. First, the policy decides about

@@ -18,6 +18,7 @@ use super::ingress::Batch;
 use super::late::HeldBack;
 use super::plan::MemoryPlace;
 use super::port_queue::PortQueue;
+use super::train::Train;
 use crate::coverage::reached;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::Time;
@@ -33,6 +34,10 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
         let (free_at, effect_of_waiting) = (self.output.free_at(), self.output.effect_of_waiting());
         let next_effect = downstream.links.next_effect(port, free_at, next_arrival, effect_of_waiting);
         Worked { reached, next_effect }
+    }
+
+    fn take_alone(&mut self, train: Train, downstream: &mut Downstream<'_>) -> Option<Time> {
+        D::admit_alone(self, train, &mut downstream.leaving(self.link)).then(|| self.output.free_at())
     }
 
     fn queue(&self, _: MemoryPlace) -> &dyn PortQueue {

@@ -5,7 +5,7 @@ use crate::coverage::reached;
 use crate::engine::fast::egress::{Depart, PartialFrames};
 use crate::engine::fast::output::{Discipline, Output};
 use crate::engine::fast::timing::Effects;
-use crate::engine::fast::train::{Input, TrainIngress};
+use crate::engine::fast::train::{Input, Train, TrainIngress};
 use crate::engine::fast::waiting_cells::Departures;
 use crate::index::LinkIndex;
 use crate::marking::MarkedAt;
@@ -24,6 +24,13 @@ pub(in crate::engine::fast) trait TrainDiscipline: Discipline {
     /// one. Returns whether any cell was admitted.
     #[inline(always)]
     fn admit_overlap(_port: &mut TrainPort<Self>, _now: Time, _until: Time, _depart: &mut impl Depart) -> bool {
+        false
+    }
+
+    /// Admits a frame whose cells arrive alone, if the port is idle. Returns false without any effect if it is not, or if the
+    /// cells need more than that.
+    #[inline(always)]
+    fn admit_alone(_port: &mut TrainPort<Self>, _train: Train, _depart: &mut impl Depart) -> bool {
         false
     }
 
