@@ -19,8 +19,7 @@ use super::losses;
 pub(crate) const KINDS: &[&str] = &[
     "steps of rates", "a random walk of rates", "a trace", "an outage", "steps of delays", "a random walk of delays",
     "uniform jitter", "normal jitter", "packets that overtake", "rate and delay of the same link",
-    "changes and losses", "the rate of a port of a memory", "the rate of a host's link", "the delay of a host's link",
-    "the fast engine",
+    "changes and losses", "the rate of a port of a memory", "the delay of a host's link", "the fast engine",
 ];
 
 pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
@@ -51,7 +50,6 @@ pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
             (rate && delay, "rate and delay of the same link"),
             ((rate || delay) && !link.losses.is_empty(), "changes and losses"),
             (rate && in_memory, "the rate of a port of a memory"),
-            (rate && is_host, "the rate of a host's link"),
             (delay && is_host, "the delay of a host's link"),
             (rate && Engine::Fast.for_network(network) == Engine::Fast, "the fast engine"),
         ];
