@@ -3168,10 +3168,7 @@ class Scenario(Experiment):
         default_factory=lambda: SwitchOptions.model_validate({}),
         description="Options of all switches, and memories shared by ports of a switch.",
     )
-    tcp: Tcp = Field(
-        default_factory=lambda: Vanilla(receiver=ReceiverOptions(), recovery=RecoveryOptions()),
-        description="The TCP of every flow.",
-    )
+    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
     until: Until = Field(
         default="duration", description="End of the run. With `finished`, the run ends at `duration` at the latest."

@@ -5,6 +5,7 @@
 //! segments are full. A recovery that a timer starts delivers nothing, and sends one segment.
 
 /// The state of one recovery, in segments.
+#[expect(clippy::struct_field_names, reason = "the fields have the names of the RFC")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
     /// `RecoverFS`: the data that the recovery may deliver.

@@ -21,7 +21,7 @@ use probe::TailProbe;
 use sent::{Sent, SentSegments, Transmission};
 use window::{MinRtt, ReorderingWindow};
 
-/// Linux 6.12, net/ipv4/tcp_ipv4.c: `sysctl_tcp_min_rtt_wlen`, 300 s.
+/// Linux 6.12, `net/ipv4/tcp_ipv4.c`: `sysctl_tcp_min_rtt_wlen`, 300 s.
 const MIN_RTT_WINDOW: Duration = Duration::from_milliseconds(300_000);
 
 /// The state of the loss recovery with RACK-TLP.
@@ -344,7 +344,7 @@ mod tests {
         delivered: bool,
     }
 
-    /// The pseudocode of sections 6.1 and 6.2, on a plain list of segments. Without samples of RFC 6298, min_RTT stands
+    /// The pseudocode of sections 6.1 and 6.2, on a plain list of segments. Without samples of RFC 6298, `min_RTT` stands
     /// for SRTT.
     #[derive(Debug)]
     struct Pseudocode {

@@ -84,23 +84,21 @@ impl SentSegments {
     /// Records that the segment from `seq` on, of `mss` bytes, is sent.
     pub(super) fn on_sent(&mut self, seq: u64, mss: u64, now: Time) {
         let place = self.segments.partition_point(|segment| segment.seq < seq);
-        match self.segments.get_mut(place).filter(|segment| segment.seq == seq) {
-            Some(segment) => {
-                (segment.xmit_ts, segment.retransmitted) = (now, true);
-                if segment.state == State::Delivered {
-                    return;
-                }
-                if segment.state == State::Lost {
+        if let Some(segment) = self.segments.get_mut(place).filter(|segment| segment.seq == seq) {
+            (segment.xmit_ts, segment.retransmitted) = (now, true);
+            match segment.state {
+                State::Delivered => return,
+                State::InFlight => {}
+                State::Lost => {
                     segment.state = State::InFlight;
                     self.lost.remove(&seq);
                     self.in_flight += 1;
                 }
             }
-            None => {
-                let (end_seq, state) = (seq + mss, State::InFlight);
-                self.segments.insert(place, Sent { seq, end_seq, xmit_ts: now, retransmitted: false, state });
-                self.in_flight += 1;
-            }
+        } else {
+            let (end_seq, state) = (seq + mss, State::InFlight);
+            self.segments.insert(place, Sent { seq, end_seq, xmit_ts: now, retransmitted: false, state });
+            self.in_flight += 1;
         }
         self.by_time.push_back((now, seq));
     }
