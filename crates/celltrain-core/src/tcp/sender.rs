@@ -258,7 +258,11 @@ impl Sender {
     }
 
     /// Sends and returns the next segment that the windows and the pace allow, if any.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlining saves 1.5 % of the instructions of a LAN run, and only one place outside tests calls the function"
+    )]
     pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if self.next.chosen || self.next.pending != Pending::Nothing {
             return self.next_in_recovery(now);
