@@ -50,7 +50,9 @@ class Step:
 def steps(folder: Path, policy: str, settings: str, *, seed: int, duration: str = "1s") -> Iterator[Step]:
     """Runs the network, and returns the steps of all cells at its bottleneck, in order."""
     text = _NETWORK.format(policy=policy, settings=settings, seed=seed, duration=duration)
-    run = ct.run(ct.Scenario.parse(text), events=ct.Events(folder, kinds=["cells"]))
+    path = folder / "port.toml"
+    path.write_text(text)
+    run = ct.run(ct.load(path), events=ct.Events(folder / "events", kinds=["cells"]))
     table = run.events["cells"]
     columns = [table[name].to_pylist() for name in ("time_s", "event", "vc", "frame", "index")]
     for time_s, event, vc, frame, index in zip(*columns, strict=True):

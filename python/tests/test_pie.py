@@ -114,6 +114,6 @@ def test_pie_refuses_the_frames_that_a_model_of_the_rfc_refuses(tmp_path: Path, 
     settings += "".join(f"{option} = true\n" for option in options)
     draws = Draws(5, "port/sw1->sw2/policy")
     model = Model(draws, qdelay_ref=0.002, t_update=0.002, max_burst=0.02, **dict.fromkeys(options, True))
-    frames, refused = refusals(steps(tmp_path, "pie", settings, seed=5, duration="2s"), model)
+    frames, refused = refusals(steps(tmp_path, "pie", settings, seed=5, duration="1s"), model)
     assert frames > 1000
     assert refused > 20

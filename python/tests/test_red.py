@@ -78,6 +78,6 @@ def test_red_refuses_the_frames_that_a_model_of_the_papers_refuses(
     settings = 'min_th = 50\nmax_th = "150 cells"\ninterval = "100ms"\n'
     settings += f"gentle = {str(gentle).lower()}\nadaptive = {str(adaptive).lower()}"
     model = Model(Draws(7, "port/sw1->sw2/policy"), gentle=gentle, adaptive=adaptive)
-    frames, refused = refusals(steps(tmp_path, "red", settings, seed=7, duration="2s"), model)
+    frames, refused = refusals(steps(tmp_path, "red", settings, seed=7, duration="1s"), model)
     assert frames > 1000
     assert refused > 20

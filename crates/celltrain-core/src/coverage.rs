@@ -158,11 +158,11 @@ situations! {
     LastCellPushedOut,
     /// A frame is dropped at the head of the queue before its last cell has arrived.
     ArrivingFrameDroppedAtHead,
-    /// CoDel marks a frame instead of dropping it.
+    /// Controlled delay marks a frame instead of dropping it.
     CoDelMarks,
-    /// CoDel drops several frames at the same instant.
+    /// Controlled delay drops several frames at the same instant.
     CoDelDropsAgain,
-    /// CoDel starts to drop again at about the rate at which it stopped.
+    /// Controlled delay starts to drop again at about the rate at which it stopped.
     CoDelResumes,
     /// PIE marks a frame instead of refusing it.
     PieMarks,

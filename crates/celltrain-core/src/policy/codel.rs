@@ -6,6 +6,14 @@
 //! of its cells reaches the head, and its other cells do not count as queued. ECN-capable frames are marked, as in RFC
 //! 8290, section 5.
 
+#![cfg_attr(
+    not(test),
+    expect(
+        clippy::arithmetic_side_effects,
+        reason = "scenario checks keep times below 2^62 units, and periods are at least one unit"
+    )
+)]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -23,10 +23,7 @@ pub(crate) struct Admission {
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     follows_cells: bool,
-    /// True if the policy decides about frames at the head of the queue.
-    decides_at_head: bool,
-    /// True if the policy that decides at the head of the queue follows each cell.
-    head_follows_cells: bool,
+    at_head: DecidesAtHead,
     /// The frame that the policy has admitted last, if it must be marked.
     marked: Option<(Label, FrameNumber)>,
     /// Number of waiting cells below which the policy admits every frame, so it is not called.
@@ -76,6 +73,15 @@ pub enum FrameOutcome {
     CellByCell,
 }
 
+/// Whether the policy of a port decides about frames at the head of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DecidesAtHead {
+    Never,
+    ByFrame,
+    /// It does, and must learn of each cell.
+    FollowingCells,
+}
+
 /// A port's decision about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -97,8 +103,11 @@ impl Admission {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],
             follows_cells: policy.follower().is_some(),
-            decides_at_head: policy.head_policy().is_some(),
-            head_follows_cells: policy.head_policy().is_some_and(|policy| policy.follows_cells()),
+            at_head: match policy.head_policy() {
+                None => DecidesAtHead::Never,
+                Some(policy) if policy.follows_cells() => DecidesAtHead::FollowingCells,
+                Some(_) => DecidesAtHead::ByFrame,
+            },
             marked: None,
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
@@ -150,7 +159,7 @@ impl Admission {
 
     pub(crate) fn assert_may_merge(&self) {
         assert!(
-            !self.follows_cells && !self.decides_at_head,
+            !self.follows_cells && !self.decides_at_head(),
             "VCs cannot merge at a port whose policy tracks cells or decides at the head of the queue"
         );
     }
@@ -159,7 +168,7 @@ impl Admission {
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
         assert!(
-            !self.follows_cells && !self.decides_at_head,
+            !self.follows_cells && !self.decides_at_head(),
             "a policy can track cells, or decide at the head of the queue, only at a port with a single queue"
         );
         assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
@@ -171,7 +180,7 @@ impl Admission {
 
     /// Returns whether the policy decides about frames at the head of the queue.
     pub(crate) fn decides_at_head(&self) -> bool {
-        self.decides_at_head
+        self.at_head != DecidesAtHead::Never
     }
 
     /// Lets the policy decide about the frame of a cell at the head of the queue.
@@ -193,7 +202,7 @@ impl Admission {
     /// Reports a cell that has entered to the policy that decides at the head of the queue. `waiting` cells wait.
     #[inline]
     pub(crate) fn on_enter_queue(&mut self, waiting: u32, now: Time) {
-        if self.head_follows_cells
+        if self.at_head == DecidesAtHead::FollowingCells
             && let Some(policy) = self.policy.head_policy()
         {
             policy.on_enter(waiting, now);
@@ -203,7 +212,7 @@ impl Admission {
     /// Reports a departure to the policy that decides at the head of the queue.
     #[inline]
     pub(crate) fn on_departure_from_head(&mut self, left: u32, now: Time) {
-        if self.head_follows_cells
+        if self.at_head == DecidesAtHead::FollowingCells
             && let Some(policy) = self.policy.head_policy()
         {
             policy.on_departure(left, now);
@@ -353,7 +362,7 @@ impl Admission {
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, first: Cell) -> bool {
         let label = first.label();
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
-        if self.decides_at_head {
+        if self.decides_at_head() {
             let is_marked = admitted && self.policy.marks_admitted();
             self.marked = is_marked.then_some((label, first.frame));
         }
