@@ -158,6 +158,7 @@ const ANSWERS: &[(&str, Cut, Option<u32>, bool)] = &[
     ("dfba_1998", Cut::ButTheLast, Some(50), false),
     ("drop_from_front", Cut::PushedOut, ALL, false),
     ("codel", Cut::ButTheLast, None, false),
+    ("fq_codel", Cut::ButTheLast, None, false),
     ("pie", Cut::ButTheLast, None, false),
     ("red", Cut::ButTheLast, None, false),
     ("formula", Cut::ButTheLast, None, false),
