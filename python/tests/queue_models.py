@@ -59,7 +59,9 @@ def steps(
 ) -> Iterator[Step]:
     """Runs the network, and returns the steps of all cells at its bottleneck, in order."""
     text = _NETWORK.format(policy=policy, settings=settings, seed=seed, duration=duration, buffer=buffer, flows=flows)
-    run = ct.run(ct.Scenario.parse(text), events=ct.Events(folder, kinds=["cells"]))
+    scenario = folder / "port.toml"
+    scenario.write_text(text)
+    run = ct.run(ct.load(scenario), events=ct.Events(folder, kinds=["cells"]))
     table = run.events["cells"]
     columns = [table[name].to_pylist() for name in ("time_s", "event", "vc", "frame", "index")]
     for time_s, event, vc, frame, index in zip(*columns, strict=True):

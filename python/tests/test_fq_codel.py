@@ -132,5 +132,6 @@ def test_fq_codel_serves_drops_and_pushes_out_the_cells_that_a_model_of_the_rfc_
 
 
 def test_fq_codel_gives_each_tcp_a_fair_share_beside_udp_that_does_not_react() -> None:
-    shares = [flow["efficiency"] for flow in ct.run(ct.load("lan-fq-codel")).to_dict()["flows"]]
-    assert min(shares[:4]) > 0.15, shares
+    flows = ct.run(ct.load("lan-fq-codel")).to_dict()["flows"]
+    # A fifth of the link is 31.1 Mb/s with headers.
+    assert min(flow["goodput_mbps"] for flow in flows[:4]) > 20

@@ -1,4 +1,4 @@
-//! FQ-CoDel: a queue for each VC, served by deficit round robin with new and old queues, with CoDel at each queue.
+//! FQ-CoDel: a queue for each VC, served by deficit round robin with new and old queues, with `codel` at each queue.
 //!
 //! Source: RFC 8290, sections 3, 4 and 5. Differences from the source: each VC has its own queue, so no hash puts flows
 //! into queues. The frame takes the place of the packet (`docs/design/queue-management-by-time.md`). A full port drops
@@ -18,7 +18,7 @@ use crate::rng::Stream;
 use crate::scheduler::{Service, deficit_round_robin};
 use crate::units::{Bytes, Duration};
 
-/// FQ-CoDel: each VC has its own queue with CoDel. Queues are served by deficit round robin, and a queue that becomes
+/// FQ-CoDel: each VC has its own queue with `codel`. Queues are served by deficit round robin, and a queue that becomes
 /// active is served before the others. A full port drops frames of the longest queue.
 ///
 /// Source: RFC 8290.
@@ -75,7 +75,7 @@ impl Configure for Config {
     }
 }
 
-/// The policy: the state of CoDel at each queue.
+/// The policy: the state of `codel` at each queue.
 #[derive(Debug)]
 pub struct FqCoDel {
     queues: TiVec<Label, CoDel>,

@@ -99,7 +99,7 @@ registry! {
         /// Controlled delay (RFC 8289): frames are dropped at the head of the queue if frames have waited too long.
         #[serde(rename = "codel")]
         codel: CoDel,
-        /// FQ-CoDel (RFC 8290): a queue for each VC, served by deficit round robin, with CoDel at each queue.
+        /// FQ-CoDel (RFC 8290): a queue for each VC, served by deficit round robin, with `codel` at each queue.
         #[serde(rename = "fq_codel")]
         fq_codel: FqCoDel,
         /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.

@@ -267,7 +267,9 @@ impl MemoryPort {
         if let Waiting::Scheduled(queues) = &mut self.waiting {
             let removed = queues.push_out_longest();
             for frame in removed.chunk_by(|&one, &next| is_of_frame(one, next)) {
-                frame.iter().for_each(|cell| gone(self.classes[cell.label()]));
+                for cell in frame {
+                    gone(self.classes[cell.label()]);
+                }
                 self.count_pushed_out(frame[0], frame.len(), arriving);
             }
             return;
