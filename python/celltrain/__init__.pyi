@@ -82,6 +82,7 @@ from .model.types import Bursts as Bursts
 from .model.types import CellOptions as CellOptions
 from .model.types import Chain as Chain
 from .model.types import Class as Class
+from .model.types import CoDel as CoDel
 from .model.types import CompleteSharing as CompleteSharing
 from .model.types import Congestion as Congestion
 from .model.types import CongestionFormula as CongestionFormula
@@ -89,12 +90,16 @@ from .model.types import ConstantRate as ConstantRate
 from .model.types import Counted as Counted
 from .model.types import Credence as Credence
 from .model.types import Delay as Delay
+from .model.types import DelayChange as DelayChange
 from .model.types import DelayedAcks as DelayedAcks
+from .model.types import DelayStep as DelayStep
+from .model.types import DelayWalk as DelayWalk
 from .model.types import Dfba as Dfba
 from .model.types import Dfba1998 as Dfba1998
 from .model.types import DoubleEpd as DoubleEpd
 from .model.types import DropFromFront as DropFromFront
 from .model.types import DuplicateAcks as DuplicateAcks
+from .model.types import DuplicateSack as DuplicateSack
 from .model.types import DynamicThreshold as DynamicThreshold
 from .model.types import Ecn as Ecn
 from .model.types import Edge as Edge
@@ -120,6 +125,7 @@ from .model.types import FlowOptions as FlowOptions
 from .model.types import Formula as Formula
 from .model.types import FormulaConstant as FormulaConstant
 from .model.types import FormulaStart as FormulaStart
+from .model.types import FqCoDel as FqCoDel
 from .model.types import FrameAdmission as FrameAdmission
 from .model.types import Framing as Framing
 from .model.types import FullAcks as FullAcks
@@ -135,6 +141,8 @@ from .model.types import Hystart as Hystart
 from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
+from .model.types import Jitter as Jitter
+from .model.types import JitterDistribution as JitterDistribution
 from .model.types import LeafSpine as LeafSpine
 from .model.types import Length as Length
 from .model.types import LimitedTransmit as LimitedTransmit
@@ -143,6 +151,7 @@ from .model.types import LinkOptions as LinkOptions
 from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
 from .model.types import Loss as Loss
+from .model.types import LossDetection as LossDetection
 from .model.types import LossProbability as LossProbability
 from .model.types import LossUnit as LossUnit
 from .model.types import MarkedAt as MarkedAt
@@ -171,6 +180,7 @@ from .model.types import Pauses as Pauses
 from .model.types import PerVc as PerVc
 from .model.types import PerVcAccounting as PerVcAccounting
 from .model.types import PerVcAccountingFixed as PerVcAccountingFixed
+from .model.types import Pie as Pie
 from .model.types import PipeRules as PipeRules
 from .model.types import PolicyScope as PolicyScope
 from .model.types import PoolOptions as PoolOptions
@@ -185,12 +195,18 @@ from .model.types import QueueEnd as QueueEnd
 from .model.types import QueueOptions as QueueOptions
 from .model.types import Quic as Quic
 from .model.types import QuicCongestion as QuicCongestion
+from .model.types import RateChange as RateChange
 from .model.types import RateFormat as RateFormat
+from .model.types import RateStep as RateStep
+from .model.types import RateWalk as RateWalk
 from .model.types import ReceiverOptions as ReceiverOptions
 from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryOptions as RecoveryOptions
 from .model.types import RecoveryWindow as RecoveryWindow
+from .model.types import Red as Red
+from .model.types import Reduction as Reduction
 from .model.types import Reno as Reno
+from .model.types import Reorder as Reorder
 from .model.types import RepeatedAcks as RepeatedAcks
 from .model.types import RepeatedCongestion as RepeatedCongestion
 from .model.types import Requests as Requests

@@ -1,4 +1,5 @@
 # Written by scripts/generate_models.py.
+from celltrain.model.types import CoDel as CoDel
 from celltrain.model.types import Dfba as Dfba
 from celltrain.model.types import Dfba1998 as Dfba1998
 from celltrain.model.types import DoubleEpd as DoubleEpd
@@ -8,13 +9,16 @@ from celltrain.model.types import Fba as Fba
 from celltrain.model.types import Formula as Formula
 from celltrain.model.types import FormulaConstant as FormulaConstant
 from celltrain.model.types import FormulaStart as FormulaStart
+from celltrain.model.types import FqCoDel as FqCoDel
 from celltrain.model.types import PerVc as PerVc
 from celltrain.model.types import PerVcAccounting as PerVcAccounting
 from celltrain.model.types import PerVcAccountingFixed as PerVcAccountingFixed
+from celltrain.model.types import Pie as Pie
 from celltrain.model.types import Policy as Policy
 from celltrain.model.types import Ppd as Ppd
 from celltrain.model.types import Python as Python
 from celltrain.model.types import PythonSetting as PythonSetting
+from celltrain.model.types import Red as Red
 from celltrain.model.types import SelectiveDrop as SelectiveDrop
 from celltrain.model.types import SingleDrop as SingleDrop
 from celltrain.model.types import TailDrop as TailDrop

@@ -5,6 +5,7 @@ from celltrain.model.types import Congestion as Congestion
 from celltrain.model.types import CongestionFormula as CongestionFormula
 from celltrain.model.types import DelayedAcks as DelayedAcks
 from celltrain.model.types import DuplicateAcks as DuplicateAcks
+from celltrain.model.types import DuplicateSack as DuplicateSack
 from celltrain.model.types import Ecn as Ecn
 from celltrain.model.types import EstimateForgotten as EstimateForgotten
 from celltrain.model.types import FastRetransmit as FastRetransmit
@@ -13,6 +14,7 @@ from celltrain.model.types import FullAcks as FullAcks
 from celltrain.model.types import GapAcks as GapAcks
 from celltrain.model.types import Hystart as Hystart
 from celltrain.model.types import LimitedTransmit as LimitedTransmit
+from celltrain.model.types import LossDetection as LossDetection
 from celltrain.model.types import NewReno as NewReno
 from celltrain.model.types import NewRenoHoe as NewRenoHoe
 from celltrain.model.types import OfferedWindow as OfferedWindow
@@ -29,6 +31,7 @@ from celltrain.model.types import ReceiverOptions as ReceiverOptions
 from celltrain.model.types import RecoveryEnd as RecoveryEnd
 from celltrain.model.types import RecoveryOptions as RecoveryOptions
 from celltrain.model.types import RecoveryWindow as RecoveryWindow
+from celltrain.model.types import Reduction as Reduction
 from celltrain.model.types import Reno as Reno
 from celltrain.model.types import RepeatedAcks as RepeatedAcks
 from celltrain.model.types import RepeatedCongestion as RepeatedCongestion

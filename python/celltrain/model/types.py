@@ -24,6 +24,7 @@ __all__ = [
     "CellOptions",
     "Chain",
     "Class",
+    "CoDel",
     "CompleteSharing",
     "Congestion",
     "CongestionFormula",
@@ -31,12 +32,16 @@ __all__ = [
     "Counted",
     "Credence",
     "Delay",
+    "DelayChange",
+    "DelayStep",
+    "DelayWalk",
     "DelayedAcks",
     "Dfba",
     "Dfba1998",
     "DoubleEpd",
     "DropFromFront",
     "DuplicateAcks",
+    "DuplicateSack",
     "DynamicThreshold",
     "Ecn",
     "Edge",
@@ -62,6 +67,7 @@ __all__ = [
     "Formula",
     "FormulaConstant",
     "FormulaStart",
+    "FqCoDel",
     "FrameAdmission",
     "Framing",
     "FullAcks",
@@ -77,6 +83,8 @@ __all__ = [
     "Incast",
     "Infinite",
     "Internetwork",
+    "Jitter",
+    "JitterDistribution",
     "LeafSpine",
     "Length",
     "LimitedTransmit",
@@ -85,6 +93,7 @@ __all__ = [
     "LongestQueueDrop",
     "LongestQueueDropVariant",
     "Loss",
+    "LossDetection",
     "LossProbability",
     "LossUnit",
     "MarkedAt",
@@ -113,6 +122,7 @@ __all__ = [
     "PerVc",
     "PerVcAccounting",
     "PerVcAccountingFixed",
+    "Pie",
     "PipeRules",
     "PolicyScope",
     "PoolOptions",
@@ -127,12 +137,18 @@ __all__ = [
     "QueueOptions",
     "Quic",
     "QuicCongestion",
+    "RateChange",
     "RateFormat",
+    "RateStep",
+    "RateWalk",
     "ReceiverOptions",
     "RecoveryEnd",
     "RecoveryOptions",
     "RecoveryWindow",
+    "Red",
+    "Reduction",
     "Reno",
+    "Reorder",
     "RepeatedAcks",
     "RepeatedCongestion",
     "Requests",
@@ -477,6 +493,9 @@ class CongestionFormula(Model):
     )
 
 
+DuplicateSack: TypeAlias = Literal["off", "on"]
+"""Report of repeated segments to a sender with selective acknowledgements."""
+
 GapAcks: TypeAlias = Literal["at_once", "delayed"]
 """When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."""
 
@@ -495,6 +514,9 @@ class ReceiverOptions(Model):
 
     delayed_ack_time: str | None = Field(
         default=None, description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
+    )
+    duplicate_sack: DuplicateSack | None = Field(
+        default=None, description="Report of repeated segments to a sender with selective acknowledgements."
     )
     gap_acks: GapAcks | None = Field(
         default=None, description="When the receiver acknowledges a segment that fills a part of a gap (RFC 5681, 4.2)."
@@ -526,6 +548,9 @@ FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
 LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
 """Segments sent beyond cwnd on the two duplicate acknowledgements before a fast retransmit."""
 
+LossDetection: TypeAlias = Literal["duplicate_acks", "rack", "rack_tlp"]
+"""Loss detection of `sack`."""
+
 PartialAckTimer: TypeAlias = Literal["first", "every"]
 """Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses this key."""
 
@@ -536,6 +561,9 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 
 PipeRules: TypeAlias = Literal["paper", "ns2"]
 """Rules by which `sack_pipe` estimates the data in flight (A-27)."""
+
+Reduction: TypeAlias = Literal["at_once", "prr"]
+"""Reduction of `sack`'s window during fast recovery."""
 
 RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
 """cwnd during fast recovery, without inflation."""
@@ -572,6 +600,10 @@ class RecoveryOptions(Model):
             "always sends unsent segments (RFC 6675, 5, step 3)."
         ),
     )
+    loss_detection: LossDetection | None = Field(
+        default=None,
+        description="Which losses `sack` detects in addition to those that three reports above a segment indicate.",
+    )
     partial_ack_timer: PartialAckTimer | None = Field(
         default=None,
         description=(
@@ -587,10 +619,11 @@ class RecoveryOptions(Model):
     pipe: PipeRules | None = Field(
         default=None, description="Rules by which `sack_pipe` estimates the data in flight (A-27)."
     )
+    reduction: Reduction | None = Field(default=None, description="How `sack` reduces the window during fast recovery.")
     window: RecoveryWindow | None = Field(default=None, description="cwnd during fast recovery, without inflation.")
 
 
-Rules: TypeAlias = Literal["rfc", "bsd", "ns2", "paper"]
+Rules: TypeAlias = Literal["rfc", "bsd", "ns2", "paper", "today"]
 """A profile of rules, which gives values to the keys of the groups that are left out. A key that is set wins
 over the profile.
 """
@@ -1052,6 +1085,45 @@ class Delay(Model):
     vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
 
 
+class DelayStep(Model):
+    """A new delay of a link."""
+
+    at: str = Field(description="Time from which sent cells have this delay.", examples=["2s"])
+    delay: str = Field(description="The delay.", examples=["50ms"])
+
+
+class DelayWalk(Model):
+    """A delay that moves up or down by the same step at regular times, with equal probabilities. It begins at the
+    link's own delay, or at the nearest limit.
+    """
+
+    every: str = Field(description="Time between two changes.", examples=["100ms"])
+    least: str = Field(description="Shortest delay.", examples=["5ms"])
+    most: str = Field(description="Longest delay.", examples=["50ms"])
+    step: str = Field(description="Difference between two delays.", examples=["1ms"])
+
+
+class DelayChange(Model):
+    """The delay of a link as a function of time. It has either `steps` or `walk`."""
+
+    steps: tuple[DelayStep, ...] | None = Field(default=None, description="New delays with their times, in order.")
+    walk: DelayWalk | None = Field(default=None, description="A delay that moves up or down at random.")
+
+
+JitterDistribution: TypeAlias = Literal["uniform", "normal"]
+"""Distribution of differences between delays."""
+
+
+class Jitter(Model):
+    """Random differences between the delays of packets, as with netem."""
+
+    by: str = Field(
+        description="Largest difference from the link's delay, or standard deviation of a normal distribution.",
+        examples=["2ms"],
+    )
+    distribution: JitterDistribution = Field(default="uniform", description="Distribution of the differences.")
+
+
 class Every(Model):
     """The distance between two losses: a number of packets, or a number of cells."""
 
@@ -1133,6 +1205,52 @@ class Loss(Model):
     )
 
 
+class RateStep(Model):
+    """A new rate of a link."""
+
+    at: str = Field(description="Time from which cells start with this rate.", examples=["2s"])
+    rate: str = Field(description="The rate.", examples=["10Mbps"])
+
+
+class RateWalk(Model):
+    """A rate that moves up or down by the same step at regular times, with equal probabilities. It begins at the
+    link's own rate, or at the nearest limit.
+    """
+
+    every: str = Field(description="Time between two changes.", examples=["100ms"])
+    least: str = Field(description="Lowest rate.", examples=["1Mbps"])
+    most: str = Field(description="Highest rate.", examples=["20Mbps"])
+    step: str = Field(description="Difference between two rates.", examples=["1Mbps"])
+
+
+class RateChange(Model):
+    """The rate of a link as a function of time. It has one of `steps`, `walk` and `trace`."""
+
+    steps: tuple[RateStep, ...] | None = Field(
+        default=None, description="New rates with their times, in order. With `0bps`, the port waits for the next rate."
+    )
+    trace: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None,
+        description=(
+            "Delivery opportunities in the form of Mahimahi: milliseconds at which 1504 bytes may leave, from the"
+            " start again after the last. Or a file with one of them on each line."
+        ),
+    )
+    walk: RateWalk | None = Field(default=None, description="A rate that moves up or down at random.")
+
+
+class Reorder(Model):
+    """Packets that overtake others, as with netem. It needs `framing = "packets"`, because the cells of a VC keep
+    their order (ITU-T I.150).
+    """
+
+    delay: str = Field(default="0s", description="The short delay.", examples=["5us"])
+    gap: int = Field(
+        default=1, ge=1, description="Only every `gap`-th packet can be selected, counted from the latest that was."
+    )
+    probability: float = Field(le=1.0, ge=0.0, description="Probability with which a packet has only the short delay.")
+
+
 Wire: TypeAlias = Literal["cells", "ethernet"]
 """The unit in which a link carries packets."""
 
@@ -1143,10 +1261,22 @@ class LinkOptions(Model):
     delay: tuple[Delay, ...] = Field(
         default=(), description="Rules by which the link delays packets. Later packets overtake the delayed ones."
     )
+    delay_change: DelayChange | None = Field(
+        default=None, description="Changes of the link's delay during the run. Cells keep their order."
+    )
+    jitter: Jitter | None = Field(
+        default=None,
+        description=(
+            "Random differences between the delays of packets. Packets keep their order, unless the link also has"
+            " `reorder`."
+        ),
+    )
     lose: tuple[Loss, ...] = Field(
         default=(),
         description="Rules by which the link loses packets or cells. Lost cells still take their time on the link.",
     )
+    rate_change: RateChange | None = Field(default=None, description="Changes of the link's rate during the run.")
+    reorder: Reorder | None = Field(default=None, description="Packets that overtake others.")
     wire: Wire = Field(
         default="cells",
         description=(
@@ -1708,6 +1838,158 @@ class DropFromFront(Model):
     """
 
 
+class CoDel(Model):
+    """Controlled delay: after frames have waited `target` or longer for an `interval`, frames are dropped at the
+    head of the queue. The times between drops shrink until a frame waits less.
+
+    Source: RFC 8289.
+    """
+
+    ecn: bool = Field(default=True, description="True to mark ECN-capable frames instead of dropping them.")
+    interval: str = Field(
+        default="100ms",
+        description=(
+            "INTERVAL: time for which frames must wait longer before the first drop; about the longest round-trip time."
+        ),
+        examples=["5us"],
+    )
+    maxpacket: str = Field(
+        default="1.5kB",
+        description="MAXPACKET: no frame is dropped if at most this number of bytes wait behind it; the MTU of the link.",
+        examples=["512B"],
+    )
+    target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
+
+
+class FqCoDel(Model):
+    """FQ-CoDel: each VC has its own queue with CoDel. Queues are served by deficit round robin, and a queue that
+    becomes active is served before the others. A full port drops frames of the longest queue.
+
+    Source: RFC 8290.
+    """
+
+    ecn: bool = Field(default=True, description="True to mark ECN-capable frames instead of dropping them.")
+    interval: str = Field(
+        default="100ms",
+        description=(
+            "INTERVAL: time for which frames must wait longer before the first drop; about the longest round-trip time."
+        ),
+        examples=["5us"],
+    )
+    maxpacket: str = Field(
+        default="1.5kB",
+        description=(
+            "MAXPACKET: no frame is dropped if at most this number of bytes wait behind it in its queue; the MTU "
+            "of the link."
+        ),
+        examples=["512B"],
+    )
+    quantum: str = Field(
+        default="1.514kB",
+        description="Number of bytes that a queue may send before the next queue is served.",
+        examples=["512B"],
+    )
+    target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
+
+
+class Pie(Model):
+    """Proportional integral controller enhanced: arriving frames are refused at random. The probability grows while
+    the delay of the queue is above `qdelay_ref`, or rises.
+
+    Source: RFC 8033.
+    """
+
+    alpha: float = Field(
+        default=0.125, description="Weight of the difference between the delay and its target, per second."
+    )
+    beta: float = Field(
+        default=1.25, description="Weight of the change of the delay since the last update, per second."
+    )
+    cap_drop_adjustment: bool = Field(
+        default=False, description="True to limit the increase of a large probability to 0.02 per update (section 5.5)."
+    )
+    dequeue_rate_estimation: bool = Field(
+        default=False,
+        description=(
+            "True to compute the delay from the queue length and an estimate of the departure rate, false to use "
+            "the time for which the last frame has waited."
+        ),
+    )
+    derandomization: bool = Field(
+        default=False, description="True to keep random refusals apart from each other (section 5.4)."
+    )
+    dq_threshold: str = Field(
+        default="16.384kB",
+        description="`DQ_THRESHOLD`: bytes that must leave for a sample of the departure rate.",
+        examples=["512B"],
+    )
+    mark_ecnth: float = Field(
+        default=0.1,
+        le=1.0,
+        ge=0.0,
+        description="Largest probability at which ECN-capable frames are marked instead of refused; 0 turns marks off.",
+    )
+    max_burst: str = Field(
+        default="150ms",
+        description="`MAX_BURST`: time after an uncongested state in which no frame is refused at random.",
+        examples=["5us"],
+    )
+    mean_pktsize: str = Field(
+        default="1.024kB",
+        description="`MEAN_PKTSIZE`: no frame is refused at random while at most twice this number of bytes waits.",
+        examples=["512B"],
+    )
+    qdelay_ref: str = Field(default="15ms", description="`QDELAY_REF`: target delay of the queue.", examples=["5us"])
+    t_update: str = Field(
+        default="15ms", description="`T_UPDATE`: time between updates of the probability.", examples=["5us"]
+    )
+
+
+class Red(Model):
+    """Random early detection: arriving frames are refused at random while the average queue is above `min_th`, and
+    all of them from `max_th`.
+
+    Source: Floyd and Jacobson 1993; `adaptive`: Floyd, Gummadi and Shenker 2001.
+    """
+
+    adaptive: bool = Field(
+        default=False, description="True to adapt `max_p` so that the average stays halfway between the thresholds."
+    )
+    ecn: bool = Field(
+        default=True,
+        description="True to mark ECN-capable frames instead of refusing them while the average is below `max_th`.",
+    )
+    gentle: bool = Field(
+        default=False, description="True if the probability rises from `max_p` at `max_th` to 1 at twice `max_th`."
+    )
+    interval: str = Field(default="500ms", description="Time between adaptations of `max_p`.", examples=["5us"])
+    max_p: float = Field(
+        default=0.02,
+        le=1.0,
+        ge=0.0,
+        description="Probability of a refusal just below `max_th`; with `adaptive`, the first value.",
+    )
+    max_th: Threshold = Field(
+        default=0.3,
+        description="Average queue from which every frame is refused.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    mean_pktsize: str = Field(
+        default="512B",
+        description=(
+            "Packet whose transmission time is `s`: while the queue is empty, the average falls as if such "
+            "packets had arrived."
+        ),
+        examples=["512B"],
+    )
+    min_th: Threshold = Field(
+        default=0.1,
+        description="Average queue below which every frame is admitted.",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    w_q: float = Field(default=0.002, le=1.0, ge=0.0, description="`w_q`: weight of the newest value in the average.")
+
+
 FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
@@ -1798,6 +2080,10 @@ Policy: TypeAlias = Annotated[
     | Dfba
     | Dfba1998
     | DropFromFront
+    | CoDel
+    | FqCoDel
+    | Pie
+    | Red
     | Formula
     | Python,
     Keyed(
@@ -1818,6 +2104,10 @@ Policy: TypeAlias = Annotated[
         dfba=Dfba,
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
+        codel=CoDel,
+        fq_codel=FqCoDel,
+        pie=Pie,
+        red=Red,
         formula=Formula,
         python=Python,
     ),
@@ -2943,6 +3233,7 @@ SUBJECTS = {
         "VcOptions",
     ],
     "policies": [
+        "CoDel",
         "Dfba",
         "Dfba1998",
         "DoubleEpd",
@@ -2952,13 +3243,16 @@ SUBJECTS = {
         "Formula",
         "FormulaConstant",
         "FormulaStart",
+        "FqCoDel",
         "PerVc",
         "PerVcAccounting",
         "PerVcAccountingFixed",
+        "Pie",
         "Policy",
         "Ppd",
         "Python",
         "PythonSetting",
+        "Red",
         "SelectiveDrop",
         "SingleDrop",
         "TailDrop",
@@ -2976,6 +3270,7 @@ SUBJECTS = {
         "CongestionFormula",
         "DelayedAcks",
         "DuplicateAcks",
+        "DuplicateSack",
         "Ecn",
         "EstimateForgotten",
         "FastRetransmit",
@@ -2984,6 +3279,7 @@ SUBJECTS = {
         "GapAcks",
         "Hystart",
         "LimitedTransmit",
+        "LossDetection",
         "NewReno",
         "NewRenoHoe",
         "OfferedWindow",
@@ -3000,6 +3296,7 @@ SUBJECTS = {
         "RecoveryEnd",
         "RecoveryOptions",
         "RecoveryWindow",
+        "Reduction",
         "Reno",
         "RepeatedAcks",
         "RepeatedCongestion",
