@@ -125,6 +125,7 @@ from .model.types import FlowOptions as FlowOptions
 from .model.types import Formula as Formula
 from .model.types import FormulaConstant as FormulaConstant
 from .model.types import FormulaStart as FormulaStart
+from .model.types import FqCoDel as FqCoDel
 from .model.types import FrameAdmission as FrameAdmission
 from .model.types import Framing as Framing
 from .model.types import FullAcks as FullAcks

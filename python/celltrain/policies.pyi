@@ -9,6 +9,7 @@ from celltrain.model.types import Fba as Fba
 from celltrain.model.types import Formula as Formula
 from celltrain.model.types import FormulaConstant as FormulaConstant
 from celltrain.model.types import FormulaStart as FormulaStart
+from celltrain.model.types import FqCoDel as FqCoDel
 from celltrain.model.types import PerVc as PerVc
 from celltrain.model.types import PerVcAccounting as PerVcAccounting
 from celltrain.model.types import PerVcAccountingFixed as PerVcAccountingFixed

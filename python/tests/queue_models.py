@@ -28,9 +28,9 @@ link_rate = "42.4Mbps"
 link_delay = "5us"
 
 [tcp.newreno]
-
+{flows}
 [port.bottleneck]
-buffer = 100000
+buffer = {buffer}
 
 [port.bottleneck.policy.{policy}]
 {settings}
@@ -39,7 +39,7 @@ buffer = 100000
 
 @dataclass(frozen=True)
 class Step:
-    """A cell at the port: it has arrived, entered, left or been dropped at the head. Times are in units."""
+    """A cell at the port: it has arrived, entered, left or been dropped or pushed out. Times are in units."""
 
     time: int
     event: str
@@ -47,12 +47,21 @@ class Step:
     is_first: bool
 
 
-def steps(folder: Path, policy: str, settings: str, *, seed: int, duration: str = "1s") -> Iterator[Step]:
+def steps(
+    folder: Path,
+    policy: str,
+    settings: str,
+    *,
+    seed: int,
+    duration: str = "1s",
+    buffer: int = 100_000,
+    flows: str = "",
+) -> Iterator[Step]:
     """Runs the network, and returns the steps of all cells at its bottleneck, in order."""
-    text = _NETWORK.format(policy=policy, settings=settings, seed=seed, duration=duration)
-    path = folder / "port.toml"
-    path.write_text(text)
-    run = ct.run(ct.load(path), events=ct.Events(folder / "events", kinds=["cells"]))
+    text = _NETWORK.format(policy=policy, settings=settings, seed=seed, duration=duration, buffer=buffer, flows=flows)
+    scenario = folder / "port.toml"
+    scenario.write_text(text)
+    run = ct.run(ct.load(scenario), events=ct.Events(folder / "events", kinds=["cells"]))
     table = run.events["cells"]
     columns = [table[name].to_pylist() for name in ("time_s", "event", "vc", "frame", "index")]
     for time_s, event, vc, frame, index in zip(*columns, strict=True):

@@ -158,6 +158,10 @@ situations! {
     LastCellPushedOut,
     /// A frame is dropped at the head of the queue before its last cell has arrived.
     ArrivingFrameDroppedAtHead,
+    /// The longest queue loses frames to make room.
+    LongestQueueLosesFrames,
+    /// The longest queue has no frame that can make room.
+    LongestQueueLosesNothing,
     /// Controlled delay marks a frame instead of dropping it.
     CoDelMarks,
     /// Controlled delay drops several frames at the same instant.

@@ -56,7 +56,7 @@ impl PortQueues {
             let kinds = network.vc_kinds(routing, link);
             let vcs = (0..kinds.len()).map(Label::from);
             let scheduler = &network.links[link].scheduler;
-            let service = scheduler.build(&kinds);
+            let service = network.service(routing, link);
             let mut queues = Self::default();
             if rate_control.port(link).is_some() {
                 queues.names = kinds.iter().map(|kind| kind.name.to_owned()).collect();

@@ -113,7 +113,7 @@ impl FrameArrivals {
     }
 
     /// Lets the policy decide about the frame of a cell at the head of the queue, if it has not. `left` cells wait behind
-    /// this cell. Returns the treatment of the cell. Calls `decided` after a decision of the policy.
+    /// this cell in its queue. Returns the treatment of the cell. Calls `decided` after a decision of the policy.
     #[inline]
     pub(crate) fn decide(
         &mut self,
@@ -131,7 +131,7 @@ impl FrameArrivals {
         if !frame.is_decided {
             frame.is_decided = true;
             let behind = left.saturating_sub(frame.cells.saturating_sub(1));
-            let head = Head { now, waited: now - frame.first, behind, capable: cell.capable() };
+            let head = Head { now, vc: cell.label(), waited: now - frame.first, behind, capable: cell.capable() };
             let fate = admission.decide_at_head(&head, cell);
             frame.fate = frame.fate.max(fate);
             decided(&head, fate, admission);

@@ -34,7 +34,7 @@ use crate::memory::MemoryConfig;
 use crate::policy::{BufferPolicy, PolicyConfig};
 use crate::requests::Requests;
 use crate::rng::Stream;
-use crate::scheduler::{Class, SchedulerConfig, VcKind};
+use crate::scheduler::{Class, SchedulerConfig, Service, VcKind};
 use crate::switching::{PacketAdmission, Switching};
 use crate::tcp::TcpConfig;
 use crate::tie::{ServiceOrder, TieOrder};
@@ -158,6 +158,11 @@ pub struct Link {
 }
 
 impl Link {
+    /// Returns whether the scheduler and the policy of the port use a single queue.
+    pub fn is_fifo(&self) -> bool {
+        self.scheduler == SchedulerConfig::default() && !self.policy.has_queues()
+    }
+
     /// Returns whether the link has rules for losses or delays, or a delay that changes.
     pub fn has_rules(&self) -> bool {
         !self.losses.is_empty() || self.has_delay_line()
@@ -328,6 +333,13 @@ impl Network {
         let Link { name, buffer, marking, .. } = &self.links[link];
         let draws = || Stream::new(self.seed, &format!("port/{name}/marks"));
         marking.as_ref().map(|marking| marking.build(*buffer, draws()))
+    }
+
+    /// Creates the queues of a port if it has several: the queues of its policy, or otherwise of its scheduler.
+    pub(crate) fn service(&self, routing: &Routing, link: LinkIndex) -> Option<Service> {
+        let Link { policy, scheduler, .. } = &self.links[link];
+        let own = policy.queues(routing.vcs[link].len(), self.aal5.cell.bits());
+        own.or_else(|| scheduler.build(&self.vc_kinds(routing, link)))
     }
 
     /// Returns the VCs that cross a link, by label, as input for the link's scheduler.

@@ -182,6 +182,14 @@ impl Resolver<'_> {
                 );
                 scope.once(|scope| scope.refuse_text("links", problem));
             }
+            if let Some(table) = table.filter(|table| table.policy.has_queues()) {
+                let problem = format!(
+                    "pauses the port {}, whose policy {} has a queue for each VC; only ports with one queue can be paused",
+                    link.name,
+                    table.policy.name()
+                );
+                scope.once(|scope| scope.refuse_text("links", problem));
+            }
             if self.layout.graph.nodes[link.from].kind == NodeKind::EdgeDevice {
                 let problem = format!("pauses the port {} of an edge device, which cannot be paused", link.name);
                 scope.once(|scope| scope.refuse_text("links", problem));

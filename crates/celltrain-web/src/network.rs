@@ -2,7 +2,6 @@
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
-use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_run::describe;
 use celltrain_scenario::Scenario;
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ pub(crate) fn described(
         token.tick(1)?;
         shown["buffer_cells"] = json!(link.buffer);
         shown["policy"] = json!(link.policy.name());
-        let is_fifo = matches!(link.scheduler, SchedulerConfig::Fifo(_));
+        let is_fifo = link.is_fifo();
         shown["in_order"] = json!(is_fifo && !merges(number));
         shown["shaped"] = json!(link.edge.is_some() || is_source(number));
     }

@@ -67,6 +67,7 @@ __all__ = [
     "Formula",
     "FormulaConstant",
     "FormulaStart",
+    "FqCoDel",
     "FrameAdmission",
     "Framing",
     "FullAcks",
@@ -1860,6 +1861,37 @@ class CoDel(Model):
     target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
 
 
+class FqCoDel(Model):
+    """FQ-CoDel: each VC has its own queue with CoDel. Queues are served by deficit round robin, and a queue that
+    becomes active is served before the others. A full port drops frames of the longest queue.
+
+    Source: RFC 8290.
+    """
+
+    ecn: bool = Field(default=True, description="True to mark ECN-capable frames instead of dropping them.")
+    interval: str = Field(
+        default="100ms",
+        description=(
+            "INTERVAL: time for which frames must wait longer before the first drop; about the longest round-trip time."
+        ),
+        examples=["5us"],
+    )
+    maxpacket: str = Field(
+        default="1.5kB",
+        description=(
+            "MAXPACKET: no frame is dropped if at most this number of bytes wait behind it in its queue; the MTU "
+            "of the link."
+        ),
+        examples=["512B"],
+    )
+    quantum: str = Field(
+        default="1.514kB",
+        description="Number of bytes that a queue may send before the next queue is served.",
+        examples=["512B"],
+    )
+    target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
+
+
 class Pie(Model):
     """Proportional integral controller enhanced: arriving frames are refused at random. The probability grows while
     the delay of the queue is above `qdelay_ref`, or rises.
@@ -2049,6 +2081,7 @@ Policy: TypeAlias = Annotated[
     | Dfba1998
     | DropFromFront
     | CoDel
+    | FqCoDel
     | Pie
     | Red
     | Formula
@@ -2072,6 +2105,7 @@ Policy: TypeAlias = Annotated[
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
         codel=CoDel,
+        fq_codel=FqCoDel,
         pie=Pie,
         red=Red,
         formula=Formula,
@@ -3209,6 +3243,7 @@ SUBJECTS = {
         "Formula",
         "FormulaConstant",
         "FormulaStart",
+        "FqCoDel",
         "PerVc",
         "PerVcAccounting",
         "PerVcAccountingFixed",

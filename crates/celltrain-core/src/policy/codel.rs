@@ -232,7 +232,10 @@ mod tests {
     }
 
     fn frame(codel: &mut CoDel, now: u64, waited: u64, behind: u32) -> AtHead {
-        codel.on_head(&Head { now: Time(now), waited: Span(waited), behind, capable: false }, &mut stream())
+        codel.on_head(
+            &Head { now: Time(now), vc: Label::new(0), waited: Span(waited), behind, capable: false },
+            &mut stream(),
+        )
     }
 
     #[test]
@@ -277,7 +280,8 @@ mod tests {
         for (ecn, expected) in [(true, AtHead::Mark), (false, AtHead::Drop)] {
             let mut codel = codel(&Config { ecn, ..Config::default() });
             let mut offer = |now| {
-                let head = Head { now: Time(now), waited: Span(20_000), behind: 1000, capable: true };
+                let head =
+                    Head { now: Time(now), vc: Label::new(0), waited: Span(20_000), behind: 1000, capable: true };
                 codel.on_head(&head, &mut stream())
             };
             offer(0);

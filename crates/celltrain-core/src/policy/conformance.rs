@@ -133,6 +133,8 @@ enum Cut {
     /// The third cell pushes out the two waiting cells. This damages their frame, so the third and fourth cells are
     /// also refused.
     PushedOut,
+    /// The third cell pushes out the whole frame, whose other cells are refused.
+    Whole,
 }
 
 const ALL: Option<u32> = Some(u32::MAX);
@@ -158,6 +160,7 @@ const ANSWERS: &[(&str, Cut, Option<u32>, bool)] = &[
     ("dfba_1998", Cut::ButTheLast, Some(50), false),
     ("drop_from_front", Cut::PushedOut, ALL, false),
     ("codel", Cut::ButTheLast, None, false),
+    ("fq_codel", Cut::Whole, None, false),
     ("pie", Cut::ButTheLast, None, false),
     ("red", Cut::ButTheLast, None, false),
     ("formula", Cut::ButTheLast, None, false),
@@ -177,7 +180,7 @@ fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 
         // The settings are for a buffer of 100, but the port has a buffer of two, so no threshold is reached.
-        let mut port = Port::new(Some(2), VCS as usize, policy, stream());
+        let mut port = Port::new(Some(2), VCS as usize, policy, stream()).scheduled(config.queues(VCS as usize, 424));
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
             port.offer(cell(0, 7, last));
             if number == 3 || number == 4 {
@@ -191,8 +194,14 @@ fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
             // Two cells have been sent, and the fifth is waiting.
             Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
             Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
+            Cut::Whole => PortCounters { lost_pushed_out: 2, discarded_remainder: 3, ..zero },
         };
         assert_eq!(port.vc_counters().next(), Some(expected), "{name}");
-        assert_eq!(port.occupancy(), if cut == Cut::ThirdAlone { 2 } else { 1 }, "{name}");
+        let waiting = match cut {
+            Cut::ThirdAlone => 2,
+            Cut::ButTheLast | Cut::PushedOut => 1,
+            Cut::Whole => 0,
+        };
+        assert_eq!(port.occupancy(), waiting, "{name}");
     }
 }

@@ -19,6 +19,7 @@ pub mod drop_from_front;
 pub mod epd;
 pub mod fba;
 pub mod formula;
+pub mod fq_codel;
 pub mod per_vc_accounting;
 pub mod per_vc_accounting_fixed;
 pub mod pie;
@@ -44,6 +45,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::registry;
 use crate::rng::Stream;
+use crate::scheduler::Service;
 use crate::threshold::Threshold;
 use crate::units::{Span, Time};
 use formula::PortInfo;
@@ -97,6 +99,9 @@ registry! {
         /// Controlled delay (RFC 8289): frames are dropped at the head of the queue if frames have waited too long.
         #[serde(rename = "codel")]
         codel: CoDel,
+        /// FQ-CoDel (RFC 8290): a queue for each VC, served by deficit round robin, with `codel` at each queue.
+        #[serde(rename = "fq_codel")]
+        fq_codel: FqCoDel,
         /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.
         pie: Pie,
         /// Random early detection: frames are refused at random, with a probability that follows the average queue.
@@ -112,6 +117,9 @@ registry! {
 
     /// Checks the settings; see [`Configure::check`].
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
+
+    /// Creates the queues of a policy that has its own, at a port crossed by `vcs` VCs; see [`Configure::queues`].
+    pub fn queues(&self, vcs: usize, cell_bits: u64) -> Option<Service> { |config| config.queues(vcs, cell_bits) }
 
     /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs with these names, by
     /// label.
@@ -140,6 +148,11 @@ impl PolicyConfig {
             faults.retain(|fault| !alone.contains(fault));
         }
         faults
+    }
+
+    /// Returns whether the policy has its own queues instead of those of a scheduler.
+    pub fn has_queues(&self) -> bool {
+        self.queues(1, 1).is_some()
     }
 
     /// Returns the table of a policy that is written as formulas.
@@ -258,13 +271,14 @@ pub trait BufferPolicy: Any + Send {
     }
 
     /// Returns the component of the policy that decides about frames at the head of the queue, if it has one. The result
-    /// never changes. A port with such a policy must be first in, first out, without merging VCs, and no cell may be
-    /// pushed out.
+    /// never changes. A port with such a policy must be first in, first out, unless the policy has its own queues, and no
+    /// VCs may merge.
     fn head_policy(&mut self) -> Option<&mut dyn HeadPolicy> {
         None
     }
 
-    /// Returns whether the policy needs a port with a single queue from which no cell is pushed out.
+    /// Returns whether the policy needs a port with a single queue, or its own queues, from which nothing else pushes out
+    /// cells.
     fn needs_one_queue(&mut self) -> bool {
         self.follower().is_some() || self.head_policy().is_some()
     }
@@ -314,9 +328,11 @@ pub trait HeadPolicy {
 pub struct Head {
     /// Time of the decision.
     pub now: Time,
+    /// VC of the frame.
+    pub vc: Label,
     /// Time since the first cell of the frame entered.
     pub waited: Span,
-    /// Number of waiting cells of other frames.
+    /// Number of cells of other frames that wait in the same queue.
     pub behind: u32,
     /// True if the frame is ECN-capable.
     pub capable: bool,
@@ -418,6 +434,9 @@ pub enum Overflow {
     },
     /// The waiting cell that would be sent next makes room, together with the rest of its frame except the last cell.
     PushOutFront,
+    /// The longest queue makes room: it loses whole frames from its front. If it has none, the rest of the arriving frame
+    /// is refused. Only for policies with their own queues.
+    PushOutLongest,
 }
 
 /// A policy that admits every frame. It only decides what happens to cells that find no room.
@@ -464,6 +483,12 @@ pub trait Configure {
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
+    }
+
+    /// Creates the queues of a port crossed by `vcs` VCs, if the policy has its own queues. Cells have `cell_bits` bits.
+    fn queues(&self, vcs: usize, cell_bits: u64) -> Option<Service> {
+        let _ = (vcs, cell_bits);
+        None
     }
 
     /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite). `vcs` has the names of its VCs, by

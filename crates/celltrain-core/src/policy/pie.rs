@@ -333,7 +333,10 @@ mod tests {
     }
 
     fn leaves(pie: &mut Pie, now: u64, waited: u64) {
-        pie.on_head(&Head { now: Time(now), waited: Span(waited), behind: 100, capable: false }, &mut stream());
+        pie.on_head(
+            &Head { now: Time(now), vc: Label::new(0), waited: Span(waited), behind: 100, capable: false },
+            &mut stream(),
+        );
         pie.on_departure(100, Time(now));
     }
 

@@ -124,7 +124,9 @@ impl Admission {
         self.delimits = framing == Framing::Packets;
         if self.delimits {
             assert!(!self.pushes_out(), "drop from front keeps last cells, which only AAL5 needs");
-            self.overflow = Overflow::LoseRestOfFrame { keep_last_cell: false };
+            if self.overflow != Overflow::PushOutLongest {
+                self.overflow = Overflow::LoseRestOfFrame { keep_last_cell: false };
+            }
         }
         self
     }
@@ -168,7 +170,7 @@ impl Admission {
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
         assert!(
-            !self.follows_cells && !self.decides_at_head(),
+            !self.follows_cells && (!self.decides_at_head() || self.overflow == Overflow::PushOutLongest),
             "a policy can track cells, or decide at the head of the queue, only at a port with a single queue"
         );
         assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
@@ -242,7 +244,12 @@ impl Admission {
         Formula::of(&*self.policy).map_or(0, Formula::replaced_results)
     }
 
-    /// Returns whether a cell that finds no room pushes out another cell.
+    /// Returns whether a cell that finds no room pushes out frames of the longest queue.
+    pub(crate) fn pushes_out_longest(&self) -> bool {
+        self.overflow == Overflow::PushOutLongest
+    }
+
+    /// Returns whether a cell that finds no room pushes out a cell of the port's single queue.
     pub(crate) fn pushes_out(&self) -> bool {
         self.overflow == Overflow::PushOutFront
     }
@@ -407,7 +414,7 @@ impl Admission {
             let keep_last_cell = match self.overflow {
                 _ if holds => false,
                 Overflow::LoseRestOfFrame { keep_last_cell } => keep_last_cell,
-                Overflow::PushOutFront => return Verdict::PushOut,
+                Overflow::PushOutFront | Overflow::PushOutLongest => return Verdict::PushOut,
                 Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
             self.vcs[vc].under_way.set_mode(Mode::RefuseRest { keep_last_cell });
@@ -420,6 +427,12 @@ impl Admission {
     /// Decides whether to admit a cell if no room is needed or no more room can be made.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
+        if is_full && self.overflow == Overflow::PushOutLongest && self.vcs[vc].under_way.passes() {
+            // Nothing could be pushed out.
+            let keep_last_cell = !self.delimits;
+            self.vcs[vc].under_way.set_mode(Mode::RefuseRest { keep_last_cell });
+            return Verdict::Refuse(self.cut(vc));
+        }
         let refused = &mut self.refused[vc];
         Verdict::Refuse(match self.vcs[vc].under_way.mode() {
             Mode::RefuseFrame => {
@@ -460,7 +473,8 @@ impl Admission {
     }
 
     /// Records that `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is still
-    /// arriving, refuses the rest of it. Its last cell is still admitted, because it marks where the next frame begins.
+    /// arriving, refuses the rest of it. Its last cell is still admitted if the frame has lost only a part, because it
+    /// marks where the next frame begins.
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
@@ -472,7 +486,8 @@ impl Admission {
         if arrives || (!frame.under_way.is_at_start() && frame.current == victim.frame) {
             reached!(FramePushesOutItself if arrives);
             reached!(ArrivingFramePushedOut if !arrives);
-            frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true });
+            let keep_last_cell = self.overflow == Overflow::PushOutFront;
+            frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell });
             frame.under_way.cut();
         }
     }
@@ -505,7 +520,9 @@ impl Admission {
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
                     frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell });
                 }
-                Overflow::PushOutFront => frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true }),
+                Overflow::PushOutFront | Overflow::PushOutLongest => {
+                    frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true });
+                }
             }
         }
     }

@@ -346,8 +346,21 @@ impl Port {
 
     /// Makes room for `arriving`: removes the waiting cell closest to transmission, among cells that do not end a
     /// frame. Also removes the other waiting cells of the removed cell's frame, except for the last cell, which marks
-    /// where the next frame begins.
+    /// where the next frame begins. If the policy has several queues, the longest queue loses frames instead.
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
+        if let Some(queues) = &mut self.queues {
+            let removed = queues.push_out_longest();
+            reached!(LongestQueueLosesNothing if removed.is_empty());
+            reached!(LongestQueueLosesFrames if !removed.is_empty());
+            for frame in removed.chunk_by(|&one, &next| is_of_frame(one, next)) {
+                frame
+                    .iter()
+                    .zip(0..)
+                    .for_each(|(&cell, number)| emit(PortEvent::PushedOut { cell, cuts: number == 0 }));
+                self.count_pushed_out(frame[0], frame.len(), arriving);
+            }
+            return;
+        }
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             reached!(PushOutFindsNothing);
@@ -363,7 +376,12 @@ impl Port {
             }
             stays
         });
-        let cells = u32::try_from(before - self.fifo.len()).expect("the size of a buffer in cells fits in 32 bits");
+        self.count_pushed_out(victim, before - self.fifo.len(), arriving);
+    }
+
+    /// Counts `cells` cells of the frame of `victim` that have made room for `arriving`.
+    fn count_pushed_out(&mut self, victim: Cell, cells: usize, arriving: Cell) {
+        let cells = u32::try_from(cells).expect("the size of a buffer in cells fits in 32 bits");
         self.occupancy -= cells;
         self.tracker.fall(self.occupancy);
         self.per_vc[victim.label()] -= cells;
@@ -389,6 +407,9 @@ impl Port {
     /// Passes the next cell to the transmitter.
     pub fn take(&mut self) -> Option<Cell> {
         if !self.is_ready() {
+            if let Some(queues) = &mut self.queues {
+                queues.on_idle();
+            }
             return None;
         }
         let cell = match &mut self.queues {
@@ -410,6 +431,9 @@ impl Port {
     /// Records that the cell which [`Port::take`] has passed on is dropped at the head of the queue instead.
     pub(crate) fn drop_taken(&mut self, cell: Cell) {
         self.forwarded[cell.label()] -= 1;
+        if let Some(queues) = &mut self.queues {
+            queues.on_dropped(cell.label());
+        }
         self.admission.drop_at_head(cell);
     }
 

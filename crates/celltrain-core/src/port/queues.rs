@@ -7,6 +7,7 @@ use typed_index_collections::TiVec;
 
 use crate::cell::Cell;
 use crate::index::Label;
+use crate::scheduler::deficit_round_robin::{first_half, longest};
 use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
 /// Single cells waiting in several queues.
@@ -58,6 +59,28 @@ impl CellQueues {
             }
         }
         cell
+    }
+
+    /// Records that the latest cell taken, of this VC, is dropped at the head of its queue instead.
+    pub(crate) fn on_dropped(&mut self, label: Label) {
+        self.scheduler.on_dropped(self.queue_of[label]);
+    }
+
+    /// Records that the link is free and no cell can be sent.
+    pub(crate) fn on_idle(&mut self) {
+        self.scheduler.on_idle();
+    }
+
+    /// Removes the first half of the frames of the longest queue, as [`first_half`] selects them. Returns their cells.
+    pub(crate) fn push_out_longest(&mut self) -> Vec<Cell> {
+        let queue = longest(self.waiting.queues.iter().map(VecDeque::len));
+        let leaving = self.scheduler.leaving(queue);
+        let Some(cells) = self.waiting.queues.get_mut(queue) else { return Vec::new() };
+        let frames = first_half(cells.iter().copied(), leaving);
+        let goes = |cell: &Cell| !cell.is_rm() && frames.contains(&cell.frame);
+        let removed = cells.iter().copied().filter(goes).collect();
+        cells.retain(|cell| !goes(cell));
+        removed
     }
 
     /// Passes a cell of a VC through the empty queues. It is sent before another cell arrives.

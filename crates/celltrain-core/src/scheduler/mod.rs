@@ -4,6 +4,7 @@
 //! queue. Any other scheduler has several FIFO queues, one for each class or VC, and selects the next queue to serve.
 //! To add a scheduler, add a file here, two lines in this file and one page under `docs/models/`.
 
+pub(crate) mod deficit_round_robin;
 pub(crate) mod waiting;
 
 pub mod fifo;
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
+use crate::cell::FrameNumber;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::policy::PerVc;
@@ -125,6 +127,20 @@ pub trait Scheduler: Send {
         debug_assert_eq!(alone.queue, None, "a scheduler sends a cell if one is waiting");
     }
 
+    /// Records that the latest cell sent from `queue` is dropped at the head of the queue instead.
+    fn on_dropped(&mut self, queue: usize) {
+        let _ = queue;
+    }
+
+    /// Records that the link is free and no cell is waiting.
+    fn on_idle(&mut self) {}
+
+    /// Returns the frame of the latest cell sent from a queue, if the scheduler records it.
+    fn leaving(&self, queue: usize) -> Option<FrameNumber> {
+        let _ = queue;
+        None
+    }
+
     /// Returns how precisely the scheduler must know when empty queues fill. Called once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
@@ -138,6 +154,9 @@ pub trait Waiting {
 
     /// Returns the number of cells waiting in a queue.
     fn cells(&self, queue: usize) -> u32;
+
+    /// Returns the frame of the first cell of a non-empty queue; `None` for an RM cell, and if the next turn sends nothing.
+    fn next_frame(&self, queue: usize) -> Option<FrameNumber>;
 
     /// Sends between one and `most` cells from the front of a queue. Returns how many were sent.
     #[inline]
@@ -165,6 +184,15 @@ pub trait AnyScheduler: Send {
     /// [`Scheduler::serve_alone`].
     fn serve_alone(&mut self, queue: usize, queues: usize);
 
+    /// [`Scheduler::on_dropped`].
+    fn on_dropped(&mut self, queue: usize);
+
+    /// [`Scheduler::on_idle`].
+    fn on_idle(&mut self);
+
+    /// [`Scheduler::leaving`].
+    fn leaving(&self, queue: usize) -> Option<FrameNumber>;
+
     /// [`Scheduler::backlog_sensitivity`].
     fn backlog_sensitivity(&self) -> BacklogSensitivity;
 }
@@ -185,6 +213,18 @@ impl<S: Scheduler> AnyScheduler for S {
 
     fn serve_alone(&mut self, queue: usize, queues: usize) {
         Scheduler::serve_alone(self, queue, queues);
+    }
+
+    fn on_dropped(&mut self, queue: usize) {
+        Scheduler::on_dropped(self, queue);
+    }
+
+    fn on_idle(&mut self) {
+        Scheduler::on_idle(self);
+    }
+
+    fn leaving(&self, queue: usize) -> Option<FrameNumber> {
+        Scheduler::leaving(self, queue)
     }
 
     fn backlog_sensitivity(&self) -> BacklogSensitivity {

@@ -14,7 +14,6 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Recording};
 use celltrain_core::policy::{Overflow, PolicyConfig, double_epd, epd, fba, per_vc_accounting, selective_drop};
 use celltrain_core::rng::Stream;
-use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::threshold::Threshold;
 
 use super::trials::{Trial, cases};
@@ -206,7 +205,7 @@ fn change_memory(candidate: &mut Network, result: &RunResult, rng: &mut Stream) 
     let may_push_out = memory.ports.iter().all(|&port| {
         let link = &candidate.links[port];
         let follows_cells = link.policy.build(Some(1), &[]).needs_one_queue();
-        link.scheduler == SchedulerConfig::default() && !follows_cells
+        link.is_fifo() && !follows_cells
     });
     let cells = if rng.below(3) == 0 { memory.cells } else { near(used, rng).max(1) };
     for pool in &mut memory.pools {

@@ -12,7 +12,6 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
 use celltrain_core::policy::python::Setting;
 use celltrain_core::rng::Stream;
-use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
 
 use super::stand;
@@ -91,7 +90,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         let link = &network.links[port];
         link.policy.build(link.buffer, &network.vc_names(routing, port)).needs_one_queue()
     });
-    let is_fifo = ports.iter().all(|&port| network.links[port].scheduler == SchedulerConfig::default());
+    let is_fifo = ports.iter().all(|&port| network.links[port].is_fifo());
     let may_pause = network.links.iter().all(|link| link.policy.build(link.buffer, &[]).head_policy().is_none());
     let may_push_out = is_fifo && !follows_cells;
     let sides: &[Side] = match rng.below(4) {
@@ -133,7 +132,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     }
     let can_pause = |queue: &QueueConfig| {
         let link = &network.links[queue.link];
-        link.scheduler == SchedulerConfig::default() && network.nodes[link.from].kind != NodeKind::EdgeDevice
+        link.is_fifo() && network.nodes[link.from].kind != NodeKind::EdgeDevice
     };
     let mut lossless = queues.iter().filter(|queue| queue.lossless.is_some()).peekable();
     let may_pause = lossless.peek().is_some() && lossless.all(can_pause);

@@ -5,7 +5,6 @@ use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, NodeIndex, VcIndex
 use celltrain_core::network::{Flow, Link, Network};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::rng::Stream;
-use celltrain_core::scheduler::SchedulerConfig;
 
 use super::same::{by_name, same};
 use super::written::general;
@@ -121,10 +120,10 @@ pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
 /// Returns whether the port serves its VCs in turn, or adds rounded values of its VCs.
 fn has_turns(network: &Network, port: LinkIndex) -> bool {
     use PolicyConfig::{VirtualQueuing, VirtualQueuingThreshold, VirtualQueuingWeighted};
-    let Link { policy, scheduler, edge, .. } = &network.links[port];
+    let Link { policy, edge, .. } = &network.links[port];
     let is_virtual = matches!(policy, VirtualQueuing(_) | VirtualQueuingThreshold(_) | VirtualQueuingWeighted(_));
     let is_shaped = edge.is_some() || network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.contains(&port));
-    is_virtual || is_shaped || *scheduler != SchedulerConfig::default()
+    is_virtual || is_shaped || !network.links[port].is_fifo()
 }
 
 fn same_in_another_order(

@@ -9,7 +9,6 @@ use celltrain_core::memory::{
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Link, Network, NodeKind, Routing};
 use celltrain_core::policy::{Overflow, PolicyConfig, tail_drop};
-use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tie::TieOrder;
 use typed_index_collections::TiVec;
 
@@ -122,7 +121,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
 
 /// Returns whether all cells of a port wait in one queue.
 fn is_fifo(network: &Network, routing: &Routing, port: LinkIndex) -> bool {
-    network.links[port].scheduler == SchedulerConfig::default() && !routing.merging[port].contains(&true)
+    network.links[port].is_fifo() && !routing.merging[port].contains(&true)
 }
 
 /// All cells that reach a memory compete with each other, so the order of ties is fixed.

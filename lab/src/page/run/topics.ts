@@ -18,6 +18,7 @@ const TOPICS: readonly Topic[] = [
       "lan-double-epd",
       "lan-drop-from-front",
       "lan-codel",
+      "lan-fq-codel",
       "lan-pie",
       "lan-red",
       "zero-loss",

@@ -141,6 +141,8 @@ impl<D: Discipline> Output<D> {
         }
         let ahead = match self.timing.effects {
             Effects::EveryCell => 0,
+            // A frame that is dropped at the head takes no time, so any frame may end next.
+            Effects::FrameEnds if self.rule.as_ref().is_some_and(|rule| rule.decides()) => 0,
             Effects::FrameEnds => self.buffer.queue.least_to_a_frame_end() - 1,
         };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
@@ -183,9 +185,11 @@ impl<D: Discipline> Output<D> {
         while self.next_start < until {
             let Some(cell) = self.buffer.take() else { break };
             let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
-            let left = self.buffer.occupancy;
+            let label = cell.label();
+            let own_queue = if rule.decides() { self.buffer.queue.in_queue_of(label) } else { None };
+            let left = own_queue.unwrap_or(self.buffer.occupancy);
             let Some(cell) = rule.on_departure(cell, left, self.next_start, &mut self.buffer.admission) else {
-                self.buffer.drop_taken();
+                self.buffer.drop_taken(label);
                 continue;
             };
             self.gone.push((cell, self.next_start));

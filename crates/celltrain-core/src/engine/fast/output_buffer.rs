@@ -197,6 +197,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
             self.dequeue_deferred();
         }
         if self.ready() == 0 {
+            self.queue.on_idle();
             return None;
         }
         let mut cell = None;
@@ -207,8 +208,9 @@ impl<W: WaitingCells> OutputBuffer<W> {
     }
 
     /// Records that the cell which [`OutputBuffer::take`] has passed on is dropped at the head of the queue instead.
-    pub(super) fn drop_taken(&mut self) {
+    pub(super) fn drop_taken(&mut self, label: Label) {
         self.gone -= 1;
+        self.queue.on_dropped(label);
     }
 
     /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least `cells` cells
@@ -353,12 +355,20 @@ impl<W: WaitingCells> OutputBuffer<W> {
         }
     }
 
-    /// Makes room for `arriving` ([`WaitingCells::push_out_front`]).
+    /// Makes room for `arriving` if possible ([`WaitingCells::push_out_front`], [`WaitingCells::push_out_longest`]).
     pub(super) fn push_out_front(&mut self, arriving: Cell) {
         self.dequeue_deferred();
-        let Some((victim, pushed_out)) = self.queue.push_out_front() else {
-            return; // Nothing can be pushed out: the arriving cell is lost.
-        };
+        if self.admission.pushes_out_longest() {
+            for (victim, cells) in self.queue.push_out_longest() {
+                self.count_pushed_out(victim, cells, arriving);
+            }
+        } else if let Some((victim, cells)) = self.queue.push_out_front() {
+            self.count_pushed_out(victim, cells, arriving);
+        }
+    }
+
+    /// Counts cells of the frame of `victim` that have made room for `arriving`.
+    fn count_pushed_out(&mut self, victim: Cell, pushed_out: u32, arriving: Cell) {
         self.counts.take(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);

@@ -155,7 +155,8 @@ impl PortBuilder<'_> {
         let mut policy = network.policy(routing, link);
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // With a single queue, cells leave in the order of arrival under any scheduler.
-        let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
+        let has_queues = |service: &Service| service.has_a_choice() || policy.overflow() == Overflow::PushOutLongest;
+        let queues = network.service(routing, link).filter(has_queues);
         let mut timing = self.timing(link);
         if policy.head_policy().is_some() {
             timing.marks = Some(MarkedAt::Dequeue);

@@ -8,7 +8,6 @@ use crate::aal5::Framing;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::memory::{MemoryConfig, Pauses};
 use crate::network::{Graph, Link, Network, NodeKind};
-use crate::scheduler::SchedulerConfig;
 
 /// Returns whether the fast engine supports a network.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
@@ -67,8 +66,7 @@ fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool
     }
     let routing = network.routing();
     let merges = |link: LinkIndex| is_pausable(link) && routing.merging[link].contains(&true);
-    let is_scheduled =
-        |(number, link): (LinkIndex, &Link)| is_pausable(number) && link.scheduler != SchedulerConfig::default();
+    let is_scheduled = |(number, link): (LinkIndex, &Link)| is_pausable(number) && !link.is_fifo();
     let is_host = |link: LinkIndex| network.nodes[network.links[link].from].kind == NodeKind::Host;
     let at = |kind: NodeKind| network.nodes.iter().any(|node| node.kind == kind);
     if network.delays.at_ports() {
@@ -92,7 +90,7 @@ fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool
 fn pause_frames_unsupported(network: &Network) -> Option<&'static str> {
     let mut pausing = network.memories.iter().filter(|memory| memory.pauses == Pauses::Links);
     let sends_back = |memory: &MemoryConfig| {
-        let fifo = |port: LinkIndex| network.links[port].scheduler == SchedulerConfig::default();
+        let fifo = |port: LinkIndex| network.links[port].is_fifo();
         let mut groups = memory.queues.iter().filter(|queue| queue.lossless.is_some());
         memory.ports.iter().all(|&port| fifo(port))
             && groups.all(|queue| memory.ports.contains(&Graph::way_back(queue.link)))

@@ -78,6 +78,18 @@ pub(super) trait WaitingCells {
         unreachable!("only frames of merging VCs wait until they are complete")
     }
 
+    /// Records that the latest cell taken, of this VC, is dropped at the head of its queue instead.
+    fn on_dropped(&mut self, _label: Label) {}
+
+    /// Records that the link is free and no cell can be sent, at a port that takes cells one by one.
+    fn on_idle(&mut self) {}
+
+    /// Removes the first half of the frames of the longest queue. Returns a cell of each frame and the number of its
+    /// cells.
+    fn push_out_longest(&mut self) -> Vec<(Cell, u32)> {
+        unreachable!("the port has several queues")
+    }
+
     /// Removes the first waiting cell that does not end a frame, and the waiting rest of its frame except the last
     /// cell, which marks where the next frame begins. Returns one of these cells and their number.
     fn push_out_front(&mut self) -> Option<(Cell, u32)> {

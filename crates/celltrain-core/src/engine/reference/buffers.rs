@@ -121,7 +121,7 @@ impl<'a> Buffers<'a> {
             token.tick(vcs)?;
             let mut policy = network.policy(routing, index);
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
-            let queues = link.scheduler.build(&network.vc_kinds(routing, index));
+            let queues = network.service(routing, index);
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port
                 .merging(&routing.merging[index])
@@ -196,7 +196,8 @@ impl<'a> Buffers<'a> {
             return AtHead::Send;
         }
         let (occupancy, vc_cells, active_vcs) = (port.occupancy(), port.per_vc()[cell.label()], port.active_vcs());
-        self.frames[link].decide(cell, occupancy, now, port.admission_mut(), |head, fate, admission| {
+        let left = if port.is_fifo() { occupancy } else { vc_cells };
+        self.frames[link].decide(cell, left, now, port.admission_mut(), |head, fate, admission| {
             let policy = admission.policy.head_policy().filter(|_| fate != AtHead::Send);
             if let Some(decision) = policy.map(|policy| policy.explain_head(head)) {
                 let judged = Judged { link, occupancy, vc_cells, active_vcs, tagged: cell.tagged(), decision };

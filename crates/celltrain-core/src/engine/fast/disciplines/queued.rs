@@ -16,7 +16,8 @@ use crate::engine::fast::timing::{Arrivals, Timing};
 use crate::engine::fast::train_port::{TrainDiscipline, TrainPort};
 use crate::engine::fast::waiting_cells::{Departures, WaitingCells};
 use crate::index::Label;
-use crate::port::admission::Admission;
+use crate::port::admission::{Admission, is_of_frame};
+use crate::scheduler::deficit_round_robin::{first_half, longest};
 use crate::scheduler::waiting::{Counts, Queue, ReportGranularity, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 use crate::tie::ServiceOrder;
@@ -134,6 +135,39 @@ impl WaitingCells for Queued {
 
     fn in_queue_of(&self, label: Label) -> Option<u32> {
         Some(self.all[self.queue_of[label]].cells)
+    }
+
+    fn on_dropped(&mut self, label: Label) {
+        self.scheduler.on_dropped(self.queue_of[label]);
+    }
+
+    fn on_idle(&mut self) {
+        self.scheduler.on_idle();
+    }
+
+    fn push_out_longest(&mut self) -> Vec<(Cell, u32)> {
+        let number = longest(self.all.iter().map(|queue| queue.cells as usize));
+        let Queue { cells, front, behind, .. } = &mut self.all[number];
+        let mut runs = std::mem::take(behind);
+        if front.cells > 0 {
+            runs.push_front(*front);
+        }
+        let frames = first_half(runs.iter().map(|run| run.last), self.scheduler.leaving(number));
+        let mut removed: Vec<(Cell, u32)> = Vec::new();
+        runs.retain(|run| {
+            let goes = !run.last.is_rm() && frames.contains(&run.last.frame);
+            if goes {
+                *cells -= run.cells;
+                match removed.last_mut().filter(|(latest, _)| is_of_frame(run.last, *latest)) {
+                    Some((_, cells)) => *cells += run.cells,
+                    None => removed.push((run.last, run.cells)),
+                }
+            }
+            !goes
+        });
+        *front = runs.pop_front().unwrap_or(Run { last: Cell::NONE, cells: 0 });
+        *behind = runs;
+        removed
     }
 }
 

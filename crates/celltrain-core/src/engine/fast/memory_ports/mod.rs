@@ -46,6 +46,7 @@ use inside::Sending;
 pub(super) use pause_frames::{PauseSender, PauseSenders};
 use port::Removals;
 pub(super) use port::{CellTimes, MemoryPort};
+use waiting::Waiting;
 
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
@@ -749,8 +750,18 @@ fn leave(
     }
     if let Some(rule) = &mut port.rule {
         let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
-        let left = memory.counted(of, class, port.occupancy);
-        cell = rule.on_departure(cell, left, now, &mut port.admission)?;
+        let label = cell.label();
+        let left = match port.waiting {
+            Waiting::Scheduled(_) if rule.decides() => port.counts.per_vc[label],
+            _ => memory.counted(of, class, port.occupancy),
+        };
+        let Some(sent) = rule.on_departure(cell, left, now, &mut port.admission) else {
+            if let Waiting::Scheduled(queues) = &mut port.waiting {
+                queues.on_dropped(label);
+            }
+            return None;
+        };
+        cell = sent;
     }
     if let Some(recorder) = recorder {
         recorder.leave(class.egress);

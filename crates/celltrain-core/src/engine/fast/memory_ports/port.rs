@@ -189,7 +189,10 @@ impl MemoryPort {
         let cell = match &mut self.waiting {
             Waiting::Fifo(cells) => cells.pop_front()?,
             Waiting::Pausable(queue) => queue.take()?,
-            Waiting::Scheduled(_) if self.occupancy == 0 => return None,
+            Waiting::Scheduled(queues) if self.occupancy == 0 => {
+                queues.on_idle();
+                return None;
+            }
             Waiting::Scheduled(queues) => queues.pop(),
             Waiting::Packets(_) => unreachable!("{STORED_WHOLE}"),
         };
@@ -259,8 +262,18 @@ impl MemoryPort {
     }
 
     /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
-    /// rest of its frame except the last cell. Passes the class of each removed cell to `gone`.
+    /// rest of its frame except the last cell. If the policy has several queues, the longest queue loses frames. Passes the class of each removed cell to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
+        if let Waiting::Scheduled(queues) = &mut self.waiting {
+            let removed = queues.push_out_longest();
+            for frame in removed.chunk_by(|&one, &next| is_of_frame(one, next)) {
+                for cell in frame {
+                    gone(self.classes[cell.label()]);
+                }
+                self.count_pushed_out(frame[0], frame.len(), arriving);
+            }
+            return;
+        }
         let cells = self.waiting.single_queue();
         let data = || cells.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -275,7 +288,13 @@ impl MemoryPort {
             }
             stays
         });
-        let pushed_out = u32::try_from(before - cells.len()).expect("the size of a buffer in cells fits in 32 bits");
+        let pushed_out = before - cells.len();
+        self.count_pushed_out(victim, pushed_out, arriving);
+    }
+
+    /// Counts cells of the frame of `victim` that have made room for `arriving`.
+    fn count_pushed_out(&mut self, victim: Cell, cells: usize, arriving: Cell) {
+        let pushed_out = u32::try_from(cells).expect("the size of a buffer in cells fits in 32 bits");
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);
         if self.vc_counts == VcCounts::Kept {

@@ -73,7 +73,10 @@ impl MemoryPort {
         let is_ready = self.is_ready();
         let cell = match &mut self.waiting {
             Waiting::Packets(runs) => Run::take_first_cells(runs, 1)?.last,
-            Waiting::Scheduled(_) if !is_ready => return None,
+            Waiting::Scheduled(queues) if !is_ready => {
+                queues.on_idle();
+                return None;
+            }
             Waiting::Scheduled(queues) => queues.pop(),
             Waiting::Fifo(_) | Waiting::Pausable(_) => unreachable!("the port stores packets"),
         };
