@@ -1862,7 +1862,7 @@ class CoDel(Model):
 
 
 class FqCoDel(Model):
-    """FQ-CoDel: each VC has its own queue with CoDel. Queues are served by deficit round robin, and a queue that
+    """FQ-CoDel: each VC has its own queue with `codel`. Queues are served by deficit round robin, and a queue that
     becomes active is served before the others. A full port drops frames of the longest queue.
 
     Source: RFC 8290.
