@@ -40,7 +40,7 @@ type Parameter = (String, String);
 
 #[test]
 fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
-    let cases = number("CELLTRAIN_TIMES").unwrap_or(150);
+    let cases = number("CELLTRAIN_TIMES").unwrap_or(200);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
     let beyond = Duration::from_millis(if cases > 1_000 { 100 } else { 30_000 });

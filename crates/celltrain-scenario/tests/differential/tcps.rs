@@ -1,7 +1,7 @@
 //! TCPs, and options of single flows.
 
 use celltrain_core::tcp::{
-    Congestion, OfferedWindow, ReceiverOptions, TcpConfig, TcpOptions, TimerOptions, WindowOptions,
+    Congestion, OfferedWindow, ReceiverOptions, Rules, TcpConfig, TcpOptions, TimerOptions, WindowOptions,
 };
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -91,6 +91,12 @@ impl Tcp {
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
         put(&mut options, "windows.lose_at_window", in_bytes(lose_at));
         put(&mut options, "start.initial_ssthresh", in_bytes(ssthresh));
+        if options.get("rules") == Some(&json!("today")) {
+            // A written scenario omits values that equal the usual ones, and then takes those of the profile.
+            let usual = json!(TcpOptions::default());
+            options.retain(|key, value| *value != usual[key]);
+            Rules::complete(&mut options);
+        }
         serde_json::from_value(json!({name: options})).expect("the schema lists all settings")
     }
 

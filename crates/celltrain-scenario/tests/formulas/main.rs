@@ -85,7 +85,7 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
 /// of the papers, because formulas do not know the inflation of cwnd in fast recovery.
 fn shipped() -> Vec<(String, Scenario)> {
     let limited = |(name, text): (String, String)| {
-        let has_rules = text.contains("rules = \"paper\"");
+        let has_rules = text.contains("rules = \"");
         let with_rules = |line: &str| {
             let is_tcp = line.starts_with("[tcp.") && line.matches('.').count() == 1;
             let rules = if is_tcp && !has_rules { "rules = \"paper\"\n" } else { "" };
