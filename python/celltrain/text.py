@@ -118,6 +118,8 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
     >>> nearest("lan-6", ["lan-5", "wan-5"]), nearest("mesh", ["lan-5"]), nearest("LQD", ["longest_queue_drop"])
     ('lan-5', '', 'longest_queue_drop')
+    >>> nearest("edp", ["red", "epd"])
+    'epd'
     """
     known = list(known)
     written = re.sub(r"[-_ ]+", "_", name.lower())
@@ -125,7 +127,10 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     for one in known:
         if "_" in one and written == "".join(part[:1] for part in one.split("_")):
             return one
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), "")
+    close = difflib.get_close_matches(name, known, n=5, cutoff=cutoff)
+    # Two swapped letters are likelier than a wrong one.
+    swapped = [one for one in close if sorted(one) == sorted(name)]
+    return next(iter(swapped + close), "")
 
 
 def among(name: str, known: Iterable[str]) -> str:

@@ -143,11 +143,13 @@ def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(l
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
-def test_policies_are_found_by_common_spellings_and_red_is_refused_with_a_reference_to_a_formula():
+def test_policies_are_found_by_common_spellings():
     said = of_texts(["port.bottleneck.policy=Tail Drop,selective-drop:z=0.8"])["port.bottleneck.policy"]["values"]
     assert said == {"Tail Drop": {"tail_drop": {}}, "selective-drop:z=0.8": {"selective_drop": {"z": 0.8}}}
-    with pytest.raises(ct.InputError, match="RED is a formula: compare the scenario lan-formula-red"):
-        of_texts(["port.bottleneck.policy=RED,epd"])
+    assert of_texts(["port.bottleneck.policy=RED,epd"])["port.bottleneck.policy"]["values"] == {
+        "RED": {"red": {}},
+        "epd": {"epd": {}},
+    }
 
 
 @pytest.mark.slow

@@ -574,7 +574,6 @@ def test_the_output_of_a_comparison_identifies_conditions_by_their_settings_and_
             ["check", "small.toml", "--set", "port.bottleneck.policy=sah.toml:Z=1"],
             "cannot give settings to the file sah.toml",
         ),
-        (["check", "red.toml"], "is unknown; RED is a formula: compare the scenario lan-formula-red."),
         (["run", "small.toml", "--port", "sw1->sw2"], "selects where queues, events and cells are recorded"),
         (["run", "small.toml", "--plot", "picture"], "Cannot draw picture: use .svg, .pdf or .png."),
         (["compare", "small.toml", "lan-epd", "--csv", "table"], "--csv table has no ending: write table.csv."),
@@ -586,7 +585,6 @@ def test_the_error_for_a_common_command_line_mistake_shows_the_correct_command(
 ) -> None:
     Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\nduration = ["1ms"]\n')
-    Path("red.toml").write_text(SMALL + "\n[port.other]\nbuffer = 100\n[port.other.policy.red]\n")
     answer = celltrain(*arguments)
     assert answer.code == 2
     assert said in answer.err

@@ -20,7 +20,6 @@ from celltrain.text import nearest
 AS_IS = "as-is"
 #: Advice on names that exist in another form.
 OTHERWISE = {
-    "red": "RED is a formula: compare the scenario lan-formula-red.",
     "cubic": "CUBIC is a congestion control of a TCP: write sack:congestion=cubic.",
 }
 #: Names of kinds in sentences.

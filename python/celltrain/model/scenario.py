@@ -101,15 +101,13 @@ def controls() -> list[str]:
 
 
 def _with_advice(fault: Fault) -> Fault:
-    """Suggests what to write instead: a congestion control is a setting of a TCP, and RED is a formula."""
+    """Suggests what to write instead: a congestion control is a setting of a TCP."""
     table, _, name = fault.key.rpartition(".")
     kind = table.rpartition(".")[2]
     problem = fault.problem
     if not problem.startswith("is unknown"):
         return fault
-    if kind == "policy" and name in grammar.OTHERWISE:
-        problem = re.sub(r"(did you mean \w+\? It|it) must", f"{grammar.OTHERWISE[name]} It must", problem)
-    elif kind == "tcp" and name in controls():
+    if kind == "tcp" and name in controls():
         example = f'write congestion = "{name}" below [{table}.vanilla], or another TCP'
         problem = f"is unknown: {name} is a congestion control; {example}"
     return fault if problem == fault.problem else fault.changed(problem=problem)
