@@ -101,7 +101,7 @@ def test_a_search_says_why_its_runs_fill_no_others() -> None:
     lan = lan.replace(flow={"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})
     z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}
     seeds = {"search": 2, "selection": 2, "confirmation": 2}
-    found = ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds)
+    found = ct.tune(lan, parameters={"Z": z}, trials=4, seeds=seeds)
     assert found.facts["without_certificate"] == ["a Python class or a real stack takes part in the run"]
 
 

@@ -34,6 +34,15 @@ confirmation = 2
 [tune.parameters]
 {axis} = {{ path = "port.default.policy.epd.threshold", from = 0.3, to = 1.0 }}
 """
+CASE = """title = "="
+source = "="
+tests = "="
+expect = ["flows.sum(*).goodput_mbps > 0"]
+[scenario]
+duration = "100ms"
+topology.n_source = { sources = 1, link_delay = "5us" }
+port.bottleneck = { buffer = 100, policy.tail_drop = {} }
+"""
 #: Arguments of every command that prints a table about a user's scenario; `{}` is the folder.
 CASES = {
     "run": [["{}/hostile.toml"], ["{}/hostile.toml", "--seeds", "2"], ["{}/hostile.toml", "--out", "{}/out"]],
@@ -48,6 +57,7 @@ CASES = {
     "store show": [["{}/store"]],
     "check": [["{}/wrong.toml"]],
     "report": [["{}/store", "--out", "{}/report"]],
+    "bottleneck": [["{}/=HYPERLINK(1)c.toml", "--senders", "reno"]],
     "vet": [["{}/=HYPERLINK(1)p.toml", "--scenarios", "lan-5", "--seeds", "1"]],
 }
 #: Commands whose tables contain no names given by users.
@@ -85,6 +95,7 @@ def folder(tmp_path_factory):
     ct.save(hostile, made / "hostile.toml")
     ct.save(network(FORMULA, name=REVERSED), made / f"{FORMULA}.toml")
     (made / f"{FORMULA}p.toml").write_text(f'name = "{FORMULA}"\npolicy.epd = {{ threshold = "60%" }}\n')
+    (made / f"{FORMULA}c.toml").write_text(CASE)
     (made / "wrong.toml").write_text((made / "hostile.toml").read_text() + f'[tcp."{FORMULA}"]\n')
     (made / "plan.toml").write_text(PLAN.format(axis=f'"{FORMULA}"', value=FORMULA))
     (made / "tune.toml").write_text(TUNE.format(axis=f'"{FORMULA}"'))

@@ -237,7 +237,7 @@ def test_a_claim_with_an_inconclusive_test_is_undecided_unless_another_test_fail
     [
         ([by_seed("epd", 0.2, 0.1), by_seed("ubr", 0.2, 0.0)], "positive"),
         ([by_seed("epd", 0.2, 0.1), by_seed("ubr", 0.8, 0.2)], "matches"),
-        ([PAIRED[0], Point("2", PAIRED[1].keys, "efficiency", 0.2, {9: 0.2})], "seed in common"),
+        ([PAIRED[0], Point("2", PAIRED[1].keys, "efficiency", 0.2, {9: 0.2})], "share no seed"),
     ],
 )
 def test_ratios_whose_denominator_is_zero_are_refused(rows: list[Point], words: str) -> None:

@@ -57,7 +57,6 @@ list --help
 explain --help
 schema --help
 bench --help
-lab --help
 doctor --help
 run lan-epd
 run chain-epd

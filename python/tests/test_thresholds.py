@@ -30,7 +30,11 @@ POLICIES = {
     entry.name: SETTINGS.get(entry.name, dict.fromkeys(thresholds, 60))
     for entry in entries("policies")
     if (
-        thresholds := [one.name for one in entry.parameters if one.name.endswith("threshold") and one.unit != "packets"]
+        thresholds := [
+            one.name
+            for one in entry.parameters
+            if one.name.endswith("threshold") and one.unit != "packets" and not one.type.startswith("size")
+        ]
     )
 }
 #: The same threshold in every notation, given as a number of cells of a buffer of 80.

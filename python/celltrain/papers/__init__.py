@@ -362,7 +362,9 @@ class Kept:
     """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
-        """If `resume` is true, reads the file; raises `PaperError` if that is impossible."""
+        """If `resume` is true, reads the file; raises `PaperError` if that is impossible, or if the path names no file."""
+        if not path.name:
+            raise PaperError(f"kept = '{path}' is not the name of a file")
         self.path = path
         self._runs: dict[str, _Finished] = {}
         if not resume:
