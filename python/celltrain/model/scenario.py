@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, paths, policy_files, shipped
+from celltrain.model import overrides, paths, policy_files, shipped
 from celltrain.model.arguments import Cancel, Rate, Time, checked, current
 from celltrain.model.files import named
 from celltrain.text import BROKEN, broken_texts, described, shown
