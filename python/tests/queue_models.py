@@ -1,4 +1,4 @@
-"""What the independent models of CoDel, PIE and RED share: an event log as seen by a packet queue, and random numbers.
+"""Common parts of the independent models of CoDel, PIE and RED: an event log as seen by a packet queue, and random numbers.
 
 The models follow the sources, not the code of celltrain. A frame is a packet that arrives, and is dequeued, with its
 first cell.
@@ -109,7 +109,7 @@ def _rotated(x: int, bits: int) -> int:
 def refusals(found: Iterator[Step], model: Any) -> tuple[int, int]:
     """Compares the admission of each frame with a model. Returns the numbers of frames and of refused frames.
 
-    The model's `arrive(time)` returns whether the frame is refused; `enter`, `dequeue` and `leave` are told of cells.
+    The model's `arrive(time)` returns whether the frame is refused; `enter`, `dequeue` and `leave` take cells.
     """
     since: dict[tuple[str, int], int] = {}
     refused: dict[tuple[str, int], bool] = {}

@@ -23,7 +23,7 @@ class Queue:
         self.cells: deque[tuple[int, int]] = deque()
         self.codel = test_codel.Model(target, interval, 1500)
         self.credits = 0
-        #: The frame that has begun to leave, and what happens to it.
+        #: The frame that has begun to leave, and its fate.
         self.begun: int | None = None
         self.fate = ""
 
@@ -67,7 +67,7 @@ class Model:
         return gone
 
     def dequeue(self, now: int) -> tuple[str, int, str]:
-        """The next cell at the head, and what happens to it (section 4.2)."""
+        """Returns the next cell at the head, and its fate (section 4.2)."""
         while True:
             names = self.new or self.old
             queue = self.queues[vc := names[0]]
@@ -131,7 +131,7 @@ def test_fq_codel_serves_drops_and_pushes_out_the_cells_that_a_model_of_the_rfc_
     assert (events["pushed_out"] > 100) == (buffer <= 2000)
 
 
-def test_fq_codel_gives_each_tcp_a_fair_share_beside_udp_that_does_not_react() -> None:
+def test_fq_codel_gives_each_tcp_a_fair_share_although_udp_does_not_react_to_losses() -> None:
     flows = ct.run(ct.load("lan-fq-codel")).to_dict()["flows"]
     # A fifth of the link is 31.1 Mb/s with headers.
     assert min(flow["goodput_mbps"] for flow in flows[:4]) > 20

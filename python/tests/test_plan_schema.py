@@ -62,7 +62,7 @@ def plans_of_the_pages():
                 else re.findall(r"<<'END'\n(.*?)\nEND\n", block.text, re.DOTALL)
             )
             for text in texts:
-                is_case = "\nexpect = " in text  # A case of `celltrain bottleneck` is no plan.
+                is_case = "\nexpect = " in text  # Cases of `celltrain bottleneck` are not plans.
                 if re.search(r"^scenario = |^\[scenario", text, re.MULTILINE) and not is_case:
                     yield pytest.param(text, id=str(block))
 

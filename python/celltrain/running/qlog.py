@@ -29,7 +29,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Identifiers of the schemas. That of the events has the number of the draft, as it requires until there is an RFC.
+#: Identifiers of the schemas. The events use the number of the draft, as the draft requires until it is an RFC.
 FILE_SCHEMA, EVENT_SCHEMA = "urn:ietf:params:qlog:file:sequential", "urn:ietf:params:qlog:events:quic-13"
 FORMAT = "application/qlog+json-seq"
 #: Length of the headers of IP and TCP, which the unit of QUIC's recorded windows leaves out, too.

@@ -73,7 +73,7 @@ pub enum FrameOutcome {
     CellByCell,
 }
 
-/// Whether the policy of a port decides about frames at the head of the queue.
+/// Tells whether the policy of a port decides about frames at the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecidesAtHead {
     Never,

@@ -275,8 +275,8 @@ impl DeliveryRate {
         })
     }
 
-    /// Declares the next segment lost that was sent once and ends at or before `below`. Returns `None` if there is no
-    /// other.
+    /// Declares the next segment lost that was sent once and ends at or before `below`. Returns `None` if no
+    /// such segment is in flight.
     pub fn lose_below(&mut self, below: u64) -> Option<Lost> {
         if below <= self.examined_to {
             return None;

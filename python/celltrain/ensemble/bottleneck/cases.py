@@ -1,4 +1,4 @@
-"""Cases of `celltrain bottleneck`: a scenario without senders, and what is expected of every sender."""
+"""Cases of `celltrain bottleneck`: a scenario without senders, and expectations that every sender should meet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Expectation:
 
     @classmethod
     def of(cls, text: str, phases: Mapping[str, Any]) -> Expectation:
-        """Parses an expectation; raises `MeasureError` with what is wrong."""
+        """Parses an expectation; raises `MeasureError` if it is not a comparison of measures."""
         match = _COMPARISON.fullmatch(text)
         if match is None:
             raise MeasureError("is not a comparison of measures, such as: ports.bottleneck.utilisation >= 0.95")
@@ -64,13 +64,13 @@ class Expectation:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A network, its load, and what is expected."""
+    """A network, its load, and the expected outcome."""
 
     name: str
     title: str
     source: str
     tests: str
-    """What the case examines, in a sentence."""
+    """The behaviour that the case examines, in a sentence."""
     expect: tuple[Expectation, ...]
     needs: tuple[str, ...]
     """Abilities without which a sender cannot do the case."""

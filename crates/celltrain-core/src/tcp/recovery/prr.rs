@@ -14,7 +14,7 @@ pub(super) struct Prr {
     prr_out: f64,
 }
 
-/// What an acknowledgement reports, in segments.
+/// The report of an acknowledgement, in segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     /// `DeliveredData`: the data that the acknowledgement is the first to report.

@@ -89,7 +89,7 @@ pub(super) struct ArrivingVc {
     /// The label of the VC at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// Whether the port records the VC's arrivals.
+    /// `Recorded` if the port records the VC's arrivals.
     pub(super) arrivals: Arrivals,
 }
 
