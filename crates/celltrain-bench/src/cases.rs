@@ -216,6 +216,13 @@ fn whole() -> Vec<Case> {
             cases.push(Case::whole(name, title, toml));
         }
     }
+    for (policy, name, title) in HEAD_POLICIES {
+        let title = format!("LAN, 5 sources of NewReno, K = 10000, {title}, 5 s");
+        let toml = move || {
+            NSource { buffer: "10000", policy, ..NSource::LAN }.toml("5s").replace("tcp.vanilla", "tcp.newreno")
+        };
+        cases.push(Case::whole(format!("lan-5-{name}"), title, toml));
+    }
     for (vcs, per_vc) in [(1, 5), (1, 15), (5, 3)] {
         for (merges, name, title) in [(false, "apart", "apart"), (true, "merged", "merged")] {
             let title = format!("LAN, {vcs} x {per_vc} sources, VCs {title}, 5 s");
@@ -380,6 +387,15 @@ const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.drop_from_front = {}", "drop-from-front", "drop from front"),
     ("policy.virtual_queuing.threshold = 800", "virtual-queuing", "virtual queuing"),
     ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
+];
+
+/// EPD, and the policies that decide at the head of the queue.
+const HEAD_POLICIES: [(&str, &str, &str); 5] = [
+    ("epd = { threshold = 8000 }", "epd", "EPD"),
+    ("codel = {}", "codel", "CoDel"),
+    ("fq_codel = {}", "fq-codel", "FQ-CoDel"),
+    ("pie = {}", "pie", "PIE"),
+    ("red = {}", "red", "RED"),
 ];
 
 const MEMORY_POLICIES: [(&str, &str, &str); 2] = [
