@@ -237,7 +237,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
 @pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
-def test_with_packet_framing_tshark_reads_captured_packets_as_ethernet_frames(
+def test_tshark_reads_packets_captured_with_packet_framing_as_ethernet_frames(
     flows: list[str] | None, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "packets.toml"

@@ -87,7 +87,7 @@ def fates(found: list[Step], model: Model) -> Counter[str]:
 
 
 @pytest.mark.parametrize(("target", "interval", "seed"), [(1000, 10_000, 1), (5000, 20_000, 2), (500, 5000, 3)])
-def test_codel_drops_the_frames_that_a_model_of_the_rfc_drops(
+def test_codel_drops_the_same_frames_as_a_model_of_the_rfc(
     tmp_path: Path, target: int, interval: int, seed: int
 ) -> None:
     settings = f'target = "{target}us"\ninterval = "{interval}us"'
@@ -97,7 +97,7 @@ def test_codel_drops_the_frames_that_a_model_of_the_rfc_drops(
     assert counts["dropped"] > 20
 
 
-def test_why_explains_a_drop_of_codel_by_its_waiting_time(tmp_path: Path) -> None:
+def test_the_why_command_explains_a_codel_drop_by_the_waiting_time(tmp_path: Path) -> None:
     lan = ct.load("lan-codel", settings={"duration": "1s"})
     run = ct.run(lan, events=ct.Events(tmp_path, kinds=["frames"]))
     dropped = [row for row in run.events["frames"].to_pylist() if row["event"] == "dropped"]

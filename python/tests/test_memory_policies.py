@@ -634,7 +634,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_a_name_that_marks_a_formula_as_one_of_ports_is_never_valid_in_a_memory_formula_and_vice_versa():
+def test_names_that_identify_a_port_formula_are_invalid_in_memory_formulas_and_vice_versa():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

@@ -121,7 +121,7 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(pape
     assert unscored == 5
 
 
-def test_agreement_with_a_printed_number_is_judged_by_the_mean_of_all_seeds_or_also_by_their_range(
+def test_agreement_with_a_published_number_is_judged_by_the_mean_of_all_seeds_or_also_by_their_range(
     paper: Paper,
 ) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
@@ -167,7 +167,7 @@ def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: P
         assert {f"{AF_97_0831}-{figure}.{ending}" for ending in figures.ENDINGS} <= names
 
 
-def test_an_unknown_rule_for_judging_printed_numbers_is_refused() -> None:
+def test_an_unknown_rule_for_judging_published_numbers_is_refused() -> None:
     def read(path: str) -> str | None:
         text = _core.data(path)
         return text.replace('judged_by = "either"', 'judged_by = "luck"') if text and path.endswith(".toml") else text

@@ -483,7 +483,7 @@ class Never(Windowed):
         return super().next_timeout(now) or 10**30
 
 
-def test_a_stack_timeout_later_than_the_maximum_simulated_time_never_expires():
+def test_a_timeout_of_a_python_stack_later_than_the_maximum_simulated_time_never_expires():
     assert ct.run(hosting(Never())).fingerprint == ct.run(hosting(Windowed())).fingerprint
 
 

@@ -67,7 +67,7 @@ fn rates(text: &str) -> [f64; 3] {
 /// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
 /// all the time and mark every packet. As in the paper (3.1), receivers delay acknowledgements.
 #[test]
-fn by_the_rules_of_its_paper_dctcp_gets_the_rates_that_the_paper_measured_at_two_bottlenecks() {
+fn dctcp_with_the_rules_of_its_paper_gets_the_rates_that_the_paper_measured_at_two_bottlenecks() {
     let rates = rates(&network("rules = \"paper\"\ndelayed_acks = \"200ms\""));
     for (rate, (.., measured)) in rates.iter().zip(GROUPS) {
         assert!((rate / measured - 1.0).abs() < 0.1, "{rates:?}");
@@ -75,7 +75,7 @@ fn by_the_rules_of_its_paper_dctcp_gets_the_rates_that_the_paper_measured_at_two
 }
 
 #[test]
-fn with_dctcp_windows_of_at_least_1_segment_flows_through_2_bottlenecks_get_lower_rates_than_measured() {
+fn flows_through_2_bottlenecks_get_lower_rates_than_measured_if_dctcp_windows_are_at_least_1_segment() {
     let rates @ [s1, s2, s3] = rates(&network(""));
     // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");

@@ -194,7 +194,7 @@ fn is_allowed(before: State, after: State) -> bool {
 }
 
 #[test]
-fn startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within_two_percent() {
+fn bbr_startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within_two_percent() {
     // Draft, appendix: "Exiting STARTUP on Bandwidth Plateau", "Exiting DRAIN Based on Inflight".
     for (rate, rtt) in [(1_000, 100_000), (10_000, 20_000), (500, 300_000), (10_000, 100_000)] {
         let mut path = Path::new(rate, rtt, 4.0, |_| {});
@@ -214,7 +214,7 @@ fn startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within
 }
 
 #[test]
-fn the_cycle_is_down_cruise_refill_up_and_probes_every_two_to_three_seconds_or_63_round_trips() {
+fn bbr_cycles_through_down_cruise_refill_and_up_and_probes_every_2_to_3_seconds_or_63_round_trips() {
     // 1,000 segments/s and 100 ms: the BDP is 100, so 63 round trips of 6.3 s are longer than 2 to 3 s.
     let mut path = Path::new(1_000, 100_000, 2.0, |_| {});
     path.run(40_000_000);
@@ -247,7 +247,7 @@ fn the_cycle_is_down_cruise_refill_up_and_probes_every_two_to_three_seconds_or_6
 }
 
 #[test]
-fn probe_rtt_happens_at_most_every_five_seconds_and_holds_half_of_the_bdp_for_200_milliseconds() {
+fn bbr_enters_probe_rtt_at_most_every_5_seconds_and_holds_half_of_the_bdp_for_200_milliseconds() {
     for (rate, rtt, buffer) in [(1_000, 100_000, 1.0), (4_000, 30_000, 8.0), (2_000, 1_000, 20.0)] {
         let mut path = Path::new(rate, rtt, buffer, |_| {});
         path.run(30_000_000);
@@ -267,7 +267,7 @@ fn probe_rtt_happens_at_most_every_five_seconds_and_holds_half_of_the_bdp_for_20
 }
 
 #[test]
-fn a_single_flow_fills_tail_drop_buffers_of_1_4_and_20_bdp_with_few_losses() {
+fn a_single_bbr_flow_fills_the_link_with_few_losses_if_the_buffer_holds_1_or_4_or_20_bdp() {
     for (buffer, least) in [(1.0, 0.93), (4.0, 0.95), (20.0, 0.95)] {
         let mut path = Path::new(2_000, 50_000, buffer, |_| {});
         let share = path.share(5_000_000, 45_000_000);
@@ -280,7 +280,7 @@ fn a_single_flow_fills_tail_drop_buffers_of_1_4_and_20_bdp_with_few_losses() {
 }
 
 #[test]
-fn loss_beyond_two_percent_bounds_what_is_in_flight_and_random_loss_of_one_percent_does_not_stop_the_flow() {
+fn bbr_limits_the_data_in_flight_after_losses_above_two_percent_and_tolerates_one_percent() {
     let mut path = Path::new(2_000, 50_000, 0.1, |_| {});
     let share = path.share(5_000_000, 30_000_000);
     let (bbr, _) = path.sender.bbr();
@@ -295,7 +295,7 @@ fn loss_beyond_two_percent_bounds_what_is_in_flight_and_random_loss_of_one_perce
 }
 
 #[test]
-fn startup_ends_by_loss_in_a_shallow_buffer_while_the_rate_still_grows() {
+fn losses_in_a_shallow_buffer_end_bbr_startup_while_the_rate_still_grows() {
     let mut path = Path::new(5_000, 100_000, 0.02, |_| {});
     path.run(4_000_000);
     let (bbr, _) = path.sender.bbr();
@@ -304,7 +304,7 @@ fn startup_ends_by_loss_in_a_shallow_buffer_while_the_rate_still_grows() {
 }
 
 #[test]
-fn a_low_bdp_keeps_four_segments_in_flight_at_the_rate_of_the_link() {
+fn on_a_path_with_a_low_bdp_bbr_keeps_four_segments_in_flight_and_fills_the_link() {
     // Draft, appendix: "Correctly Managing Sub-Packet BDPs".
     let mut path = Path::new(50, 20_000, 10.0, |_| {});
     let share = path.share(5_000_000, 60_000_000);
@@ -314,7 +314,7 @@ fn a_low_bdp_keeps_four_segments_in_flight_at_the_rate_of_the_link() {
 }
 
 #[test]
-fn marks_slow_bbr_down_like_losses() {
+fn congestion_marks_slow_bbr_down_as_losses_do() {
     let mut path = Path::new(2_000, 50_000, 20.0, |options| options.ecn = Ecn::On);
     path.marks_from = 30;
     let share = path.share(5_000_000, 30_000_000);
@@ -324,7 +324,7 @@ fn marks_slow_bbr_down_like_losses() {
 }
 
 #[test]
-fn a_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate() {
+fn a_bbr_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate() {
     // Draft, appendix: "Skipping PROBE_RTT Due to Application-Limited Sending".
     let mut path = Path::new(1_000, 100_000, 2.0, |_| {});
     path.sender = path.sender.of_bytes(8_000 * MSS);
@@ -341,7 +341,7 @@ fn a_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate() {
 }
 
 #[test]
-fn the_window_of_the_maximum_filter_has_the_given_length() {
+fn the_maximum_filter_forgets_values_older_than_its_window() {
     let mut filter = path::MaxFilter::default();
     for (time, value, largest) in
         [(0, 5.0, 5.0), (1, 3.0, 5.0), (2, 4.0, 5.0), (3, 1.0, 4.0), (4, 1.5, 4.0), (5, 0.5, 1.5)]
