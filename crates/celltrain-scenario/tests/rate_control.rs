@@ -187,7 +187,7 @@ fn on_both_engines_sent_and_received_abr_cells_balance_with_efci_marks_and_with_
     {
         let network = network(&format!(
             r#"
-            duration = "300ms"
+            duration = "200ms"
             topology.internetwork = {{ sources = 3, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }}
             tcp.newreno = {{ mss = "1460B", receive_window = "655360B" }}
             edge."*" = {{ buffer = 500, discard.adaptive_discard = {{}} }}

@@ -206,7 +206,9 @@ fn one_bbr_flow_reaches_the_link_share_of_the_draft_if_the_buffer_holds_1_or_4_o
     // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.
     let most = 20.0 * 1460.0 * 8.0 / (32.0 * 424.0);
     for cells in [1_900, 4 * 1_900, 20 * 1_900] {
-        let (_, result, _) = run(&include_str!("bbr.toml").replace("buffer = 1900", &format!("buffer = {cells}")));
+        let text = include_str!("bbr.toml").replace("buffer = 1900", &format!("buffer = {cells}"));
+        let scenario = read_toml(&text, "here.toml").expect_scenario();
+        let result = Engine::Fast.run_to_end(&build::network(&scenario, scenario.seed));
         let share = result.flows.first().map_or(0.0, |flow| flow.goodput_mbps) / most;
         assert!((0.95..0.995).contains(&share), "{share} with {cells} cells");
         let largest = result.ports.iter().map(|port| port.max_queue_cells).max().unwrap_or(0);

@@ -7,7 +7,6 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, read_toml};
 
 /// A group of hosts: its letter, number of hosts and switch, and the rate of each sender in Mb/s in the paper.
@@ -56,8 +55,7 @@ congestion = "dctcp"
 fn rates(text: &str) -> [f64; 3] {
     let scenario = read_toml(text, "here.toml").expect_scenario();
     let network = build::network(&scenario, scenario.seed);
-    let [result, reference] =
-        [Engine::Fast, Engine::Reference].map(|engine| engine.run(&network, &mut Nothing, |_| true).expect("it ends"));
+    let [result, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&network));
     assert_eq!(result.fingerprint, reference.fingerprint);
     let mut goodputs = result.flows.iter().map(|flow| flow.goodput_mbps);
     GROUPS.map(|(_, count, ..)| goodputs.by_ref().take(count).sum::<f64>() / count as f64 * PACKET / 1460.0)
