@@ -179,7 +179,7 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
 
 
 #: One scenario for each kind of network and traffic. The nightly job runs all scenarios.
-FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
+FEW = {"chain-epd", "internetwork-abr-ada", "lan-sack", "lan-unresponsive", "vc-merge"}
 
 
 @pytest.mark.slow

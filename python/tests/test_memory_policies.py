@@ -533,7 +533,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_if_a_scenario_has_both_a_port_policy_and_a_memory_policy_an_option_decides_which_is_vetted(
+def test_an_option_decides_which_policy_is_vetted_if_a_scenario_has_a_port_policy_and_a_memory_policy(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""

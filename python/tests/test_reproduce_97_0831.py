@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import NIGHTLY
 
 from celltrain import _core
 from celltrain.model.scenario import Reading
@@ -162,8 +163,13 @@ def test_every_alternative_modelling_choice_for_paper_97_0831_is_valid_and_chang
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
 def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: Path) -> None:
-    names = {path.name for path in figures.write(short.paper, short.scored, tmp_path)}
-    for figure in ("figure2", "figure4", "table2", "table5"):
+    # On each push, only the first figures.
+    wanted = ["figure2", "figure4", "table2", "table5"][: None if NIGHTLY else 2]
+    paper = short.paper
+    if not NIGHTLY:
+        paper = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] in wanted]})
+    names = {path.name for path in figures.write(paper, short.scored, tmp_path)}
+    for figure in wanted:
         assert {f"{AF_97_0831}-{figure}.{ending}" for ending in figures.ENDINGS} <= names
 
 

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_slotted_model_longest_queue_drop_removes_cells_of_the_longest_queue() {
+    fn longest_queue_drop_removes_cells_of_the_longest_queue_in_the_slotted_model() {
         for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
             let policy = longest_queue_drop::Config { variant }.into();
             for cells in 1..=7 {

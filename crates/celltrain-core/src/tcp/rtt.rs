@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn after_four_timeouts_bsd_keeps_the_rto_and_restarts_the_round_trip_time_estimate() {
+    fn bsd_keeps_the_rto_and_restarts_the_round_trip_time_estimate_after_four_timeouts() {
         let after = |forgotten, timeouts| {
             let mut rtt = estimator().forgetting(forgotten);
             (0..100).for_each(|_| rtt.sample(1));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fractional_arithmetic_rttvar_starts_at_half_of_the_first_rtt_sample() {
+    fn rttvar_in_fractional_arithmetic_starts_at_half_of_the_first_rtt_sample() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

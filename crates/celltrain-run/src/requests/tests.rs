@@ -211,7 +211,7 @@ proptest! {
 }
 
 #[test]
-fn if_a_run_is_prolonged_until_all_requests_finish_no_percentile_is_below_its_reported_lower_bound() {
+fn no_percentile_is_below_its_reported_lower_bound_once_the_run_lasts_until_all_requests_finish() {
     // A second group is so large that no run of this length completes one of its requests, even alone.
     let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");

@@ -192,7 +192,7 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 
 //= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
 #[test]
-fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_cwnd_allows() {
+fn newreno_sends_no_more_than_cwnd_allows_after_a_timeout_during_fast_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nwindows.ssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
     // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.
