@@ -25,7 +25,7 @@ const DURATION: &str = "1s";
 const OF_REQUESTS: &str = "60ms";
 
 /// Runs seed 2 of every eighth scenario, with all checks of this build. To write the table, runs both seeds of all
-/// scenarios. `python/tests/test_fingerprints.py` compares seed 1 of all scenarios on the optimised core, in less time.
+/// scenarios. `python/tests/test_fingerprints.py` compares seed 1 of every second scenario on the optimised core.
 #[test]
 fn fingerprints_of_every_eighth_shipped_scenario_equal_the_recorded_fingerprints() {
     let mut runs = runs();

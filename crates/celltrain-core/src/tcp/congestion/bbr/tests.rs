@@ -271,9 +271,9 @@ fn a_single_bbr_flow_fills_the_link_with_few_losses_if_the_buffer_holds_1_or_4_o
     for (buffer, least) in [(1.0, 0.93), (4.0, 0.95), (20.0, 0.95)] {
         let mut path = Path::new(2_000, 50_000, buffer, |_| {});
         let share = path.share(5_000_000, 45_000_000);
-        assert!((least..=1.0).contains(&share), "{share} of the link with {buffer} BDP");
+        assert!((least..=1.0).contains(&share), "the flow gets {share} of the link if the buffer holds {buffer} BDP");
         let lost = path.lost as f64 / path.sender.counters().segments_sent as f64;
-        assert!(lost < 0.02, "{lost} lost with {buffer} BDP");
+        assert!(lost < 0.02, "a fraction {lost} of the segments is lost if the buffer holds {buffer} BDP");
         // Startup may overflow the buffer. RFC 6675 leaves the loss of a retransmission to the timer.
         assert!(path.sender.counters().timeouts <= u64::from(buffer < 2.0), "{buffer} BDP");
     }
@@ -286,12 +286,12 @@ fn bbr_limits_the_data_in_flight_after_losses_above_two_percent_and_tolerates_on
     let (bbr, _) = path.sender.bbr();
     let bound = bbr.inflight_longterm;
     assert!((80.0..=140.0).contains(&bound), "inflight_longterm is {bound}; BDP and buffer have 110");
-    assert!(share > 0.75, "{share} with a buffer of a tenth of the BDP");
+    assert!(share > 0.75, "the flow gets {share} of the link if the buffer holds a tenth of the BDP");
     // CUBIC reaches 1.2 / sqrt(p) segments per round trip: an eighth of this link.
     let mut path = Path::new(2_000, 50_000, 1.0, |_| {});
     path.lossy = 1;
     let share = path.share(5_000_000, 30_000_000);
-    assert!(share > 0.6, "{share} at a loss of 1 %");
+    assert!(share > 0.6, "the flow gets {share} of the link if 1 % of the segments are lost");
 }
 
 #[test]
