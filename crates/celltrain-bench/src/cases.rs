@@ -459,10 +459,10 @@ mod tests {
     /// Both engines assert that no cell appears or disappears.
     #[test]
     fn both_engines_give_the_same_result_for_a_random_network_of_100_switches() {
-        let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
+        let short = Case::whole("short", "", || Mesh::USUAL.toml("5ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);
-        assert!(fast.cells.lost + fast.cells.discarded > 0 && fast.cells.delivered > 100_000, "{:?}", fast.cells);
+        assert!(fast.cells.lost + fast.cells.discarded > 0 && fast.cells.delivered > 30_000, "{:?}", fast.cells);
     }
 
     #[test]

@@ -1098,9 +1098,9 @@ class DelayWalk(Model):
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
-    least: str = Field(description="Shortest delay.", examples=["5ms"])
-    most: str = Field(description="Longest delay.", examples=["50ms"])
-    step: str = Field(description="Difference between two delays.", examples=["1ms"])
+    least: str = Field(description="Shortest delay that the walk can reach.", examples=["5ms"])
+    most: str = Field(description="Longest delay that the walk can reach.", examples=["50ms"])
+    step: str = Field(description="Difference between successive delays.", examples=["1ms"])
 
 
 class DelayChange(Model):
@@ -1218,9 +1218,9 @@ class RateWalk(Model):
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
-    least: str = Field(description="Lowest rate.", examples=["1Mbps"])
-    most: str = Field(description="Highest rate.", examples=["20Mbps"])
-    step: str = Field(description="Difference between two rates.", examples=["1Mbps"])
+    least: str = Field(description="Lowest rate that the walk can reach.", examples=["1Mbps"])
+    most: str = Field(description="Highest rate that the walk can reach.", examples=["20Mbps"])
+    step: str = Field(description="Difference between successive rates.", examples=["1Mbps"])
 
 
 class RateChange(Model):

@@ -284,7 +284,7 @@ class _Pair:
             except MeasureError as error:
                 raise InputError.of_file(self.case.file, f"expect: {error}") from None
         verdict = HOLDS if all(one["holds"] for one in expectations) else FAILS
-        answers = self.answers.values()
+        answers = self._in_order()
         return {
             "verdict": CANNOT if self.reason else verdict,
             "reason": self.reason or None,
@@ -293,8 +293,12 @@ class _Pair:
             "events": self.events,
         }
 
+    def _in_order(self) -> list[dict[str, Any]]:
+        """Returns the answers in order of their seeds, so that sums do not depend on which run ends first."""
+        return [self.answers[seed] for seed in sorted(self.answers)]
+
     def _expectation(self, expectation: Expectation) -> dict[str, Any]:
-        sides = [expectation.values(answer) for answer in self.answers.values()]
+        sides = [expectation.values(answer) for answer in self._in_order()]
         left, right = (_estimate(values) for values in zip(*sides, strict=True))
         return {
             "text": expectation.text,

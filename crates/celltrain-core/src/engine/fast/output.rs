@@ -62,8 +62,9 @@ pub(super) struct Output<D> {
     /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
     pub(super) next_start: Time,
     pub(super) timing: Timing,
-    /// Used only with [`Departures::Later`]. Every start is reported, not only starts of cells that end a run, once a
-    /// single departure may have an effect, because another contended port follows or the run is almost over.
+    /// Used only with [`Departures::Later`]. At first, only the starts of cells that end a run are reported. Every start
+    /// is reported once a single departure may have an effect: if another contended port follows, or if the run is
+    /// almost over.
     pub(super) granularity: ReportGranularity,
     /// Departed cells, with the starts of the last of each run, at a port with a rule that acts on departures.
     gone: Vec<(Run, Time)>,

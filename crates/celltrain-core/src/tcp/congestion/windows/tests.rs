@@ -148,7 +148,7 @@ fn a_congestion_window_capped_at_the_receive_window_does_not_shrink_when_the_rec
 
 /// Regression: after a timeout in fast recovery, CUBIC took the inflated window for the one before the loss.
 #[test]
-fn after_a_timeout_in_fast_recovery_cubics_w_max_excludes_the_window_inflation() {
+fn w_max_of_cubic_excludes_the_window_inflation_after_a_timeout_in_fast_recovery() {
     let options = TcpOptions { congestion: crate::tcp::Congestion::Cubic, ..TcpOptions::default() };
     let mut after = [0.0, 50.0].map(|inflation| {
         let mut windows = Windows { cwnd: 40.0, ..Windows::new(&options, Clock::exact(1000)) };
