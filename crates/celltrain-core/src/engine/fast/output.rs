@@ -204,6 +204,9 @@ impl<D: Discipline> Output<D> {
         let cell = rule.on_arrival(cell, self.buffer.occupancy);
         if self.buffer.offer(cell) {
             rule.enter(cell, now, self.buffer.occupancy, &mut self.buffer.admission);
+            if rule.decides() {
+                self.buffer.queue.on_enter(cell, now);
+            }
         }
     }
 
