@@ -1,4 +1,4 @@
-//! DualPI2: a queue L for scalable flows with low delay and a queue C for other flows, whose probabilities of marks and
+//! Coupled dual queue with PI2 (`dualpi2`): a queue L for scalable flows with low delay and a queue C for other flows, whose probabilities of marks and
 //! drops are coupled so that flows of both kinds get similar rates.
 //!
 //! Source: RFC 9332, sections 2.4 and 2.5 and the pseudocode of appendix A with overload, whose names are used.
@@ -28,7 +28,7 @@ use crate::rng::Stream;
 use crate::scheduler::{Service, time_shifted_fifo};
 use crate::units::{Bytes, Clock, Duration, Span, Time};
 
-/// DualPI2: frames of scalable flows wait in a queue L, which marks early, and frames of other flows in a queue C. A
+/// Coupled dual queue with PI2: frames of scalable flows wait in a queue L, which marks early, and frames of other flows in a queue C. A
 /// controller adapts a probability to the longer delay of both; frames are marked in L with `k` times this probability,
 /// and dropped or marked in C with its square.
 ///
@@ -294,13 +294,13 @@ impl DualPi2 {
                 ("the queue L has k times the probability that follows the longer delay", self.config.target)
             };
             let p_l = native.max(p_cl);
-            self.decision = Decision { rule, probability: Some(p_l), ..self.waiting(qdelay, target) };
+            self.decision = Decision { rule, probability: Some(p_l), ..Self::waiting(qdelay, target) };
             return if self.l.recur(p_l) { mark } else { AtHead::Send };
         }
         self.decision = Decision {
             rule: "overload: the queue L drops frames with the probability of the queue C",
             probability: Some(p_c),
-            ..self.waiting(qdelay, self.config.target)
+            ..Self::waiting(qdelay, self.config.target)
         };
         if self.l.recur(p_c) {
             reached!(DualPi2DropsInL);
@@ -319,7 +319,7 @@ impl DualPi2 {
         } else {
             "the queue C has the square of the probability that follows the longer delay"
         };
-        self.decision = Decision { rule, probability: Some(p_c), ..self.waiting(self.prevq, self.config.target) };
+        self.decision = Decision { rule, probability: Some(p_c), ..Self::waiting(self.prevq, self.config.target) };
         if !self.c.recur(p_c) {
             return AtHead::Send;
         }
@@ -330,7 +330,7 @@ impl DualPi2 {
         AtHead::Drop
     }
 
-    fn waiting(&self, waited: f64, target: Duration) -> Decision {
+    fn waiting(waited: f64, target: Duration) -> Decision {
         Decision { waited: Some(waited), target: Some(target.seconds()), ..Decision::default() }
     }
 }

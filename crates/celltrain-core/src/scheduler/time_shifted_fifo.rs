@@ -1,4 +1,4 @@
-//! Time-shifted FIFO: the service order of DualPI2.
+//! Time-shifted FIFO: the service order of `dualpi2`.
 //!
 //! Source: RFC 9332, appendix A.1. Of the frames at the heads of the queues L and C, the one that entered first is sent,
 //! as if frames of L had entered `shift` earlier. Differences from the source: a frame that has begun continues if its
