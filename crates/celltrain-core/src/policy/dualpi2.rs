@@ -285,18 +285,19 @@ impl DualPi2 {
 
     fn on_head_of_l(&mut self, head: &Head, qdelay: f64) -> AtHead {
         let mark = if head.capable { AtHead::Mark } else { AtHead::Drop };
-        let (p_cl, p_c) = (self.p_cl(), self.p_c());
-        if p_cl < 1.0 {
+        let coupled = self.p_cl();
+        if coupled < 1.0 {
             let native = if head.behind > self.th_len { self.laqm(qdelay) } else { 0.0 };
-            let (rule, target) = if native > p_cl {
+            let (rule, target) = if native > coupled {
                 ("it has waited in the queue L for longer than min_th", self.config.min_th)
             } else {
                 ("the queue L has k times the probability that follows the longer delay", self.config.target)
             };
-            let p_l = native.max(p_cl);
-            self.decision = Decision { rule, probability: Some(p_l), ..Self::waiting(qdelay, target) };
-            return if self.l.recur(p_l) { mark } else { AtHead::Send };
+            let probability = native.max(coupled);
+            self.decision = Decision { rule, probability: Some(probability), ..Self::waiting(qdelay, target) };
+            return if self.l.recur(probability) { mark } else { AtHead::Send };
         }
+        let p_c = self.p_c();
         self.decision = Decision {
             rule: "overload: the queue L drops frames with the probability of the queue C",
             probability: Some(p_c),
@@ -307,8 +308,8 @@ impl DualPi2 {
             return AtHead::Drop;
         }
         self.decision.rule = "overload: the queue L marks every frame that it does not drop";
-        self.decision.probability = Some(p_cl);
-        if self.l.recur(p_cl) { mark } else { AtHead::Send }
+        self.decision.probability = Some(coupled);
+        if self.l.recur(coupled) { mark } else { AtHead::Send }
     }
 
     fn on_head_of_c(&mut self, head: &Head) -> AtHead {
