@@ -158,7 +158,7 @@ impl FrameArrivals {
         decided: impl FnOnce(&Head, AtHead, &mut Admission),
     ) -> AtHead {
         if cell.is_rm() {
-            admission.on_departure_from_head(left, now);
+            admission.on_departure_from_head(cell.label(), left, now);
             return AtHead::Send;
         }
         let frame = self.of(cell);
@@ -170,10 +170,9 @@ impl FrameArrivals {
             frame.fate = frame.fate.max(fate);
             decided(&head, fate, admission);
         }
-        if frame.fate != AtHead::Drop {
-            admission.on_departure_from_head(left, now);
-        }
-        frame.fate
+        let fate = frame.fate;
+        admission.on_departure_from_head(cell.label(), left, now);
+        fate
     }
 }
 

@@ -52,7 +52,7 @@ impl DeficitRoundRobin {
             let &queue = list.front().expect("a queue with cells is in a list");
             let flow = &mut self.flows[queue];
             let is_empty = waiting.cells(queue) == 0;
-            let frame = if is_empty { None } else { waiting.next_frame(queue) };
+            let frame = if is_empty { None } else { waiting.next_cell(queue).map(|cell| cell.frame) };
             let continues = frame.is_some() && frame == flow.frame;
             if flow.credits <= 0 && !continues {
                 flow.credits += self.quantum;

@@ -135,6 +135,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
             _ if policy.follower().is_some() => Some("tracks single cells in the queue"),
             Overflow::PushOutLongest => Some("has a queue for each VC"),
+            _ if port.policy.has_queues() => Some("has its own queues"),
             _ if policy.head_policy().is_some() => Some("drops or marks frames of a single queue"),
             _ => None,
         };
@@ -265,7 +266,7 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the first cell of a single queue"),
         _ if built.follower().is_some() => Some("emulates several queues on a single queue"),
-        Overflow::PushOutLongest => Some("has its own queues"),
+        _ if config.policy.has_queues() => Some("has its own queues"),
         _ if built.head_policy().is_some() => Some("manages a single queue"),
         _ => None,
     };

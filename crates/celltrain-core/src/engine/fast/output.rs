@@ -253,6 +253,9 @@ impl<D: Discipline> Output<D> {
         }
         if enters {
             rule.enter(cell, now, self.buffer.occupancy, &mut self.buffer.admission);
+            if rule.decides() {
+                self.buffer.queue.on_enter(cell, now);
+            }
         }
     }
 
