@@ -147,6 +147,16 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
     assert ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)["remarks"] == [f"formula {expected}"]
 
 
+def test_the_check_and_vet_commands_report_a_formula_that_drops_every_frame_at_the_head_of_the_queue():
+    policy = {"formula": {"admit": "true", "drop_head": "sojourn >= 0 s"}}
+    expected = "drops every frame at the head of the queue, even if it has not waited"
+    assert read(lan(policy)).warnings == [f"port.bottleneck.policy.formula {expected}"]
+    assert expected in dict(failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)))[ADMITS]
+    policy["formula"]["drop_head"] = "sojourn > 20 ms"
+    assert read(lan(policy)).warnings == []
+    assert failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)) == []
+
+
 @pytest.mark.parametrize("admit", ALIVE)
 def test_a_formula_that_admits_frames_into_an_empty_buffer_gives_no_warning(admit):
     policy = {"formula": {"admit": admit}}
