@@ -22,11 +22,11 @@ EVENTS = {
 }
 TRIGGERS = {
     "packet_sent": {"retransmit_reordered", "retransmit_timeout"},
-    "packet_lost": {"reordering_threshold", "pto_expired"},
+    "packet_lost": {"reordering_threshold", "time_threshold", "pto_expired"},
 }
 FRAMES = {
     "stream": ({"stream_id"}, {"offset", "fin", "raw"}),
-    "ack": (set(), {"acked_ranges"}),
+    "ack": (set(), {"acked_ranges", "ack_delay"}),
     "crypto": ({"offset"}, {"raw"}),
     "ping": (set(), set()),
 }
@@ -235,6 +235,30 @@ def test_a_qlog_file_of_a_quic_flow_has_the_recorded_windows(tmp_path):
     recorded = [round(cwnd * 1460) for cwnd in result.series["cwnd"]["cwnd_segments"].to_pylist() if cwnd is not None]
     # The first is quinn-proto's initial window.
     assert set(windows) <= set(recorded) and len(windows) >= 3 and windows[0] == 12000
+
+
+def test_a_quic_log_has_the_packets_that_quic_declares_lost(tmp_path):
+    # Losses at a full buffer, and random ones, after which few later packets are acknowledged.
+    for case, buffer, share in (("full", 200, 0), ("random", 2000, 0.05)):
+        loss = [ct.Loss(flow="tcp1", probability={"packets": share})]
+        lan = ct.n_source(
+            sources=2,
+            link_delay="2ms",
+            buffer_cells=buffer,
+            policy=ct.TailDrop(),
+            duration="1s",
+            stack={"quic": {"receive_window": "1MB"}},
+        ).replace(link={"source1->sw1": ct.LinkOptions(lose=loss if share else [])})
+        flows = ct.run(lan, qlog=tmp_path / f"{case}.sqlog").to_dict()["flows"]
+        triggers = set()
+        for flow in flows:
+            lost = of(read(tmp_path / f"{case}-{flow['name']}.sqlog"), "packet_lost")
+            # The stack itself counts its lost packets.
+            assert len(lost) == flow["retransmitted_segments"] > 3, case
+            numbers = [event["data"]["header"]["packet_number"] for event in lost]
+            assert len(set(numbers)) == len(numbers)
+            triggers |= {event["data"]["trigger"] for event in lost}
+        assert "time_threshold" in triggers
 
 
 def test_qlog_refuses_to_overwrite_a_file_and_needs_segment_events(tmp_path, celltrain):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +10,6 @@ import pytest
 from conftest import SMALL, Command, is_refused
 
 import celltrain as ct
-from celltrain import _core
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.plan.axes import defaults
 from celltrain.errors import package
@@ -62,21 +60,9 @@ def test_an_error_in_a_scenario_file_is_reported_with_its_line_even_if_an_option
     assert sorted(fault.message for fault in plain) == sorted(fault.message for fault in changed)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        (
-            "bbr",
-            "is refused: the random numbers of BBR have no seed, so runs would not be repeatable; input should be 'new_reno' or",
-        ),
-        ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
-    ],
-)
-def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: str) -> None:
-    with pytest.raises(ct.ScenarioError) as error:
-        ct.Quic(congestion=name)  # type: ignore[arg-type]
-    assert words in str(error.value)
-    assert ("seed" in str(error.value)) == (name == "bbr")
+def test_a_congestion_control_that_quic_lacks_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ct.ScenarioError, match="is refused: input should be 'new_reno', 'cubic' or 'bbr'"):
+        ct.Quic(congestion="vegas")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -212,8 +198,3 @@ def test_a_mean_over_only_some_of_the_runs_states_the_number_of_values() -> None
 def test_installation_hints_refer_to_the_checkout_if_there_is_one() -> None:
     # The tests run in a checkout, from which no package is published.
     assert package("mmu") == "'.[mmu]'"
-
-
-def test_the_schema_gives_a_reason_for_each_value_that_it_refuses() -> None:
-    refused = [one["x-refused"] for one in json.loads(_core.schema())["$defs"].values() if "x-refused" in one]
-    assert [list(one) for one in refused] == [["bbr"]]

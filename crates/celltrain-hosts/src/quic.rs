@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::BytesMut;
 use etherparse::{IpEcn, IpHeaders, IpNumber, Ipv4Header, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
-use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
     Dir, EcnCodepoint, EndpointConfig, Event, ReadError, ServerConfig, StreamEvent, StreamId, TimeSource,
@@ -48,13 +48,16 @@ pub struct Config {
     pub ack_delay: Option<Duration>,
 }
 
-/// Congestion control of quinn-proto. BBR is not available, because its random numbers cannot be seeded.
+/// Congestion control of quinn-proto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// `NewReno` (RFC 9002).
     NewReno,
     /// CUBIC (RFC 8312), in floating-point arithmetic.
     Cubic,
+    /// BBR, version 1. Its random numbers have no seed, but only choose where the cycle of pacing gains begins. The
+    /// window does not depend on these gains, and quinn-proto paces by the window, so runs repeat.
+    Bbr,
 }
 
 impl Default for Config {
@@ -102,6 +105,11 @@ impl Config {
             }
             Congestion::Cubic => {
                 let mut own = CubicConfig::default();
+                window.map(|window| own.initial_window(window));
+                Arc::new(own)
+            }
+            Congestion::Bbr => {
+                let mut own = BbrConfig::default();
                 window.map(|window| own.initial_window(window));
                 Arc::new(own)
             }

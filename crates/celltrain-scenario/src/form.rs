@@ -164,9 +164,6 @@ impl<'a> Form<'a> {
             return true;
         }
         if let Some(text) = value.as_str() {
-            if let Some(reason) = schema["x-refused"][text].as_str() {
-                return self.refuse(value, format!("is refused: {reason}; choose {}", self.expectation(schema)), path);
-            }
             if let Some(problem) = in_cells(text, self.cell_bytes).filter(|_| schema["x-unit"] == "cells") {
                 return self.refuse(value, problem, path);
             }

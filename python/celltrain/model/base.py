@@ -247,8 +247,6 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = "is not a list; put it into brackets, as in [...]"
         elif part["type"] in ("threshold", "text"):
             problem = message
-        elif reason := _reason(model, part["loc"], part["input"]):
-            problem = f"is refused: {reason}; {message[:1].lower()}{message[1:]}"
         elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
@@ -272,20 +270,6 @@ def _as_tables(path: str, model: type[Model]) -> str:
     if head not in model.model_fields or not rest:
         return ""
     return f"{head}={''.join(f'{{{json.dumps(key)}: ' for key in rest)}...{'}' * len(rest)}"
-
-
-def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> str:
-    """Returns the reason why a known name is refused, such as BBR for QUIC; empty for other values."""
-    if not isinstance(value, str) or not loc:
-        return ""
-    definitions = json.loads(_core.schema())["$defs"]
-    names = [model.__name__, *(str(place).title() for place in loc[:-1])]
-    for name in names:
-        setting = definitions.get(name, {}).get("properties", {}).get(str(loc[-1]), {})
-        kind = definitions.get(str(setting.get("$ref", "")).rpartition("/")[2], {})
-        if value in kind.get("x-refused", {}):
-            return str(kind["x-refused"][value])
-    return ""
 
 
 @cache

@@ -389,10 +389,8 @@ class Smoltcp(Model):
     )
 
 
-QuicCongestion: TypeAlias = Literal["new_reno", "cubic"]
-"""Congestion control of quinn-proto. BBR is excluded, because it draws random numbers without a seed, so no run
-would repeat.
-"""
+QuicCongestion: TypeAlias = Literal["new_reno", "cubic", "bbr"]
+"""Congestion control of quinn-proto."""
 
 
 class Quic(Model):

@@ -2,12 +2,17 @@
 
 Source: RFC 9000, sections 16 (variable-length integers), 17 (packets) and 19 (frames), and the pcapng draft. A frame of
 an unknown type ends the list of a packet's frames.
+
+A capture does not show which packets the sender declares lost. They follow from the same rules: RFC 9002, sections 5
+(round-trip times) and 6.1 (thresholds in packets and in time). Only packets of 1-RTT keys are examined, and as in
+quinn-proto, those with acknowledgements alone, too.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 #: A record of a log: its time in seconds, its name and its data.
@@ -21,6 +26,10 @@ LONG = ("initial", "0RTT", "handshake", "retry")
 #: that arrive. Interfaces of the type of Ethernet have its header before the packet.
 _INTERFACE, _PACKET, _FLAGS, _ARRIVES = 1, 6, 2, 1
 _ETHERNET, _ETHERNET_HEADER = 1, 14
+#: RFC 9002, 6.1: `kPacketThreshold`, `kTimeThreshold` and `kGranularity` in seconds.
+_PACKET_THRESHOLD, _TIME_THRESHOLD, _GRANULARITY = 3, 9 / 8, 1e-3
+#: RFC 9000, 18.2: the unit of delays in acknowledgements, in seconds.
+_DELAY_UNIT = 8e-6
 
 
 def captured(content: bytes) -> Iterator[tuple[float, bool, bytes]]:
@@ -51,13 +60,16 @@ def of_capture(content: bytes, windows: Mapping[float, int]) -> Iterator[Record]
         content: The capture of the connection.
         windows: Samples of the congestion window in bytes, by their times in seconds.
     """
-    sent: dict[int, float] = {}
-    least, last = float("inf"), -1
+    losses = _Losses()
+    last = -1
     largest: dict[bool, dict[str, int]] = {}
     changes = iter(sorted(windows.items()))
     window = next(changes, None)
     for time, leaves, packet in captured(content):
-        while window is not None and window[0] <= time:
+        while min(losses.due, changes_at := window[0] if window else float("inf")) <= time:
+            if window is None or losses.due < changes_at:
+                yield from _lost(losses, losses.due)
+                continue
             if window[1] != last:
                 yield window[0], "recovery_metrics_updated", {"congestion_window": window[1]}
             last, window = window[1], next(changes, None)
@@ -68,17 +80,65 @@ def of_capture(content: bytes, windows: Mapping[float, int]) -> Iterator[Record]
             if kind != "1RTT":
                 continue
             if leaves:
-                sent[number] = time
+                losses.sent[number] = time
                 continue
-            for ranges in (frame["acked_ranges"] for frame in frames if frame["frame_type"] == "ack"):
-                newest = ranges[-1][-1]
-                if (begun := sent.get(newest)) is not None:
-                    rtt = round(1e3 * (time - begun), 6)
-                    metrics = {"latest_rtt": rtt, **({"min_rtt": rtt} if rtt < least else {})}
-                    least = min(least, rtt)
+            for frame in (frame for frame in frames if frame["frame_type"] == "ack"):
+                if metrics := losses.on_acknowledged(frame["acked_ranges"], frame["ack_delay"] / 1e3, time):
                     yield time, "recovery_metrics_updated", metrics
-                for number in [one for one in sent if any(low[0] <= one <= low[-1] for low in ranges)]:
-                    del sent[number]
+                yield from _lost(losses, time)
+
+
+def _lost(losses: _Losses, now: float) -> Iterator[Record]:
+    for number, trigger in losses.detect(now):
+        yield now, "packet_lost", {"header": {"packet_type": "1RTT", "packet_number": number}, "trigger": trigger}
+
+
+@dataclass
+class _Losses:
+    """Packets that a sender has in flight, and its rules to declare them lost. Times are seconds."""
+
+    sent: dict[int, float] = field(default_factory=dict)
+    """Times of packets that are neither acknowledged nor lost, by number."""
+    largest: int = -1
+    """The largest number acknowledged."""
+    latest: float = 0.0
+    smoothed: float | None = None
+    least: float = float("inf")
+    due: float = float("inf")
+    """When the next packet is lost by time."""
+
+    def on_acknowledged(self, ranges: list[list[int]], delay: float, now: float) -> dict[str, Any]:
+        """Removes the packets in an acknowledgement. Returns the changed round-trip times in milliseconds."""
+        newest = ranges[-1][-1]
+        begun = self.sent.get(newest)
+        for number in [one for one in self.sent if any(low[0] <= one <= low[-1] for low in ranges)]:
+            del self.sent[number]
+        if begun is None:
+            return {}
+        rtt = now - begun
+        metrics = {"latest_rtt": round(1e3 * rtt, 6)}
+        if rtt < self.least:
+            metrics["min_rtt"] = metrics["latest_rtt"]
+        if newest > self.largest:
+            self.largest, self.latest = newest, rtt
+            adjusted = rtt - delay if rtt >= min(self.least, rtt) + delay else rtt
+            self.smoothed = rtt if self.smoothed is None else (7 * self.smoothed + adjusted) / 8
+        self.least = min(self.least, rtt)
+        return metrics
+
+    def detect(self, now: float) -> Iterator[tuple[int, str]]:
+        """Yields the numbers of lost packets, each with the reason."""
+        wait = max(_TIME_THRESHOLD * max(self.latest, self.smoothed or 0.0), _GRANULARITY)
+        self.due = float("inf")
+        for number, time in list(self.sent.items()):
+            if number >= self.largest:
+                break
+            by_number = self.largest >= number + _PACKET_THRESHOLD
+            if not by_number and time + wait > now:
+                self.due = min(self.due, time + wait)
+                continue
+            del self.sent[number]
+            yield number, "reordering_threshold" if by_number else "time_threshold"
 
 
 def _packets(payload: bytes, largest: dict[str, int]) -> Iterator[tuple[str, int, list[dict[str, Any]], int]]:
@@ -131,7 +191,7 @@ def _frames(data: bytes) -> Iterator[dict[str, Any]]:
             if kind:
                 yield {"frame_type": "ping"}
         elif kind in (0x02, 0x03):
-            (largest, at), (_, at), (count, at), (first, at) = _integers(data, at, 4)
+            (largest, at), (delay, at), (count, at), (first, at) = _integers(data, at, 4)
             numbers = [[largest - first, largest]]
             for _ in range(count):
                 (gap, at), (length, at) = _integers(data, at, 2)
@@ -140,7 +200,7 @@ def _frames(data: bytes) -> Iterator[dict[str, Any]]:
             if kind == 0x03:
                 *_, (_, at) = _integers(data, at, 3)
             ranges = [one if one[0] < one[1] else one[:1] for one in reversed(numbers)]
-            yield {"frame_type": "ack", "acked_ranges": ranges}
+            yield {"frame_type": "ack", "ack_delay": round(1e3 * delay * _DELAY_UNIT, 3), "acked_ranges": ranges}
         elif kind == 0x06:
             (offset, at), (length, at) = _integers(data, at, 2)
             at += length

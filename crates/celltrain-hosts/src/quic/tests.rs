@@ -156,6 +156,21 @@ fn five_quic_senders_that_share_a_lan_give_the_recorded_results() {
 }
 
 #[test]
+fn runs_with_the_bbr_of_quinn_repeat_although_its_random_numbers_have_no_seed() {
+    // Each connection draws in its first second and after the minimum round-trip time expires at 10 s.
+    let run = || {
+        let trial = Trial::new(2).mss(1460).link_rate(10_000_000).duration(Duration::from_secs(12));
+        let config = Config { congestion: Congestion::Bbr, ..Config::default() };
+        trial.round_trip(Duration::from_millis(20)).run(|ends| Quic::pair(&config, ends, Application::Bulk))
+    };
+    let first = run();
+    assert!((0.9..1.0).contains(&first.efficiency), "{}", first.efficiency);
+    for _ in 0..4 {
+        assert_eq!(run().fingerprint, first.fingerprint);
+    }
+}
+
+#[test]
 fn every_quic_setting_changes_the_packets_that_quic_sends() {
     let small = Config { mtu: Config::MIN_MTU, initial_window: Some(2456), ..new_reno() };
     let longest = |config: &Config| file(config, 50_000, &[]).0.iter().map(|seen| seen.3).max();

@@ -21,6 +21,7 @@ pub(super) fn stacks(
         congestion: match own.congestion {
             QuicCongestion::NewReno => Congestion::NewReno,
             QuicCongestion::Cubic => Congestion::Cubic,
+            QuicCongestion::Bbr => Congestion::Bbr,
         },
         mtu: u16::try_from(own.mtu.bytes).expect("the check of the scenario limits this value"),
         receive_window: bytes(sizes.receive_window),

@@ -45,16 +45,16 @@ impl Default for Config {
     }
 }
 
-/// Congestion control of quinn-proto. BBR is excluded, because it draws random numbers without a seed, so no run would
-/// repeat.
+/// Congestion control of quinn-proto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(extend("x-refused" = {"bbr": "the random numbers of BBR have no seed, so runs would not be repeatable"}))]
 pub enum QuicCongestion {
     /// `NewReno` (RFC 9002).
     NewReno,
     /// CUBIC (RFC 8312).
     Cubic,
+    /// BBR, version 1, paced by the window.
+    Bbr,
 }
 
 /// UDP packets with 1200 bytes (RFC 9000, 14), after 28 bytes of headers.

@@ -63,10 +63,6 @@ fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_the_settings_
 #[test]
 fn a_setting_that_quic_lacks_is_refused_with_a_list_of_quic_settings() {
     for (text, says) in [
-        (
-            "congestion = 'bbr'",
-            "congestion = \"bbr\" is refused: the random numbers of BBR have no seed, so runs would not be repeatable; choose one of",
-        ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" must be from 1228B (1200 bytes for QUIC and 28 bytes of headers)"),
         (
             "mtu = '65535B'",

@@ -27,10 +27,17 @@ class Sender:
     meaning: str
     table: Mapping[str, Any] = field(default_factory=dict)
     """`tcp` or `stack`, as in a scenario."""
-    can: tuple[str, ...] = ()
     kernel: str | None = None
     """Congestion control of the kernel, empty for its default; None for senders that are simulated."""
     only_named: bool = False
+
+    @property
+    def can(self) -> tuple[str, ...]:
+        """Abilities that some cases need. A class of a user counts as without them."""
+        is_marked = "quic" in self.table.get("stack", {}) or any(
+            own.get("ecn") == "on" for own in self.table.get("tcp", {}).values()
+        )
+        return ("ecn",) if is_marked else ()
 
     def lacks(self, case: Case) -> str:
         """Returns the reason why the sender cannot do a case, as far as it is known before a run; empty if it can."""
@@ -70,7 +77,6 @@ def _sender(name: str, table: Mapping[str, Any]) -> Sender:
         name=name,
         meaning=table["meaning"],
         table=made,
-        can=tuple(table.get("can", ())),
         kernel=table.get("kernel"),
         only_named=table.get("only_named", False),
     )

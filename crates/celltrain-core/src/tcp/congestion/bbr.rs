@@ -4,8 +4,8 @@
 //! Source: draft-ietf-ccwg-bbr-06, whose constants and variables are used; `docs/design/pacing.md` lists the decisions.
 //! Volumes are in segments, rates in segments per second. Differences from the source: segments leave one by one, so
 //! the send quantum is one segment and the offload budget three (5.5.8, 5.6.3); no recovery is found to be spurious, so
-//! nothing is undone (5.5.11); a mark counts as a loss beyond `LossThresh` (3.6). `startup` to `control` each
-//! contain the rules of one part of section 5.
+//! nothing is undone (5.5.11); a mark counts as a loss beyond `LossThresh` (3.6); after idle times, `extra_acked` begins
+//! another count (5.4.1). `startup` to `control` each contain the rules of one part of section 5.
 
 mod control;
 mod loss;

@@ -32,8 +32,10 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
+    /// Begins another interval. The draft continues the count (5.4.1), so that a flow with pauses would add up the
+    /// excess of all its bursts. Linux and google/bbr begin another count, too.
     pub(super) fn restart(&mut self, now: Time) {
-        self.interval_start = now;
+        (self.interval_start, self.delivered) = (now, 0.0);
     }
 
     /// `extra_acked`.

@@ -341,6 +341,20 @@ fn a_bbr_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate
 }
 
 #[test]
+fn bursts_with_pauses_between_them_add_no_more_than_one_burst_to_cwnd() {
+    // The draft's text (5.4.1) adds up the excess of all bursts: cwnd reached 737 segments in 10 s of bursts of 14.
+    let mut path = Path::new(1_000, 40_000, 4.0, |_| {});
+    path.sender = path.sender.of_bytes(14 * MSS);
+    for burst in 1..100 {
+        path.run(burst * 100_000);
+        path.sender.write(14 * MSS);
+    }
+    let (bbr, _) = path.sender.bbr();
+    assert!(bbr.aggregation.extra_acked() <= 14.0, "{}", bbr.aggregation.extra_acked());
+    assert!(bbr.control.cwnd <= 2.0 * bbr.bdp() + 28.0, "{} of {}", bbr.control.cwnd, bbr.bdp());
+}
+
+#[test]
 fn the_maximum_filter_forgets_values_older_than_its_window() {
     let mut filter = path::MaxFilter::default();
     for (time, value, largest) in
