@@ -163,10 +163,10 @@ impl<'a> Form<'a> {
         if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
             return true;
         }
-        if let Some(text) = value.as_str() {
-            if let Some(problem) = in_cells(text, self.cell_bytes).filter(|_| schema["x-unit"] == "cells") {
-                return self.refuse(value, problem, path);
-            }
+        if schema["x-unit"] == "cells"
+            && let Some(problem) = value.as_str().and_then(|text| in_cells(text, self.cell_bytes))
+        {
+            return self.refuse(value, problem, path);
         }
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));

@@ -177,8 +177,9 @@ fn hystart_ends_with_the_first_loss_or_mark_and_later_slow_starts_do_without_it(
         &|windows: &mut Windows| windows.on_mark(80.0),
     ] as [&dyn Fn(&mut Windows); 3]
     {
-        let mut windows = Windows::new(&TcpOptions { start, ..TcpOptions::default() }, Clock::exact(1000));
-        let mut grown = |windows: &mut Windows| {
+        let mut windows =
+            Windows::new(&TcpOptions { start: start.clone(), ..TcpOptions::default() }, Clock::exact(1000));
+        let grown = |windows: &mut Windows| {
             let before = windows.cwnd;
             windows.on_new_ack(Time(0), 3.0, true);
             windows.cwnd - before
