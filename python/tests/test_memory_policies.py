@@ -273,6 +273,7 @@ def short_set(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_vetting_compares_a_memory_policy_with_published_policies_by_request_and_query_measures():
     answer = ct.vet(ct.MemoryFormula(**RANK), scenarios=["switch"], seeds=1)
     assert [check["check"] for check in answer["conformance"]] == [

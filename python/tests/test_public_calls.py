@@ -541,7 +541,7 @@ class Place:
         return self.path
 
 
-def test_any_path_like_object_is_accepted_as_a_path(lan):
+def test_functions_accept_any_path_like_object_as_a_path(lan):
     pytest.importorskip("networkx")
     assert ct.load(Place("small.toml")) == ct.load("small.toml")
     assert ct.check(Place("small.toml")) == []

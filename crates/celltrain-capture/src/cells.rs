@@ -32,7 +32,7 @@ pub(crate) struct Cells {
     names: Names,
     /// The latest cell to arrive, until it is known whether the port admitted it.
     coming: Option<Coming>,
-    /// Packets of hosts outside the simulation that have no more cells in the network.
+    /// Packets from hosts outside the simulation whose cells have all left the network.
     gone: Vec<u64>,
     pub(crate) outside: Outside,
 }

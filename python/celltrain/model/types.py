@@ -808,7 +808,7 @@ class TcpOptions(Model):
         default=None, description='Formulas for cwnd and ssthresh, used by `congestion = "formula"`.'
     )
     initial_window: int = Field(
-        default=1, le=1073741823, ge=1, description="cwnd of a connection that has sent nothing, in segments."
+        default=1, le=1073741823, ge=1, description="Initial cwnd of a connection, in segments."
     )
     minimum_rto_ticks: int = Field(
         default=2,
@@ -836,7 +836,7 @@ class TcpOptions(Model):
     )
     receiver: ReceiverOptions = Field(default_factory=ReceiverOptions, description="Rules of the receiver.")
     recovery: RecoveryOptions = Field(default_factory=RecoveryOptions, description="Rules of loss recovery.")
-    rules: Rules = Field(default="rfc", description="Profile that gives values to the absent keys of the groups.")
+    rules: Rules = Field(default="rfc", description="Named set of rules, which supplies the keys that the groups omit.")
     start: StartOptions = Field(default_factory=StartOptions, description="Rules of slow start.")
     timer: TimerOptions = Field(default_factory=TimerOptions, description="Rules of the retransmission timer.")
     timer_granularity: str = Field(
@@ -2342,7 +2342,7 @@ class DynamicThreshold(Model):
     Source: Choudhury and Hahne 1998, section III.
     """
 
-    alpha: float = Field(default=1.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=1.0, gt=0.0, description="Alpha of all queues that set no alpha of their own.")
     arriving_cell: ArrivingCell = Field(
         default="not_counted", description="Selects whether the arriving cell counts in Q."
     )
@@ -2382,7 +2382,7 @@ class Abm(Model):
     Source: Addanki and others, SIGCOMM 2022, equation 1, and the authors' code.
     """
 
-    alpha: float = Field(default=0.5, gt=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=0.5, gt=0.0, description="Alpha of all queues that set no alpha of their own.")
     congested: Length = Field(
         default="28kB",
         description=(
@@ -2404,7 +2404,7 @@ class AbmOccamy(Model):
     Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
     """
 
-    alpha: float = Field(default=2.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=2.0, gt=0.0, description="Alpha of all queues that set no alpha of their own.")
     congested: float = Field(
         default=0.9, le=1.0, ge=0.0, description="Share of its threshold from which a queue counts as congested."
     )
@@ -2418,7 +2418,7 @@ class Occamy(Model):
     Source: Shan and others, 2025.
     """
 
-    alpha: float = Field(default=8.0, gt=0.0, description="Alpha of queues for which no other alpha is set.")
+    alpha: float = Field(default=8.0, gt=0.0, description="Alpha of all queues that set no alpha of their own.")
     burst: int = Field(
         default=1, ge=1, description="Number of cells that can be expelled at once after a period without expulsions."
     )

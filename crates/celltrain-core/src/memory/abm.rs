@@ -27,7 +27,7 @@ use crate::units::{Bytes, Duration, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abm")]
 pub struct Config {
-    /// Alpha of queues for which no other alpha is set.
+    /// Alpha of all queues that set no alpha of their own.
     #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion. The default is that

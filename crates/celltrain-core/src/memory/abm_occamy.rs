@@ -22,7 +22,7 @@ use crate::units::Duration;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AbmOccamy")]
 pub struct Config {
-    /// Alpha of queues for which no other alpha is set.
+    /// Alpha of all queues that set no alpha of their own.
     #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Share of its threshold from which a queue counts as congested.

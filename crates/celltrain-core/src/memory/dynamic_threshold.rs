@@ -19,7 +19,7 @@ use crate::error::Fault;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DynamicThreshold")]
 pub struct Config {
-    /// Alpha of queues for which no other alpha is set.
+    /// Alpha of all queues that set no alpha of their own.
     #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Selects whether the arriving cell counts in Q.

@@ -21,7 +21,7 @@ use crate::units::{BitRate, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Occamy")]
 pub struct Config {
-    /// Alpha of queues for which no other alpha is set.
+    /// Alpha of all queues that set no alpha of their own.
     #[schemars(extend("exclusiveMinimum" = 0.0, "x-expect" = "a factor for the number of free cells (above 0)"))]
     pub alpha: f64,
     /// Rate of the line that the expelled cells would fill. Default: the rate of the fastest port.

@@ -24,14 +24,14 @@ use crate::units::{BitRate, Bytes, Duration};
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("x-moved" = moved(), "x-profiles" = Rules::top()))]
 pub struct TcpOptions {
-    /// Profile that gives values to the absent keys of the groups.
+    /// Named set of rules, which supplies the keys that the groups omit.
     pub rules: Rules,
     /// MSS: payload bytes of a full segment.
     pub mss: Bytes,
     /// rwnd: the receive window that the receiver advertises. The sender uses only whole segments. Above 65535 bytes,
     /// window scaling is used.
     pub receive_window: Bytes,
-    /// cwnd of a connection that has sent nothing, in segments.
+    /// Initial cwnd of a connection, in segments.
     #[schemars(range(min = 1, max = 1_073_741_823), extend("x-expect" = "a number of segments (1 to 1073741823)"))]
     pub initial_window: u32,
     /// Growth of cwnd in congestion avoidance, and its reduction after congestion.

@@ -79,7 +79,7 @@ def whole(least: int, most: int) -> Says:
 
 
 def one_of(*words: str) -> Says:
-    """Returns the form of a choice of words."""
+    """Returns the form of a key whose value is one of several words."""
     listed = ", ".join(f'"{word}"' for word in words)
     return Says(f"must be one of {listed}", schema=core_schema.literal_schema(list(words)))
 
