@@ -57,7 +57,7 @@ static int calls;
 
 static void die(void) { kill(getpid(), SIGKILL); for (;;) pause(); }
 
-/* Whether the process dies at this call; whoever counts has each call written down instead. */
+/* Returns whether the process dies at this call. Without KILL_AT, calls are only logged, so that they can be counted. */
 static int last(const char *call, const char *path) {
     const char *file = getenv("KILL_FILE"), *at = getenv("KILL_AT"), *log = getenv("KILL_LOG");
     /* A name matches the end of the path, a folder any part of it. Incomplete files have a number after their name. */

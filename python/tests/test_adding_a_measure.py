@@ -23,13 +23,13 @@ def test_the_measure_in_the_tutorial_compiles_and_passes_all_tests_of_measures()
     ]
     for name in (
         "measure_names_are_unique_within_their_table_and_every_measure_has_a_description",
-        "the_outline_of_an_answer_has_the_same_keys_as_the_answer",
+        "the_outline_of_a_result_has_the_same_keys_as_the_result",
     ):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
 
 @pytest.mark.nightly
-def test_an_answer_has_the_example_measure_with_its_unit_and_meaning():
+def test_a_result_has_the_example_measure_with_its_unit_and_meaning():
     output = build().run("celltrain-run", "adding", "measure::", "--nocapture")
     [described] = re.findall(r"^.*described: (.*)$", output, re.MULTILINE)
     line = json.loads(described)

@@ -111,7 +111,7 @@ def steady(answer: Any) -> Any:
     "name",
     [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],
 )
-def test_each_command_gives_its_saved_json_answer(
+def test_each_command_gives_its_saved_json_output(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if any("awkward" in command for command in COMMANDS[name]):
@@ -153,6 +153,6 @@ def test_the_database_tables_of_a_results_store_match_the_saved_ones(
     same(f"tables-{name}", {**found, "configurations": configurations})
 
 
-def test_every_saved_json_answer_belongs_to_a_tested_command() -> None:
+def test_every_saved_json_output_belongs_to_a_tested_command() -> None:
     wanted = {*COMMANDS, *(f"tables-{name}" for name in ("plain", "awkward", "narrow"))}
     assert {path.stem for path in ANSWERS.iterdir()} == wanted

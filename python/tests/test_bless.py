@@ -27,7 +27,7 @@ def test_the_bless_command_lists_uncommitted_changes_and_continues_only_with_for
     assert capsys.readouterr().err == ""
 
 
-def test_the_bless_command_refuses_a_debug_build_because_saved_answers_state_the_build_profile(capsys):
+def test_the_bless_command_refuses_a_debug_build_because_saved_outputs_state_the_build_profile(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({"FORCE": "1"}, "", "debug")
     assert ended.value.code == 2

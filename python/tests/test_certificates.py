@@ -51,7 +51,7 @@ def test_a_row_filled_with_a_reused_result_refers_to_a_run_with_the_same_seed_an
         assert runs[own] == runs[other]
 
 
-def test_the_json_answer_counts_the_runs_whose_results_were_known_without_running(celltrain: Command) -> None:
+def test_the_json_output_counts_the_runs_whose_results_were_known_without_running(celltrain: Command) -> None:
     words = ["compare", "lan-tail-drop", "--vary", "port.bottleneck.buffer=50000,60000", "--set", "duration=20ms"]
     words += ["--seeds", "2", "--json"]
     assert celltrain(*words).json["without_running"] == 2
@@ -91,7 +91,7 @@ class Never(ct.PythonPolicy):
     [(Never(), {}), (ct.TailDrop(), {"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})],
     ids=["policy", "stack"],
 )
-def test_an_answer_states_why_results_of_runs_with_user_code_are_not_reused(policy: Any, flow: dict[str, Any]) -> None:
+def test_a_result_states_why_results_of_runs_with_user_code_are_not_reused(policy: Any, flow: dict[str, Any]) -> None:
     lan = ct.n_source(**LAN | {"duration": "5ms"}, buffer_cells=1000, policy=policy).replace(flow=flow)
     found = bound(lan, "port.bottleneck.buffer", high=10_000, measure="ports.bottleneck.lost_cells")
     assert found.to_dict()["without_certificate"] == ("a Python class or a real stack takes part in the run",)

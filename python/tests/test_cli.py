@@ -59,7 +59,7 @@ def test_the_run_command_prints_the_main_results(celltrain, small):
         assert word in answer.out, word
 
 
-def test_the_json_answer_of_the_run_command_has_the_documented_fields(celltrain, small):
+def test_the_json_output_of_the_run_command_has_the_documented_fields(celltrain, small):
     answer = celltrain("run", small, "--json", "--seed", 5)
     assert answer.code == 0
     result = answer.json
@@ -402,7 +402,7 @@ def test_the_json_result_of_a_run_matches_its_schema(celltrain, scenario):
         jsonschema.validate({**result, "efficiency": "high"}, schema)
 
 
-def test_the_answers_of_two_runs_with_the_same_seed_differ_only_in_wall_clock_times(celltrain):
+def test_the_results_of_two_runs_with_the_same_seed_differ_only_in_wall_clock_times(celltrain):
     first, second = (celltrain("run", "lan-epd", "--json").json for _ in range(2))
     assert first.pop("timing").keys() == second.pop("timing").keys() == {"engine_seconds", "cell_hops_per_second"}
     assert first == second
@@ -418,7 +418,7 @@ def test_the_printed_scenario_schema_is_that_of_the_simulator_core(celltrain):
 
 
 @pytest.mark.slow
-def test_the_json_answer_of_the_reproduce_command_has_the_documented_fields(celltrain):
+def test_the_json_output_of_the_reproduce_command_has_the_documented_fields(celltrain):
     # Claims need more rows: the saved answers of test_answers.py have them.
     rows = ("--network", "LAN", "--row", "5,1000", "--row", "5,3000")
     answer = celltrain("reproduce", "af-96-1269", "--table", 2, *rows, "--seeds", 1, "--jobs", 2, "--json")
@@ -458,7 +458,7 @@ def test_the_reproduce_command_reports_unknown_tables_and_papers(celltrain, argu
 
 
 @pytest.mark.slow
-def test_the_json_answer_of_the_bench_command_has_exactly_the_documented_fields(celltrain, monkeypatch):
+def test_the_json_output_of_the_bench_command_has_exactly_the_documented_fields(celltrain, monkeypatch):
     if _core.build()["profile"] != "release":
         pytest.skip("a debug build is not measured")
     monkeypatch.setattr(installation, "QUICK", ("idle",))
@@ -479,7 +479,7 @@ def test_the_json_answer_of_the_bench_command_has_exactly_the_documented_fields(
 
 
 @pytest.mark.slow
-def test_the_bench_command_measures_the_scenarios_listed_in_its_answer():
+def test_the_bench_command_measures_the_scenarios_listed_in_its_output():
     every = {case["scenario"]: case for case in installation.cases()}
     for network in ("lan", "wan"):
         for sources in (5, 15, 100, 1000):
@@ -568,7 +568,7 @@ def test_an_internal_error_gives_exit_code_3_and_asks_the_user_to_report_it(cell
 
 
 @pytest.mark.slow
-def test_python_m_celltrain_writes_only_the_answer_of_the_command_to_a_pipe(small):
+def test_python_m_celltrain_writes_only_the_output_of_the_command_to_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""

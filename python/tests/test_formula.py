@@ -101,7 +101,7 @@ def test_a_policy_written_as_a_formula_gives_the_same_run_as_the_native_policy()
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
 
 
-def test_non_finite_results_of_policy_formulas_are_counted_in_the_answer(celltrain, tmp_path):
+def test_non_finite_results_of_policy_formulas_are_counted_in_the_result(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
@@ -212,7 +212,7 @@ def test_every_kind_of_error_in_a_congestion_formula_is_reported_with_its_key(
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_non_finite_results_of_congestion_formulas_are_counted_in_the_answer(celltrain, tmp_path):
+def test_non_finite_results_of_congestion_formulas_are_counted_in_the_result(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 

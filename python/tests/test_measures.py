@@ -25,7 +25,7 @@ def answer() -> dict:
     return ct.run(scenario).to_dict()
 
 
-def test_an_answer_has_exactly_the_documented_measures(answer):
+def test_a_result_has_exactly_the_documented_measures(answer):
     groups = {measure.name.partition(".")[0] for measure in RUN}
     assert set(answer) == {*groups, *ROWS, "build", "format", "tcp"} - {"links"}
     for name in ("flows", "ports"):

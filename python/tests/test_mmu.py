@@ -209,7 +209,7 @@ def test_the_thresholds_of_a_large_switch_have_one_row_per_setting_and_are_compu
     assert time.process_time() - start < 1
 
 
-def test_a_switch_configuration_gives_the_same_answer_from_a_file_and_in_a_python_call(tmp_path):
+def test_a_switch_configuration_gives_the_same_result_from_a_file_and_in_a_python_call(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))

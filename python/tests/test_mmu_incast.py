@@ -291,7 +291,7 @@ def test_an_incast_size_in_an_invalid_format_is_refused_with_an_example_of_the_c
     is_refused(celltrain("mmu", "incast", configured(tmp_path), "--bytes", size), [f"--bytes = {size}", words])
 
 
-def test_the_incast_answer_gives_the_data_in_bytes_packets_and_cells_and_its_transmission_time(
+def test_the_incast_result_gives_the_data_in_bytes_packets_and_cells_and_its_transmission_time(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)
@@ -313,7 +313,7 @@ def test_the_incast_answer_gives_the_data_in_bytes_packets_and_cells_and_its_tra
         assert words in text
 
 
-def test_the_csv_form_of_the_incast_answer_is_one_row_whose_columns_do_not_depend_on_the_outcome(
+def test_the_csv_form_of_the_incast_result_is_one_row_whose_columns_do_not_depend_on_the_outcome(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder, found = configured(tmp_path), {}
@@ -332,7 +332,7 @@ def test_the_csv_form_of_the_incast_answer_is_one_row_whose_columns_do_not_depen
     assert len({tuple(row) for row in found.values()}) == 1
 
 
-def test_the_answer_about_a_lossy_incast_states_the_initial_window_and_the_option_to_send_all_data_in_it(
+def test_the_result_about_a_lossy_incast_states_the_initial_window_and_the_option_to_send_all_data_in_it(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)

@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_the_html_of_an_answer_in_a_notebook_has_the_same_content_as_the_printed_text(answers, name):
+def test_the_html_of_a_result_in_a_notebook_has_the_same_content_as_the_printed_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -78,7 +78,7 @@ def test_the_html_of_an_answer_in_a_notebook_has_the_same_content_as_the_printed
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_names_in_answers_are_escaped_in_html_and_on_terminals(answers, name):
+def test_names_in_results_are_escaped_in_html_and_on_terminals(answers, name):
     html, text = answers[name]._repr_html_(), str(answers[name])
     assert "&lt;script&gt;" in html
     for one in (html, text):
@@ -86,14 +86,14 @@ def test_names_in_answers_are_escaped_in_html_and_on_terminals(answers, name):
         assert "\\x1b[31m" in one
 
 
-def test_the_html_of_an_answer_sets_no_colours(answers):
+def test_the_html_of_a_result_sets_no_colours(answers):
     """Text and lines use the colours of the surrounding page, light or dark."""
     for answer in answers.values():
         styles = " ".join(re.findall(r'style="([^"]*)"', answer._repr_html_()))
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
 
 
-def test_the_html_of_a_long_answer_omits_rows_and_states_their_number():
+def test_the_html_of_a_long_result_omits_rows_and_states_their_number():
     rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
     card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
     for text in (card.text(), card.html()):
@@ -101,7 +101,7 @@ def test_the_html_of_a_long_answer_omits_rows_and_states_their_number():
         assert "and 7 more" in text
 
 
-def test_numbers_in_the_html_of_an_answer_match_the_answer(answers):
+def test_numbers_in_the_html_of_a_result_match_the_result(answers):
     result, compared = answers["RunResult"], answers["Compared"]
     assert f"efficiency {result.efficiency:.4f}, fairness {result.fairness:.4f}" in str(result)
     assert result.fingerprint in str(result)

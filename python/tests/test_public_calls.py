@@ -629,7 +629,7 @@ def test_dir_lists_functions_and_result_classes_and_dir_of_submodules_lists_scen
 @pytest.mark.parametrize(
     "kind", [ct.Compared, ct.Report, ct.RunResult, ct.Store, ct.Tuned, celltrain.papers.Reproduction]
 )
-def test_answers_are_frozen_dataclasses_that_notebooks_and_pandas_can_show(kind):
+def test_results_are_frozen_dataclasses_that_notebooks_and_pandas_can_show(kind):
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen
     assert all(callable(getattr(kind, name)) for name in ("_repr_html_", "to_dict", "to_pandas"))

@@ -116,7 +116,7 @@ def test_claims_quote_the_comcom_paper_and_refer_to_existing_rows(paper: Paper) 
 
 
 @pytest.mark.slow
-def test_the_answer_for_a_paper_without_published_numbers_has_only_experiments(short: Reproduction) -> None:
+def test_the_result_for_a_paper_without_published_numbers_has_only_experiments(short: Reproduction) -> None:
     answer = json.loads(short.to_json())
     assert (answer["paper"], answer["numbers"]) == (COMCOM, [])
     summary = answer["summary"]

@@ -169,7 +169,7 @@ def test_rows_in_which_paper_96_1269_contradicts_itself_are_shown_but_not_scored
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_values_read_off_a_plot_for_table_1_of_paper_96_1269_have_individual_tolerances(
+def test_each_value_of_a_paper_that_was_read_off_a_plot_has_its_own_tolerance(
     paper: Paper, keys: dict[str, Any], tolerance: float
 ) -> None:
     number = find(paper, "1", **keys)

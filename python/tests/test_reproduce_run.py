@@ -59,7 +59,7 @@ def test_without_loss_the_lan_queues_exactly_equal_the_numbers_printed_in_paper_
     assert table1.summary["share_inside"] == 1.0
 
 
-def test_the_answer_of_a_reproduction_has_the_documented_keys(table1: Reproduction) -> None:
+def test_the_result_of_a_reproduction_has_the_documented_keys(table1: Reproduction) -> None:
     answer = json.loads(table1.to_json())
     assert list(answer)[:5] == ["paper", "seeds", "numbers", "claims", "summary"]
     assert (answer["paper"], answer["seeds"], answer["interrupted"]) == (AF_96_1269, 2, False)
@@ -113,7 +113,7 @@ def test_a_policy_in_a_column_heading_of_the_paper_becomes_a_key_of_each_row(as_
 
 
 @pytest.mark.slow
-def test_the_answer_of_a_reproduction_contains_only_values_representable_in_json(as_printed: Reproduction) -> None:
+def test_the_result_of_a_reproduction_contains_only_values_representable_in_json(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             for member in value.values():
@@ -156,7 +156,7 @@ def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     assert "1 of 50 seeds LAN;" in text_of(partial)
 
 
-def test_a_reproduction_interrupted_before_its_first_result_returns_an_empty_answer() -> None:
+def test_a_reproduction_interrupted_before_its_first_result_returns_an_empty_result() -> None:
     nothing = filled(load(AF_96_1269), {"LAN": 1, "WAN": 1}, lambda number: {}, interrupted=True)
     assert nothing.numbers == []
     assert all(claim.open for claim in nothing.claims)
@@ -200,7 +200,7 @@ def test_an_override_that_the_core_refuses_is_reported_with_its_key() -> None:
 
 
 @pytest.mark.slow
-def test_overrides_are_listed_in_the_answer_of_a_reproduction_and_in_its_comparison() -> None:
+def test_overrides_are_listed_in_the_result_of_a_reproduction_and_in_its_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
     assert "Changed from the paper: switch.tie_order" in text_of(fixed)
@@ -278,7 +278,7 @@ def test_an_unknown_paper_is_refused_with_a_list_of_available_papers() -> None:
         celltrain.reproduce("af-96-1268")
 
 
-def test_a_path_into_an_answer_selects_the_entries_of_a_list_by_name() -> None:
+def test_a_path_into_a_result_selects_the_entries_of_a_list_by_name() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],

@@ -274,7 +274,7 @@ def test_a_search_can_minimize_a_request_measure(tmp_path):
     for confirmed in tuned.searches[0].confirmed:
         values = [row[P95] for row in rows if row["T"] == confirmed.parameters["T"]]
         assert confirmed.estimates[0].mean == pytest.approx(by_hand.fmean(values))
-    # The second objective limits the first: the remaining settings have no more timeouts in the selection.
+    # The second objective is a constraint: the remaining settings have no more timeouts than the reference setting.
     rows = Store.open(tmp_path / "search" / "runs" / "selection").wide().to_pylist()
     timeouts = {
         row["T"]: by_hand.fmean(one["requests.web.timeouts_per_request"] for one in rows if one["T"] == row["T"])

@@ -199,7 +199,7 @@ def test_the_run_command_shows_a_table_for_each_group_of_requests_and_writes_the
     assert (tmp_path / "out" / "request_groups.csv").is_file()
 
 
-def test_the_answer_of_a_run_without_requests_has_no_request_measures():
+def test_the_result_of_a_run_without_requests_has_no_request_measures():
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="2ms")
     result = ct.run(lan)
     assert (len(result.requests), len(result.request_groups), result.to_dict()["requests"]) == (0, 0, [])

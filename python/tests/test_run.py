@@ -67,7 +67,7 @@ def test_a_result_contains_flows_and_ports_as_tables_with_units(traced):
 
 
 @pytest.mark.parametrize("kind, columns", [(kind, ROWS[kind]) for kind in ("flows", "ports")])
-def test_the_tables_of_a_result_contain_every_field_of_the_json_answer(kind, columns):
+def test_the_tables_of_a_result_contain_every_field_of_the_json_output(kind, columns):
     for row in ct.run(with_files(lan(), "1kB")).to_dict()[kind]:
         assert set(tables.flat(row)) == {column.column for column in columns if not column.on_request}
 

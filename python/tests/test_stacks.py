@@ -32,7 +32,7 @@ def result() -> ct.RunResult:
     return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
 
 
-def test_an_answer_lists_flows_of_simulated_tcp_and_of_protocol_stacks_and_the_version_of_each_stack(result):
+def test_a_result_lists_flows_of_simulated_tcp_and_of_protocol_stacks_and_the_version_of_each_stack(result):
     flows = result.flows.to_pydict()
     assert flows["stack"] == [VERSION, VERSION, ""]
     assert min(flows["goodput_mbps"]) > 0.1

@@ -31,7 +31,7 @@ def answer():
 
 
 @pytest.mark.slow
-def test_the_vet_answer_contains_checks_of_the_policy_and_metrics_of_it_and_of_classic_policies(answer):
+def test_the_vet_result_contains_checks_of_the_policy_and_metrics_of_it_and_of_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -281,7 +281,7 @@ def test_the_table_of_the_vet_command_states_durations_and_its_heading_mentions_
 
 
 @pytest.mark.slow
-def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, celltrain):
+def test_the_result_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--against", "epd")
     assert "TCP of lan-5: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)" in told.out
@@ -291,14 +291,14 @@ def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, cell
     assert answer["ranking"] == []
 
 
-def test_the_short_answer_of_the_vet_command_has_only_failed_checks_and_means(tmp_path, celltrain):
+def test_the_short_output_of_the_vet_command_has_only_failed_checks_and_means(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, *QUICK, "--against", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
 
 
-def test_the_answer_of_the_vet_command_can_be_written_as_an_html_page(celltrain, tmp_path):
+def test_the_output_of_the_vet_command_can_be_written_as_an_html_page(celltrain, tmp_path):
     file = tmp_path / "vetted.html"
     told = celltrain("vet", "fba", "--scenarios", "lan-5", "--against", "epd", "--seeds", 2, "--html", file, "--json")
     page = html.unescape(file.read_text())

@@ -81,7 +81,7 @@ pub enum On {
 
 /// A model that uses formulas and provides names for them.
 pub trait Host {
-    /// Returns the names that the host provides, with their meanings on that occasion.
+    /// Returns the names that the host provides to rules of this kind, with their meanings there.
     fn words(&self, on: On) -> Vec<Word>;
 
     /// Returns whether the value of this host name is unknown before the run.

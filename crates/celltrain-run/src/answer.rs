@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_json_answer_are_sorted_and_writing_the_answer_can_be_cancelled() {
+    fn the_keys_of_a_json_output_are_sorted_and_writing_the_output_can_be_cancelled() {
         let network = network();
         let record = record(&network);
         let text = Answer { run: &record, wanted: None, token: &CancellationToken::never() }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_of_an_answer_has_the_same_keys_as_the_answer() {
+    fn the_outline_of_a_result_has_the_same_keys_as_the_result() {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_contains_only_the_requested_tables_and_columns() {
+    fn a_result_contains_only_the_requested_tables_and_columns() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);

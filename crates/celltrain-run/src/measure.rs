@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_omits_measures_that_were_not_requested() {
+    fn the_result_omits_measures_that_were_not_requested() {
         let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }

@@ -269,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "piece 1 is bad")]
+    #[should_panic(expected = "item 1 fails")]
     fn a_panic_in_the_processing_of_a_work_item_is_propagated_to_the_caller() {
-        let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
+        let _ = over((3, 2), |index, _| assert_ne!(index, 1, "item 1 fails"), |_| Ok::<_, io::Error>(()));
     }
 
     #[test]

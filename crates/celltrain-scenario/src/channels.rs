@@ -24,8 +24,8 @@ pub struct Channels {
 /// Creates the VCs for the layout of a valid topology: two for each flow that does not share its VC.
 ///
 /// A VC shared by flows from the same host has the given name, with the suffix `-acks` in the reverse direction. If
-/// flows from several hosts merge, each branch is named after its first flow up to the merge, and has its own reverse
-/// VC.
+/// flows from several hosts merge, each branch before the merge has the name of its first flow, and a separate VC in the
+/// reverse direction.
 pub fn channels(layout: &Layout) -> Channels {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();

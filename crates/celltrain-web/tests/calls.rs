@@ -50,7 +50,7 @@ fn a_run_on_the_lab_page_gives_the_same_result_as_on_the_command_line_and_report
 }
 
 #[test]
-fn the_lab_page_answer_refers_to_series_by_column_index() {
+fn the_lab_page_result_refers_to_series_by_column_index() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});

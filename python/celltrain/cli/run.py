@@ -93,7 +93,7 @@ def run(
         window (FROM:TO): Events and packets between these times, such as 1.2s:1.3s.
         flow (NAME): Events and packets of this flow only. May be repeated.
         vc (NAME): Events and packets of this VC only. May be repeated.
-        pcap (FILE): Write a capture for Wireshark there, such as run.pcapng. Packets at both ends make two files:
+        pcap (FILE): Write a capture for Wireshark to FILE, such as run.pcapng. A capture of packets at both ends is two files:
             run-sender.pcapng and run-receiver.pcapng.
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]

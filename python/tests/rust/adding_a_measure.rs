@@ -11,7 +11,7 @@ use celltrain_scenario::read_toml;
 use serde_json::{Value, json};
 
 #[test]
-fn an_answer_contains_the_measure_that_the_example_adds() {
+fn a_result_contains_the_measure_that_the_example_adds() {
     let text = std::fs::read_to_string("../../scenarios/lan-epd.toml").unwrap();
     let text = text.replace("duration = \"10s\"", "duration = \"100ms\"");
     let (handle, read) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));

@@ -39,8 +39,7 @@ impl MemoryConfig {
             && self.queues.iter().all(|queue| queue.reserve == 0 && queue.lossless.is_none())
     }
 
-    /// Returns the memory that holds the cells of a single port, which admits a cell while one of its `cells` places is
-    /// free (`None`: infinite).
+    /// Returns the memory of a single port. It admits a cell while it holds fewer than `cells` cells (`None`: infinite).
     pub(crate) fn of_port(link: LinkIndex, cells: Option<u32>) -> Self {
         let cells = cells.unwrap_or(u32::MAX);
         let (name, headroom, pool) = (String::new(), None, PoolIndex::default());

@@ -99,6 +99,6 @@ mod tests {
         assert_eq!(window_scale(65535), 0);
         assert_eq!(window_scale(65536), 1);
         assert_eq!(window_scale(600_000), 4);
-        assert_eq!((600_000 >> 4) << 4, 600_000, "the WAN window of the papers is advertised exactly");
+        assert_eq!((600_000 >> 4) << 4, 600_000, "scaling does not round the window that the papers use in WANs");
     }
 }

@@ -125,7 +125,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn runs_with_protocol_stacks_give_the_same_answer_on_both_engines_and_any_number_of_threads() {
+    fn runs_with_protocol_stacks_give_the_same_result_on_both_engines_and_any_number_of_threads() {
         let without_times = |mut answer: Value| {
             answer["timing"].take();
             answer["engine"].take();
@@ -143,7 +143,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn the_byte_series_of_a_flow_with_a_stack_ends_at_the_byte_count_in_the_answer() {
+    fn the_byte_series_of_a_flow_with_a_stack_ends_at_the_byte_count_in_the_result() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);

@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn vetting_twice_with_the_same_seed_gives_the_same_answer(capacity in 1u32..40, operations in drawn_operations()) {
+    fn vetting_twice_with_the_same_seed_gives_the_same_result(capacity in 1u32..40, operations in drawn_operations()) {
         for config in PolicyConfig::samples(capacity) {
             let run = || trial(config.build(Some(capacity), &VCS), capacity, 1, &operations);
             prop_assert_eq!(run(), run(), "{}", config.name());

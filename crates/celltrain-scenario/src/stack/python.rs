@@ -39,7 +39,7 @@ pub type Check = fn(&Config) -> Vec<Fault>;
 
 static CHECK: OnceLock<Check> = OnceLock::new();
 
-/// Sets the check of classes in this program. Later calls have no effect.
+/// Sets the function that checks Python classes of stacks in this process. Later calls have no effect.
 pub fn provide(check: Check) {
     CHECK.get_or_init(|| check);
 }

@@ -73,7 +73,7 @@ impl PartialFrames {
     }
 }
 
-/// The component of a port for single cells that sends cells to hosts.
+/// The part of a port that sends cells to hosts, if the port processes cells one at a time.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
     pub(super) cell_time: Span,

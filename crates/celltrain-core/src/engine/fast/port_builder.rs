@@ -62,7 +62,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. `traced` contains the ports whose queue ranges probes read during the run.
+    /// Plans a run. Probes read the smallest and largest queue of the ports in `traced` during the run.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,

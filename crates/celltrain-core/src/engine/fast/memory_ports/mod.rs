@@ -60,7 +60,7 @@ pub(super) struct MemoryPorts {
 struct Switch {
     memory: Memory,
     ports: TiVec<MemoryPlace, MemoryPort>,
-    /// VCs by label among the VCs of all ports.
+    /// The VCs of all ports. A label is a position in this list.
     vcs: TiVec<Label, ArrivingVc>,
     /// The port of each queue of the memory, if the queue is on the egress side.
     port_of_queue: Vec<Option<MemoryPlace>>,

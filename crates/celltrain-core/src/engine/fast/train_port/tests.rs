@@ -225,7 +225,7 @@ fn a_queue_and_a_port_that_only_counts_cells_admit_the_same_cells_in_batches_and
 }
 
 #[test]
-fn a_queue_that_computes_departures_lazily_sends_cells_at_the_same_times_as_a_port_that_counts_cells() {
+fn cells_leave_at_the_same_times_whether_departures_are_computed_late_or_on_arrival() {
     all_cases(|case| {
         let later = || InOrder::new(Departures::Later);
         let of_run = run(case, later(), u32::MAX);

@@ -151,7 +151,7 @@ impl Path {
             );
             let own = if state == State::Up { 2.0 } else { 0.0 };
             let most = (cwnd_gain * bbr.bdp() + bbr.aggregation.extra_acked()).max(4.0) + own;
-            assert!(bbr.control.cwnd <= most + 1e-6, "{state:?}: cwnd {} of {most}", bbr.control.cwnd);
+            assert!(bbr.control.cwnd <= most + 1e-6, "{state:?}: cwnd {} exceeds {most}", bbr.control.cwnd);
         }
         assert!(bbr.control.cwnd >= 4.0 || timeouts > 0, "{state:?}: cwnd {}", bbr.control.cwnd);
         let bound = match state {

@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn slow_start_continues_while_cwnd_is_below_ssthresh_and_by_option_while_they_are_equal() {
+fn an_option_decides_whether_slow_start_continues_when_cwnd_equals_ssthresh() {
     for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
         for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
             let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
