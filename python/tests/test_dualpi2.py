@@ -59,7 +59,7 @@ class Model:
         """The queue to serve."""
         heads = {id(queue): queue.cells[0] for queue in (self.lq, self.cq) if queue.cells}
         for queue in (self.lq, self.cq):
-            if len(heads) == 1 and queue.cells or self.begun is not None and heads.get(id(queue)) == self.begun:
+            if (len(heads) == 1 and queue.cells) or (self.begun is not None and heads.get(id(queue)) == self.begun):
                 return queue
         l_entered, c_entered = (self.entered[queue.cells[0]] for queue in (self.lq, self.cq))
         return self.cq if c_entered < l_entered - round(self.tshift * UNITS) else self.lq
