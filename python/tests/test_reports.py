@@ -10,12 +10,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from conftest import replace_pdf, skip_fitting
+from conftest import NIGHTLY, replace_pdf, skip_fitting
 from sweeps import remade
 
 import celltrain as ct
 from celltrain.drawing import words
 from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.reports import Report
 from celltrain.ensemble.reports.data import of_store
 from celltrain.ensemble.store import RunRecord, Store
 from celltrain.ensemble.sweeps import run_plan
@@ -89,6 +90,9 @@ def written(grid, folder):
     with pytest.MonkeyPatch.context() as patch:
         replace_pdf(patch)
         skip_fitting(patch)
+        if not NIGHTLY:
+            # Draws each figure once, not also in the width of a column.
+            patch.setattr(Report, "_pairs", lambda self: ((drawing, drawing) for drawing in self.drawings()))
         report = ct.report(grid, measures=["efficiency", "fairness"], out=folder / "report")
     return folder / "report", report
 

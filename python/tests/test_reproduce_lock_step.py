@@ -201,6 +201,7 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
     return bool(Scored(number=printed, values=values, seeds=seeds, requested=len(seeds)).inside)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])

@@ -197,6 +197,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])

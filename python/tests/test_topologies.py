@@ -114,6 +114,7 @@ def test_the_drawing_of_a_chain_fits_on_a_page_and_its_names_do_not_overlap(tmp_
         assert not any(one.overlaps(other) for other in boxes[:i]), names[i]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
@@ -515,6 +516,7 @@ RAYS = [{"source": 0, "target": i, "delay": "1ms"} for i in range(1, 3000)]
 MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "graph, options, words",

@@ -205,7 +205,7 @@ impl Window {
 pub(crate) struct Waiting {
     /// A ring buffer whose size is a power of two, faster than a `VecDeque`.
     ring: Vec<(FrameNumber, Time)>,
-    /// Numbers of packets that have left and that have arrived.
+    /// Counts of packets that have left and that have arrived.
     gone: usize,
     come: usize,
 }

@@ -147,7 +147,7 @@ impl LossCounters {
     }
 }
 
-/// Numbers of packets or cells that reached a rule during a run, and of those that it selected.
+/// Counts of packets or cells that reached a rule during a run, and of those that it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
     /// Packets or cells that reached the end of the link. For a byte rule: number of the flow's bytes up to the last

@@ -23,7 +23,7 @@ pub struct Outcome {
     pub ports: TiVec<LinkIndex, PortResult>,
     /// Results for the links that lose chosen packets.
     pub losses: TiVec<LossyIndex, LossResult>,
-    /// Numbers of cells of all flows together.
+    /// Counts of cells of all flows together.
     pub cells: CellTotals,
     /// 64-bit digest that changes if the time or a byte of any packet changes.
     pub fingerprint: Fingerprint,

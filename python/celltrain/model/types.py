@@ -927,8 +927,8 @@ class ConstantRate(Model):
 
 
 class OnOff(Model):
-    """On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults are
-    those of the VBR background traffic in the papers.
+    """On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults describe
+    the VBR background traffic in the papers.
     """
 
     off: str = Field(

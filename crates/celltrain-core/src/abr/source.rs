@@ -25,7 +25,7 @@ pub enum Kind {
     Data,
 }
 
-/// Numbers of cells sent and received.
+/// Counts of cells sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Forward RM cells sent in rate.

@@ -58,7 +58,7 @@ pub struct RunResult {
     pub contracts: Vec<ContractResult>,
     /// Results for VCs whose rate is controlled (ABR).
     pub abr: Vec<AbrResult>,
-    /// Numbers of cells of all VCs together.
+    /// Counts of cells of all VCs together.
     pub cells: CellTotals,
     /// Number of cells that crossed a link, summed over all links.
     pub cell_hops: u64,
@@ -300,7 +300,7 @@ pub struct AbrResult {
     pub rm_share: Option<f64>,
 }
 
-/// Numbers of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
+/// Counts of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
     /// Cells sent by end systems, including RM cells.

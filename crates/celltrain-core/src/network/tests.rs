@@ -30,8 +30,8 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 /// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
 /// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
-    // Links are in pairs, one link for each direction: first the bottleneck, then the links of each source, and then
-    // those of each destination.
+    // Links are in pairs, one link for each direction. The order is: bottleneck, links of the sources, links of the
+    // destinations.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
     let [to_source, from_destination] = [source, destination].map(Graph::way_back);
     [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]

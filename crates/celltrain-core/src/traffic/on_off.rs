@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load, Pattern, packet};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults are those of
-/// the VBR background traffic in the papers.
+/// On and off: UDP packets at equal intervals during bursts, and no packets between bursts. The defaults describe the
+/// VBR background traffic in the papers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "OnOff")]

@@ -27,7 +27,7 @@ pub(super) fn cover_only_the_same_run(network: &Network) -> Result<(), String> {
     covered(network).map(|_| ())
 }
 
-/// Numbers of candidates by kind.
+/// Counts of candidates by kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) candidates: u32,

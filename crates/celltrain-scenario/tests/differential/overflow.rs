@@ -9,7 +9,7 @@ use celltrain_core::policy::{drop_from_front, tail_drop};
 use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 
-/// Numbers of cells. A packet of 512 bytes has twelve.
+/// Buffer sizes in cells. A packet of 512 bytes has twelve.
 const BUFFERS: [u32; 6] = [1, 2, 13, 30, 88, 300];
 
 /// Makes a network use AAL5, and gives three quarters of the switch ports a small buffer with tail drop or drop from

@@ -161,7 +161,7 @@ fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
 struct ByEvents {
     result: RunResult,
     deliveries: Vec<Delivered>,
-    /// Numbers of cells waiting at the first source's port after every event.
+    /// Counts of cells waiting at the first source's port after every event.
     waiting: Vec<(Time, u32)>,
     /// Time of the next event at the end of the run.
     next: Option<Time>,

@@ -33,7 +33,7 @@ fn packets(duration: &str) -> Network {
     network
 }
 
-/// Numbers of packets that arrived, that failed, and that were lost on links.
+/// Counts of packets that arrived, that failed, and that were lost on links.
 #[derive(Default)]
 struct Seen {
     arrived: Vec<u64>,
