@@ -49,7 +49,7 @@ class Counting(Local):
         return [record for record in self.records if record.filled_from is not None]
 
     def wrong(self) -> int:
-        """Does the runs that were filled, and returns the number of records that differ."""
+        """Runs what was filled in without running, and returns the number of records that differ."""
         again: dict[str, RunRecord] = {}
         for run, measures in (self.runs[record.run_key] for record in self.filled()):
             chunk = Chunk(runs=(run,), measures=measures, limit_s=None, recording=None)

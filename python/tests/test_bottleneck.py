@@ -79,7 +79,7 @@ def test_every_section_of_the_appendix_of_the_bbr_draft_has_a_bottleneck_case():
 
 
 @pytest.mark.slow
-def test_every_shipped_bottleneck_case_can_be_judged_with_simulated_senders(every):
+def test_every_shipped_bottleneck_case_has_a_verdict_for_simulated_senders(every):
     for one in every["cases"]:
         for name in ("reno", "cubic"):
             found = one["senders"][name]

@@ -519,7 +519,7 @@ def test_an_axis_range_up_to_the_largest_floating_point_number_is_computed():
     )
 
 
-def test_an_axis_path_beyond_the_end_of_a_list_is_refused():
+def test_an_axis_path_whose_index_is_beyond_the_end_of_a_list_is_refused():
     star = ct.Scenario(
         duration="1ms",
         topology=ct.GeneralNetwork(

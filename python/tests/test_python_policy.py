@@ -155,7 +155,7 @@ def test_errors_in_the_definition_of_a_policy_class_are_reported():
 
     with pytest.raises(ct.ScenarioError, match="zz = 3 is not a setting; did you mean z"):
         Fba(zz=3)
-    with pytest.raises(ct.ScenarioError, match="is not a number, a text, True or False"):
+    with pytest.raises(ct.ScenarioError, match="is not a number, a string, True or False"):
         Fba(z=[])
     for policy, words in [
         (Empty(), "has no admit(self, view, vc)"),

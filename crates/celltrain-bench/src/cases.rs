@@ -249,7 +249,7 @@ fn whole() -> Vec<Case> {
         let toml = || shared_memory(32, "10Gbps", policy, "10ms");
         cases.push(Case::whole(format!("memory-{name}"), title, toml));
     }
-    let title = "four hosts whose links pause, Dynamic Threshold, 1 s";
+    let title = "four hosts with pause frames on their links, Dynamic Threshold, 1 s";
     cases.push(Case::whole("pauses-star", title, pausing_star));
     let title = "32 ports of 10 Gb/s that share 8000 cells, incast, links that pause, 10 ms";
     cases.push(Case::whole("pauses-32", title, || pausing_memory(32, "10Gbps", "10ms")));

@@ -33,7 +33,7 @@ fn mss_fault(py: Python<'_>, config: &Config) -> Option<Fault> {
     let own: BTreeMap<String, String> = own.ok()?;
     let class = own.get("mss")?.strip_suffix('B')?;
     let Bytes { bytes } = config.mss;
-    let problem = format!("is not the {class} bytes of the class; write mss = \"{class}B\"");
+    let problem = format!("differs from {class} bytes, the mss of the class; write mss = \"{class}B\"");
     (class != bytes.to_string()).then(|| Fault::new("mss", format!("\"{bytes}B\""), problem))
 }
 

@@ -33,7 +33,7 @@ pub struct RequestOptions {
     /// True if connections open with a handshake. Otherwise the first data is sent at once.
     #[serde(default = "yes")]
     pub handshake: bool,
-    /// TCP of these requests. Default: the TCP of all flows.
+    /// TCP options of these requests. Default: those of all flows.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
     /// Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.

@@ -191,7 +191,7 @@ def main() -> int:
     )
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
     parser.add_argument(
-        "--screen-seeds", type=int, default=3, help="number of seeds in the stages screen and combine (default: 3)"
+        "--screen-seeds", type=int, default=3, help="number of seeds in the stages `screen` and `combine` (default: 3)"
     )
     parser.add_argument(
         "--confirm-seeds", type=int, default=4, help="number of seeds in the stage confirm (default: 4)"

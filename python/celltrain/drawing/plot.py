@@ -115,7 +115,7 @@ class Plot:
 
     @checked()
     def delivered(self, *, ax: Axes | None = None) -> Axes:
-        """Draws the goodput of each connection over time: the mean between two samples, at the first of them."""
+        """Draws the goodput of each connection over time: each point is the mean from one sample to the next."""
         times, labels, [delivered] = self._series.raw("delivered")
         mbps = (delivered[1:] - delivered[:-1]) * 8e-6 / (times[1:] - times[:-1])[:, None]
         return _finished(self._steps("delivered", times[:-1], labels, mbps, "Goodput", "goodput (Mb/s)", ax), labels)

@@ -62,7 +62,7 @@ def checked(
     Args:
         error: Type of the error, which lists every argument that is wrong.
         elsewhere: Options that only other functions accept, each with the call to suggest instead: `{first}` is the
-            first argument as written, `{value}` the option's.
+            first argument as written, `{value}` the value of the option.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

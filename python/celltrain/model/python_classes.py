@@ -135,7 +135,7 @@ class Named:
             return f"is not a setting; {among(name, known)}"
         kind, default = kind_of(value), known[name]
         if not kind:
-            return "is not a number, a text, True or False"
+            return "is not a number, a string, True or False"
         return "" if kind == kind_of(default) else f"is not {kind_of(default)}, as the default {described(default)} is"
 
     @classmethod

@@ -367,7 +367,7 @@ def _word_columns(keys: Sequence[str], members: Sequence[Scored]) -> list[int]:
 
 
 def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
-    """Returns sentences that count the published values that agree, for each verdict."""
+    """Returns a sentence for each verdict, with the number of published values that have it."""
     verdicts, scored, once, undecided = (summary[key] for key in ("verdicts", "scored", "once", "undecided"))
     open_text = f"{undecided} published values have too few finished runs for a verdict."
     if not scored:

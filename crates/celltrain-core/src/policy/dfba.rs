@@ -141,7 +141,7 @@ impl Dfba {
 }
 
 impl Config {
-    /// Checks the source's condition: the sum of the weights `W_i` = `R_i` / R is below 1.
+    /// Checks the condition of the paper that defines DFBA: the weights `W_i = R_i / R` add up to less than 1.
     fn check_sum(&self, capacity: Option<u32>, vcs: &[&str]) -> Option<Fault> {
         // A separate check refuses a threshold of 0 cells.
         let r = self.r(capacity).filter(|&r| r > 0)?;

@@ -102,7 +102,7 @@ impl CellQueues {
         removed
     }
 
-    /// Passes a cell of a VC through the empty queues. It is sent before another cell arrives.
+    /// Sends a cell of a VC at once. All queues must be empty, and no cell may arrive before it is sent.
     #[cfg(test)]
     pub(crate) fn serve_alone(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.waiting.queues.len());

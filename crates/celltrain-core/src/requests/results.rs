@@ -93,7 +93,7 @@ impl RequestRecord {
         (self.completed != NEVER).then_some(self.completed)
     }
 
-    /// Returns the number of the request's query within the group, from 0; `None` if the group is not an incast.
+    /// Returns the index, within the group, of the query to which the request belongs; `None` outside an incast.
     pub fn query(&self) -> Option<u32> {
         (self.query != NO_QUERY).then_some(self.query)
     }

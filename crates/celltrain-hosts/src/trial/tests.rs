@@ -91,7 +91,7 @@ fn the_capture_of_a_long_stack_trial_is_small_and_begins_shortly_before_the_firs
     assert_eq!(message, "not met");
     let [senders, receivers] = captures.unwrap();
     for capture in [&senders, &receivers] {
-        assert!((3_500_000..5_500_000).contains(&capture.len()), "{} of 7 MB", capture.len());
+        assert!((3_500_000..5_500_000).contains(&capture.len()), "{} bytes captured of 7 MB", capture.len());
     }
     assert_eq!(count(&senders, b"lost on source2->switch1: packet chosen by a loss rule (number 700)"), 1);
 }

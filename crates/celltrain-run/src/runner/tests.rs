@@ -191,7 +191,7 @@ fn in_a_batch_the_time_limit_applies_to_each_run_and_each_run_may_have_different
 }
 
 #[test]
-fn a_measure_of_a_series_is_computed_from_the_recorded_series_of_the_run() {
+fn a_measure_that_refers_to_a_time_series_is_computed_from_the_series_that_the_run_recorded() {
     let scenario = Handle::of_text(text(2, "2s", 100));
     let texts = ["series.mean_window.largest(*)", "series.climb.tcp1", "series.climb.tcp9"];
     let measures = Measures::new(texts);

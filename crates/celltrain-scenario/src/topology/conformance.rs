@@ -89,7 +89,7 @@ fn a_network_of_every_topology_gives_the_same_run_on_both_engines() {
 }
 
 #[test]
-fn a_topology_that_is_too_large_is_refused_with_the_key_that_sets_its_size() {
+fn the_error_for_a_topology_that_is_too_large_names_the_key_that_sets_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("the topology is too large".to_string());

@@ -21,8 +21,8 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
     Err("one of the results has more parts than the other".into())
 }
 
-/// Sorts the parts of a result by name. Removes rates that depend on the order of rounded sums, and timeouts, which
-/// contain numbers of flows.
+/// Sorts the parts of a result by name. Removes rates, whose last digits depend on the order of additions, and timeouts,
+/// which contain numbers of flows.
 pub(super) fn by_name(mut result: RunResult) -> RunResult {
     result.flows.sort_by(|a, b| a.name.cmp(&b.name));
     result.ports.sort_by(|a, b| a.name.cmp(&b.name));
