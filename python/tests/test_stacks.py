@@ -565,7 +565,7 @@ def test_the_mss_attribute_of_a_python_stack_is_the_maximum_payload_of_its_packe
     (tmp_path / "other.toml").write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "ownstack:Own"\n')
     [fault] = ct.check(tmp_path / "other.toml")
     assert (fault.key, fault.value) == ("stack.python.mss", '"512B"')
-    assert fault.problem == 'is not the 900 bytes of the class; write mss = "900B"'
+    assert fault.problem == 'differs from 900 bytes, the mss of the class; write mss = "900B"'
 
 
 def test_the_error_for_an_endless_loop_in_a_python_stack_names_the_line_of_the_loop():
