@@ -135,7 +135,7 @@ def follow(found: list[Step], model: Model, incapable: str) -> Counter[str]:
     ("udp", "rate", "target", "expected"),
     [
         ("tcp4", "5Mbps", 2000, {"l send", "l mark", "c send", "c mark"}),
-        ("tcp4", "60Mbps", 500, {"l mark", "l drop", "c send", "c drop"}),
+        ("tcp1", "42Mbps", 500, {"l mark", "l drop", "c send", "c drop"}),
         ("tcp1", "5Mbps", 1000, {"l send", "l mark", "c send", "c mark"}),
     ],
 )
