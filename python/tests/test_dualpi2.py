@@ -59,7 +59,7 @@ class Model:
         """The queue to serve."""
         heads = {id(queue): queue.cells[0] for queue in (self.lq, self.cq) if queue.cells}
         for queue in (self.lq, self.cq):
-            if len(heads) == 1 and queue.cells or self.begun is not None and heads.get(id(queue)) == self.begun:
+            if queue.cells and (len(heads) == 1 or heads[id(queue)] == self.begun):
                 return queue
         l_entered, c_entered = (self.entered[queue.cells[0]] for queue in (self.lq, self.cq))
         return self.cq if c_entered < l_entered - round(self.tshift * UNITS) else self.lq
@@ -163,7 +163,15 @@ def test_dualpi2_gives_dctcp_and_newreno_similar_rates_and_a_short_delay_to_dctc
 
 def test_the_events_of_dualpi2_have_the_coupled_probabilities(tmp_path: Path) -> None:
     run = ct.run(ct.load("lan-dualpi2"), events=ct.Events(tmp_path, kinds=["frames"]))
-    frames = run.events["frames"].to_pandas()
-    acted = frames[frames["event"].isin(["marked", "dropped"]) & frames["probability"].notna()]
-    assert len(acted) > 100
-    assert (acted["target_s"].isin([0.0008, 0.015])).all()
+    table = run.events["frames"]
+    columns = [table[name].to_pylist() for name in ("time_s", "reason", "drop_probability")]
+    found: dict[str, dict[int, float]] = {"k times": {}, "square": {}}
+    for time_s, reason, probability in zip(*columns, strict=True):
+        for words, by_update in found.items():
+            if words in (reason or "") and probability is not None:
+                by_update[int(time_s / 0.016)] = probability
+    p_cl, p_c = found.values()
+    both = p_cl.keys() & p_c.keys()
+    assert len(both) > 20
+    for update in both:
+        assert p_c[update] == pytest.approx((p_cl[update] / 2) ** 2)
