@@ -98,6 +98,7 @@ from .model.types import Dfba as Dfba
 from .model.types import Dfba1998 as Dfba1998
 from .model.types import DoubleEpd as DoubleEpd
 from .model.types import DropFromFront as DropFromFront
+from .model.types import DualPi2 as DualPi2
 from .model.types import DuplicateAcks as DuplicateAcks
 from .model.types import DuplicateSack as DuplicateSack
 from .model.types import DynamicThreshold as DynamicThreshold

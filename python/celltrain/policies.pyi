@@ -4,6 +4,7 @@ from celltrain.model.types import Dfba as Dfba
 from celltrain.model.types import Dfba1998 as Dfba1998
 from celltrain.model.types import DoubleEpd as DoubleEpd
 from celltrain.model.types import DropFromFront as DropFromFront
+from celltrain.model.types import DualPi2 as DualPi2
 from celltrain.model.types import Epd as Epd
 from celltrain.model.types import Fba as Fba
 from celltrain.model.types import Formula as Formula

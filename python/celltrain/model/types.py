@@ -40,6 +40,7 @@ __all__ = [
     "Dfba1998",
     "DoubleEpd",
     "DropFromFront",
+    "DualPi2",
     "DuplicateAcks",
     "DuplicateSack",
     "DynamicThreshold",
@@ -1890,6 +1891,57 @@ class FqCoDel(Model):
     target: str = Field(default="5ms", description="TARGET: acceptable waiting time of a frame.", examples=["5us"])
 
 
+class DualPi2(Model):
+    """Coupled dual queue with PI2: frames of scalable flows wait in a queue L, which marks early, and frames of
+    other flows in a queue C. A controller adapts a probability to the longer delay of both; frames are marked in
+    L with `k` times this probability, and dropped or marked in C with its square.
+
+    Source: RFC 9332, appendix A.
+    """
+
+    alpha: float = Field(
+        default=0.16, description="Weight of the difference between the delay and its target, per second."
+    )
+    beta: float = Field(default=3.2, description="Weight of the change of the delay since the last update, per second.")
+    k: float = Field(
+        default=2.0,
+        description=(
+            "Coupling factor: ratio of the probability of marks in L to the square root of the probability of "
+            "drops in C. A probability of `1 / k^2` in C, or of 1 in L, is overload."
+        ),
+    )
+    l4s: PerVc = Field(description="1 for a VC whose frames wait in the queue L, 0 for one whose frames wait in C.")
+    min_th: str = Field(
+        default="800us",
+        description="`minTh`: waiting time in L above which frames are marked regardless of the delay of C.",
+        examples=["5us"],
+    )
+    range: str = Field(
+        default="400us",
+        description=(
+            'Difference between `min_th` and the waiting time from which every frame of L is marked; `"0s"` for a step.'
+        ),
+        examples=["5us"],
+    )
+    t_update: str = Field(
+        default="16ms", description="`Tupdate`: time between updates of the probability.", examples=["5us"]
+    )
+    target: str = Field(default="15ms", description="Target delay of the longer queue.", examples=["5us"])
+    th_len: str = Field(
+        default="1.5kB",
+        description=(
+            "`Th_len`: no frame is marked for its own waiting time if at most this number of bytes waits behind "
+            "it in L."
+        ),
+        examples=["512B"],
+    )
+    tshift: str = Field(
+        default="30ms",
+        description="Advantage of L: a frame of C is sent first if it has waited longer by more than this time.",
+        examples=["5us"],
+    )
+
+
 class Pie(Model):
     """Proportional integral controller enhanced: arriving frames are refused at random. The probability grows while
     the delay of the queue is above `qdelay_ref`, or rises.
@@ -2103,6 +2155,7 @@ Policy: TypeAlias = Annotated[
     | DropFromFront
     | CoDel
     | FqCoDel
+    | DualPi2
     | Pie
     | Red
     | Formula
@@ -2127,6 +2180,7 @@ Policy: TypeAlias = Annotated[
         drop_from_front=DropFromFront,
         codel=CoDel,
         fq_codel=FqCoDel,
+        dualpi2=DualPi2,
         pie=Pie,
         red=Red,
         formula=Formula,
@@ -3259,6 +3313,7 @@ SUBJECTS = {
         "Dfba1998",
         "DoubleEpd",
         "DropFromFront",
+        "DualPi2",
         "Epd",
         "Fba",
         "Formula",
