@@ -166,3 +166,27 @@ fn after_a_timeout_in_fast_recovery_cubics_w_max_excludes_the_window_inflation()
         assert_eq!(inflated, plain, "acknowledgement {now}");
     }
 }
+
+/// RFC 9406 (4.2, 4.3).
+#[test]
+fn hystart_ends_with_the_first_loss_or_mark_and_later_slow_starts_do_without_it() {
+    for end in [
+        &|windows: &mut Windows| windows.on_fast_retransmit(&full(80)),
+        &|windows: &mut Windows| windows.on_timeout(80.0, false),
+        &|windows: &mut Windows| windows.on_mark(80.0),
+    ] as [&dyn Fn(&mut Windows); 3]
+    {
+        let start = StartOptions { hystart: Some(Hystart::On), ..StartOptions::default() };
+        let mut windows = Windows::new(&TcpOptions { start, ..TcpOptions::default() }, Clock::exact(1000));
+        let grown = |windows: &mut Windows| {
+            let before = windows.cwnd;
+            windows.on_new_ack(Time(0), 3.0, true);
+            windows.cwnd - before
+        };
+        assert_eq!(grown(&mut windows), 3.0, "HyStart++ counts acknowledged segments");
+        windows.cwnd = 80.0;
+        end(&mut windows);
+        windows.cwnd = 1.0;
+        assert_eq!(grown(&mut windows), 1.0, "the usual slow start counts acknowledgements");
+    }
+}
