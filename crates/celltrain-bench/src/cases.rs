@@ -203,6 +203,9 @@ fn whole() -> Vec<Case> {
         let title = format!("LAN, 15 sources, K = {buffer}, FBA, 5 s");
         cases.push(Case::whole(format!("n-source-lan-15-fba-{buffer}"), title, toml));
     }
+    cases.push(Case::whole("n-source-lan-1000-fq-codel", "LAN, 1000 sources, K = 10000, FQ-CoDel, 10 s", || {
+        NSource { sources: 1000, buffer: "10000", policy: "fq_codel = {}", ..NSource::LAN }.toml("10s")
+    }));
     cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 10 s", || WAN_EPD.toml("10s")));
     cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", || chain(4, "1s")));
     for sources in [5, 15] {
