@@ -2011,6 +2011,13 @@ class Formula(Model):
             "Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name."
         ),
     )
+    drop_head: str | None = Field(
+        default=None,
+        description=(
+            "A frame is dropped at the head of the queue if this condition holds: `sojourn > 20 ms`. If absent, "
+            "no frame is dropped there."
+        ),
+    )
     every_cells: int | None = Field(
         default=None,
         validation_alias="every",
@@ -2027,13 +2034,29 @@ class Formula(Model):
     on_departure: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a cell leaves the queue."
     )
+    on_drop: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame is dropped at the head of the queue."
+    )
     on_frame: dict[str, str] = Field(
         default_factory=dict,
         description="New values of state when the first cell of a frame arrives, before the decision.",
     )
+    on_head: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "New values of state when the first cell of a frame reaches the head of the queue, before the decision."
+        ),
+    )
+    on_period: dict[str, str] = Field(
+        default_factory=dict, description="New values of state at each multiple of `period`."
+    )
     on_refusal: dict[str, str] = Field(
         default_factory=dict, description="New values of state variables when a frame is refused."
     )
+    on_send: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame at the head of the queue is sent."
+    )
+    period: str | None = Field(default=None, description="Time between two `on_period` updates.", examples=["5us"])
     state: dict[str, FormulaStart] = Field(
         default_factory=dict, description="State variables of the port, by name, each with its initial value."
     )
