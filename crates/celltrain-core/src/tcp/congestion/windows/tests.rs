@@ -170,15 +170,14 @@ fn w_max_of_cubic_excludes_the_window_inflation_after_a_timeout_in_fast_recovery
 /// RFC 9406 (4.2, 4.3).
 #[test]
 fn hystart_ends_with_the_first_loss_or_mark_and_later_slow_starts_do_without_it() {
-    let start = StartOptions { hystart: Some(Hystart::On), ..StartOptions::default() };
     for end in [
         &|windows: &mut Windows| windows.on_fast_retransmit(&full(80)),
         &|windows: &mut Windows| windows.on_timeout(80.0, false),
         &|windows: &mut Windows| windows.on_mark(80.0),
     ] as [&dyn Fn(&mut Windows); 3]
     {
-        let mut windows =
-            Windows::new(&TcpOptions { start: start.clone(), ..TcpOptions::default() }, Clock::exact(1000));
+        let start = StartOptions { hystart: Some(Hystart::On), ..StartOptions::default() };
+        let mut windows = Windows::new(&TcpOptions { start, ..TcpOptions::default() }, Clock::exact(1000));
         let grown = |windows: &mut Windows| {
             let before = windows.cwnd;
             windows.on_new_ack(Time(0), 3.0, true);
