@@ -55,7 +55,7 @@ test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest
 # Print the output at the end, not mixed with the output of the Python tests.
 test-rust: | .make/tools
 	@mkdir -p out
-	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500 CELLTRAIN_ADVERSARY=400 PROPTEST_CASES=1000) \
+	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500 CELLTRAIN_ADVERSARY=400 CELLTRAIN_TIMES=200 CELLTRAIN_HOSTED=20 CELLTRAIN_NIGHTLY=1 PROPTEST_CASES=1000) \
 	    cargo test --workspace --quiet \
 	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; \
 	    test $$passed = 0 || $(PYTHON) scripts/page_lines.py out/rust-tests.txt; exit $$passed

@@ -58,7 +58,7 @@ STEPS = [
     ),
     Step(
         cause="results of runs: fingerprints",
-        command=cargo("--test integration", "fingerprints_of_every_fourth_shipped_scenario"),
+        command=cargo("--test integration", "fingerprints_of_every_eighth_shipped_scenario"),
         may_fail=True,
     ),
     Step(

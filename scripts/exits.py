@@ -44,7 +44,7 @@ USES = {
     "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
 }
 OPEN = "import sys\nfrom celltrain.ensemble.store import Store\nstores = [Store.open(path) for path in sys.argv[1:3]]\n"
-#: Code of a daemon thread while the process exits. The code uses `seconds`, `folder` and the policy `Half`.
+#: Code that a daemon thread runs while the process exits. It uses `seconds`, `folder` and the policy `Half`.
 RUNS = {
     "run": "ct.run(lan(seconds, ct.Ppd()))",
     "run, reference engine": "ct.run(lan(seconds, ct.Ppd()), engine='reference')",

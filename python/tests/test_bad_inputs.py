@@ -469,7 +469,7 @@ def test_the_name_of_an_input_file_need_not_be_valid_unicode(celltrain, tmp_path
     assert celltrain("run", path).code == 0
 
 
-def test_if_several_input_files_are_invalid_all_of_them_are_reported(celltrain, small, tmp_path):
+def test_all_invalid_input_files_are_reported_if_there_are_several(celltrain, small, tmp_path):
     small.write_text("x = 1")
     answer = celltrain("check", small, tmp_path / "missing.toml", ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 2

@@ -46,12 +46,12 @@ def test_the_why_command_lists_loss_episodes_and_the_command_that_explains_the_f
     flow = command[command.index("--flow") + 1]
     began = re.match(rf"From ([0-9.]+) s on {flow} lost {rows[0][-2]} segments", explained.out)
     assert began is not None and float(began[1]) == float(rows[0][0])
-    assert len(celltrain("why", "lan-tail-drop", "--set", "duration=5s", "--json").json["episodes"]) > 10
+    assert "shorter silences are not shown" in answer.out + answer.err
 
 
 @pytest.mark.slow
 def test_the_why_command_does_not_require_a_flow_name(celltrain):
-    assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
+    assert celltrain("why", "lan-epd", "--set", "duration=500ms", "--at", "0.3s", "--json").json["is_well"] is False
 
 
 @pytest.mark.parametrize(

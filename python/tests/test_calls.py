@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
 
 
+@pytest.mark.nightly
 def test_each_command_makes_few_python_calls_and_reads_each_scenario_once() -> None:
     # Runs in a separate process, because a profile function may keep a long-running interpreter from ending.
     command = [sys.executable, str(ROOT / "scripts" / "python_calls.py"), "--json"]

@@ -179,7 +179,7 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
 
 
 #: One scenario for each kind of network and traffic. The nightly job runs all scenarios.
-FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
+FEW = {"chain-epd", "internetwork-abr-ada", "lan-sack", "lan-unresponsive", "vc-merge"}
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
 @pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("flows", [None, ["tcp2"]])
-def test_with_packet_framing_tshark_reads_captured_packets_as_ethernet_frames(
+def test_tshark_reads_packets_captured_with_packet_framing_as_ethernet_frames(
     flows: list[str] | None, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "packets.toml"

@@ -64,7 +64,9 @@ def test_all_seeds_of_a_run_without_random_numbers_are_the_same_run(celltrain: C
     assert celltrain(*words).json["without_running"] == 0
 
 
-def test_a_run_is_filled_from_one_with_the_same_policy_if_the_least_restrictive_run_differs(tmp_path: Path) -> None:
+def test_a_result_of_the_same_policy_is_reused_if_the_result_of_the_least_restrictive_policy_differs(
+    tmp_path: Path,
+) -> None:
     axes = {
         "port.bottleneck.buffer": [8000, 20_000],
         "policy": {
@@ -89,14 +91,14 @@ class Never(ct.PythonPolicy):
     [(Never(), {}), (ct.TailDrop(), {"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})],
     ids=["policy", "stack"],
 )
-def test_answers_say_why_runs_with_code_from_outside_fill_no_others(policy: Any, flow: dict[str, Any]) -> None:
+def test_an_answer_states_why_results_of_runs_with_user_code_are_not_reused(policy: Any, flow: dict[str, Any]) -> None:
     lan = ct.n_source(**LAN | {"duration": "5ms"}, buffer_cells=1000, policy=policy).replace(flow=flow)
     found = bound(lan, "port.bottleneck.buffer", high=10_000, measure="ports.bottleneck.lost_cells")
     assert found.to_dict()["without_certificate"] == ("a Python class or a real stack takes part in the run",)
     assert found.without_running == 0
 
 
-def test_a_search_says_why_its_runs_fill_no_others() -> None:
+def test_a_search_states_why_results_of_its_runs_are_not_reused() -> None:
     lan = ct.n_source(**LAN | {"duration": "5ms"}, buffer_cells=100, policy=ct.SelectiveDrop())
     lan = lan.replace(flow={"tcp1-3": ct.FlowOptions(stack=ct.Smoltcp())})
     z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}

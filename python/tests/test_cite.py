@@ -39,7 +39,7 @@ def test_every_paper_has_a_complete_bibtex_entry(celltrain):
     assert celltrain("cite").out == "".join(entry["bibtex"] + "\n" for entry in entries.values())
 
 
-def test_without_git_celltrain_reports_an_unknown_commit(celltrain, monkeypatch):
+def test_celltrain_reports_an_unknown_commit_if_git_is_missing(celltrain, monkeypatch):
     built = {"version": "0.3.0.dev0", "commit": None, "profile": "release"}
     monkeypatch.setattr(_core, "build", lambda: built)
     told = celltrain("cite").out

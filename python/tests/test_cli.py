@@ -307,7 +307,7 @@ def test_the_help_text_of_the_run_command_lists_every_series_even_on_a_narrow_sc
     assert all(name in told for name in SERIES)
 
 
-def test_if_two_models_share_a_name_the_explain_command_explains_both(celltrain):
+def test_the_explain_command_explains_both_models_if_two_models_share_a_name(celltrain):
     assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
     assert "tail_drop as a discard algorithm (discards/tail_drop)" in celltrain("explain", "tail_drop").out
     assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"

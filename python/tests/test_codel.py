@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from queue_models import CELL, UNITS, Step, steps
 
@@ -86,8 +87,9 @@ def fates(found: list[Step], model: Model) -> Counter[str]:
     return Counter(fate.values())
 
 
-@pytest.mark.parametrize(("target", "interval", "seed"), [(1000, 10_000, 1), (5000, 20_000, 2), (500, 5000, 3)])
-def test_codel_drops_the_frames_that_a_model_of_the_rfc_drops(
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("target", "interval", "seed"), [(500, 5000, 3), (1000, 10_000, 1), (5000, 20_000, 2)])
+def test_codel_drops_the_same_frames_as_a_model_of_the_rfc(
     tmp_path: Path, target: int, interval: int, seed: int
 ) -> None:
     settings = f'target = "{target}us"\ninterval = "{interval}us"'
@@ -97,10 +99,11 @@ def test_codel_drops_the_frames_that_a_model_of_the_rfc_drops(
     assert counts["dropped"] > 20
 
 
-def test_why_explains_a_drop_of_codel_by_its_waiting_time(tmp_path: Path) -> None:
-    lan = ct.load("lan-codel", settings={"duration": "1s"})
+def test_the_event_of_a_codel_drop_contains_the_waiting_time_and_the_target(tmp_path: Path) -> None:
+    lan = ct.load("lan-codel", settings={"duration": "400ms"})
     run = ct.run(lan, events=ct.Events(tmp_path, kinds=["frames"]))
-    dropped = [row for row in run.events["frames"].to_pylist() if row["event"] == "dropped"]
+    frames = run.events["frames"]
+    dropped = frames.filter(pc.equal(frames["event"], "dropped")).to_pylist()
     assert dropped
     assert all(row["waited_s"] >= row["target_s"] == 0.005 for row in dropped)
     port = run.to_dict()["ports"][0]

@@ -147,6 +147,16 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
     assert ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)["remarks"] == [f"formula {expected}"]
 
 
+def test_the_check_and_vet_commands_report_a_formula_that_drops_every_frame_at_the_head_of_the_queue():
+    policy = {"formula": {"admit": "true", "drop_head": "sojourn >= 0 s"}}
+    expected = "drops every frame at the head of the queue, even if it has not waited"
+    assert read(lan(policy)).warnings == [f"port.bottleneck.policy.formula {expected}"]
+    assert expected in dict(failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)))[ADMITS]
+    policy["formula"]["drop_head"] = "sojourn > 20 ms"
+    assert read(lan(policy)).warnings == []
+    assert failed(ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)) == []
+
+
 @pytest.mark.parametrize("admit", ALIVE)
 def test_a_formula_that_admits_frames_into_an_empty_buffer_gives_no_warning(admit):
     policy = {"formula": {"admit": admit}}
@@ -178,7 +188,7 @@ def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_was_deliver
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_if_a_policy_delivers_no_data_no_warning_says_that_the_varied_settings_have_no_effect():
+def test_no_warning_says_that_the_varied_settings_have_no_effect_if_a_policy_delivers_no_data():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)

@@ -114,11 +114,12 @@ def follow(found: list[Step], model: Model) -> Counter[str]:
     return events
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("target", "interval", "quantum", "buffer", "seed"),
-    [(1000, 10_000, 1514, 100_000, 1), (5000, 20_000, 300, 2000, 2), (500, 5000, 4000, 400, 3)],
+    [(5000, 20_000, 300, 2000, 2), (500, 5000, 4000, 400, 3), (1000, 10_000, 1514, 100_000, 1)],
 )
-def test_fq_codel_serves_drops_and_pushes_out_the_cells_that_a_model_of_the_rfc_does(
+def test_fq_codel_sends_and_drops_and_pushes_out_the_same_cells_as_a_model_of_the_rfc(
     tmp_path: Path, target: int, interval: int, quantum: int, buffer: int, seed: int
 ) -> None:
     settings = f'target = "{target}us"\ninterval = "{interval}us"\nquantum = "{quantum}B"'

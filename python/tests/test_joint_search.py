@@ -230,7 +230,7 @@ def test_the_joint_search_excludes_choices_that_make_two_lock_step_rows_inexact_
 
 
 @pytest.mark.nightly
-def test_window_growth_in_whole_bytes_makes_1_lock_step_row_inexact_and_ssthresh_in_whole_segments_3(
+def test_window_growth_in_whole_bytes_makes_1_lock_step_row_inexact_and_ssthresh_in_whole_segments_makes_3_inexact(
     tmp_path: Path,
 ) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)

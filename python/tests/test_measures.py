@@ -33,7 +33,7 @@ def test_an_answer_has_exactly_the_documented_measures(answer):
             assert set(row) == {one.name.partition(".")[0] for one in ROWS[name] if not one.on_request}
 
 
-def test_each_measure_of_a_whole_run_has_its_unit_in_a_results_store():
+def test_a_results_store_contains_the_unit_of_each_measure_of_a_whole_run():
     for measure in RUN:
         assert measured(measure.name).unit == measure.unit
     assert measured("fairness_max_min").unit == "1"

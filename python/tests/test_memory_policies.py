@@ -533,7 +533,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_if_a_scenario_has_both_a_port_policy_and_a_memory_policy_an_option_decides_which_is_vetted(
+def test_an_option_decides_which_policy_is_vetted_if_a_scenario_has_a_port_policy_and_a_memory_policy(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""
@@ -634,7 +634,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_a_name_that_marks_a_formula_as_one_of_ports_is_never_valid_in_a_memory_formula_and_vice_versa():
+def test_names_that_identify_a_port_formula_are_invalid_in_memory_formulas_and_vice_versa():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

@@ -281,7 +281,7 @@ def test_simulations_on_both_engines_reproduce_every_published_number_of_tomahaw
 
 @pytest.mark.parametrize("engine", ["fast", pytest.param("reference", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_filled_one_after_another_pause_at_the_published_cell_counts(topology, engine):
+def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_counts_on_both_engines(topology, engine):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))

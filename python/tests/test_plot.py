@@ -56,7 +56,7 @@ def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     assert axes.get_ylim()[1] >= 155
 
 
-def test_in_edge_device_plots_dots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
+def test_dots_in_edge_device_plots_mark_packets_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]

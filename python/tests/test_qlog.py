@@ -110,7 +110,7 @@ def logged(tmp_path_factory):
     return result, read(folder / "run.sqlog")
 
 
-def test_the_log_has_each_segment_and_acknowledgement_of_the_event_log(logged):
+def test_a_qlog_file_has_each_segment_and_acknowledgement_of_the_event_log(logged):
     result, events = logged
     rows = result.events["segments"].to_pylist()
     sent = [row for row in rows if row["event"] in ("sent", "retransmitted")]
@@ -125,7 +125,7 @@ def test_the_log_has_each_segment_and_acknowledgement_of_the_event_log(logged):
     assert len(of(events, "packet_received")) == len(received)
 
 
-def test_losses_in_the_log_are_the_retransmissions_of_the_event_log(logged):
+def test_losses_in_a_qlog_file_are_the_retransmissions_of_the_event_log(logged):
     result, events = logged
     rows = [row for row in result.events["segments"].to_pylist() if row["event"] == "retransmitted"]
     assert rows
@@ -137,7 +137,7 @@ def test_losses_in_the_log_are_the_retransmissions_of_the_event_log(logged):
     assert [event["data"]["frames"][0]["offset"] for event in resent] == [row["sequence"] for row in rows]
 
 
-def test_windows_flights_and_round_trips_in_the_log_equal_those_of_the_event_log(logged):
+def test_windows_and_data_in_flight_and_round_trips_in_a_qlog_file_equal_those_of_the_event_log(logged):
     result, events = logged
     latest = {}
     known = {}
@@ -176,7 +176,7 @@ def test_windows_flights_and_round_trips_in_the_log_equal_those_of_the_event_log
     ].get("min_rtt", latest["min_rtt"])
 
 
-def test_states_of_the_log_follow_from_the_windows(logged):
+def test_congestion_states_in_a_qlog_file_follow_from_the_windows(logged):
     _, events = logged
     states = [event["data"]["new"] for event in of(events, "congestion_state_updated")]
     assert states[0] == "slow_start" and "recovery" in states and "congestion_avoidance" in states
@@ -184,7 +184,7 @@ def test_states_of_the_log_follow_from_the_windows(logged):
     assert olds == [None, *states[:-1]]
 
 
-def test_each_flow_has_a_log_of_its_own_also_over_hosted_stacks(tmp_path):
+def test_each_flow_has_its_own_qlog_file_even_with_a_real_stack(tmp_path):
     mixed = ct.n_source(
         sources=3,
         link_delay="1ms",
@@ -222,7 +222,7 @@ def test_each_flow_has_a_log_of_its_own_also_over_hosted_stacks(tmp_path):
     assert min(rtts) >= 6.0
 
 
-def test_a_quic_log_has_the_recorded_windows(tmp_path):
+def test_a_qlog_file_of_a_quic_flow_has_the_recorded_windows(tmp_path):
     lan = ct.n_source(
         sources=1, link_delay="1ms", buffer_cells=300, policy=ct.Epd(), duration="200ms", stack={"quic": {}}
     )
@@ -261,7 +261,7 @@ def test_a_quic_log_has_the_packets_that_quic_declares_lost(tmp_path):
         assert "time_threshold" in triggers
 
 
-def test_existing_logs_and_events_without_segments_are_refused(tmp_path, celltrain):
+def test_qlog_refuses_to_overwrite_a_file_and_needs_segment_events(tmp_path, celltrain):
     (tmp_path / "run-tcp1.sqlog").write_text("")
     with pytest.raises(ct.errors.OutputError, match=r"run-tcp1\.sqlog: already exists"):
         ct.run(LAN, qlog=tmp_path / "run.sqlog")

@@ -71,10 +71,9 @@ class Model:
             self.q_time = now
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("gentle", "adaptive"), [(False, False), (True, False), (False, True)])
-def test_red_refuses_the_frames_that_a_model_of_the_papers_refuses(
-    tmp_path: Path, gentle: bool, adaptive: bool
-) -> None:
+def test_red_refuses_the_same_frames_as_a_model_of_the_papers(tmp_path: Path, gentle: bool, adaptive: bool) -> None:
     settings = 'min_th = 50\nmax_th = "150 cells"\ninterval = "100ms"\n'
     settings += f"gentle = {str(gentle).lower()}\nadaptive = {str(adaptive).lower()}"
     model = Model(Draws(7, "port/sw1->sw2/policy"), gentle=gentle, adaptive=adaptive)

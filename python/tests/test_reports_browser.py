@@ -78,7 +78,8 @@ def written(tmp_path_factory):
     # In the nightly job, figures also have a panel for each buffer.
     axes = {"policy": POLICY, "delay": DELAY, **({"buffer": BUFFER} if NIGHTLY else {})}
     store = swept(folder / "store", name="policies & delays", axes=axes)
-    other = swept(folder / "other", axes=axes, seeds={"first": 9, "count": 4})
+    # In the nightly job, the report also compares two stores.
+    other = swept(folder / "other", axes=axes, seeds={"first": 9, "count": 4}) if NIGHTLY else None
     report = ct.report(store, compare_with=other, measures=["efficiency", "ports.bottleneck.max_queue_cells"])
     page = folder / "report.html"
     page.write_text(report.html(), encoding="utf-8")

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import NIGHTLY
 from test_reports import made
 
 import celltrain as ct
@@ -200,15 +201,17 @@ def within(axes):
 
 
 @pytest.mark.parametrize("width", ["page", pytest.param("column", marks=pytest.mark.nightly)])
-def test_in_report_figures_text_does_not_overlap_and_error_bars_are_not_cut_off(crowded, width):
+def test_text_in_report_figures_does_not_overlap_and_error_bars_are_not_cut_off(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
-    for drawing in report.drawings(width=width):
+    # On each push, only the first figures.
+    for drawing in itertools.islice(report.drawings(width=width), None if NIGHTLY else 3):
         assert not list(overlaps(drawing.figure)), drawing.name
         if drawing.name.startswith(("front", "lines", "effects", "differences")):
             assert all(map(within, drawing.figure.axes)), drawing.name
         names.append(drawing.name)
-    assert {"front", "lines-efficiency", "differences-fairness", "effects-efficiency"} <= set(names)
+    wanted = {"front", "lines-efficiency", "differences-fairness", "effects-efficiency"}
+    assert wanted <= set(names) or (not NIGHTLY and "front" in names)
 
 
 def axes_with(points):

@@ -56,7 +56,7 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_a_claim_test_of_form_greater_compares_the_means_or_by_option_the_matched_rows(
+def test_the_greater_test_of_a_claim_compares_means_or_pairs_of_matched_rows(
     options: dict[str, float], expected: bool
 ) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
@@ -74,7 +74,7 @@ def test_the_rows_of_a_claim_are_matched_by_the_keys_named_in_the_claim() -> Non
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
-def test_a_claim_test_of_form_difference_accepts_differences_equal_to_its_limits(
+def test_the_difference_test_of_a_claim_accepts_differences_equal_to_its_limits(
     low: float, high: float, expected: bool
 ) -> None:
     test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
@@ -100,13 +100,13 @@ def test_a_claim_about_a_ratio_is_judged_by_the_quotient_of_the_means() -> None:
         ({"low": "0.0005 * buffer_cells"}, False),
     ],
 )
-def test_a_claim_test_of_form_bound_checks_each_row_or_the_mean_of_all_rows(
+def test_the_bound_test_of_a_claim_checks_each_row_or_the_mean_of_all_rows(
     options: dict[str, Any], expected: bool
 ) -> None:
     assert holds({"form": "bound", "quantity": "efficiency", "over": EPD, **options}, POLICIES) is expected
 
 
-def test_a_claim_test_of_form_trend_counts_groups_whose_values_have_the_stated_order() -> None:
+def test_the_trend_test_of_a_claim_counts_groups_whose_values_have_the_stated_order() -> None:
     rows = points(
         [(5, 1, 0.1), (5, 2, 0.2), (5, 3, 0.3), (15, 1, 0.2), (15, 2, 0.2), (15, 3, 0.2)], "sources", "buffer_cells"
     )
@@ -123,7 +123,7 @@ def test_a_claim_test_of_form_trend_counts_groups_whose_values_have_the_stated_o
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
-def test_a_claim_test_of_form_trend_orders_values_with_units_by_magnitude() -> None:
+def test_the_trend_test_of_a_claim_orders_values_with_units_by_magnitude() -> None:
     rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
     test = {
         "form": "trend",
@@ -136,7 +136,7 @@ def test_a_claim_test_of_form_trend_orders_values_with_units_by_magnitude() -> N
     assert holds(test, rows) is True
 
 
-def test_a_claim_test_of_form_correlation_compares_the_ranks_of_two_quantities() -> None:
+def test_the_correlation_test_of_a_claim_compares_the_ranks_of_two_quantities() -> None:
     rows = points([(1, 0.1), (2, 0.2), (3, 0.3)], "row")
     rows += points([(1, 0.9), (2, 0.8), (3, 0.85)], "row", quantity="fairness")
     test = {"form": "correlation", "x": "efficiency", "y": "fairness", "over": {"table": "2"}}
@@ -145,7 +145,7 @@ def test_a_claim_test_of_form_correlation_compares_the_ranks_of_two_quantities()
 
 
 @pytest.mark.parametrize(("at_least", "share", "expected"), [(0.2, 0.5, True), (0.2, 1, False), (0.31, 0.5, False)])
-def test_a_claim_test_of_form_spread_uses_the_largest_value_minus_the_smallest(
+def test_the_spread_test_of_a_claim_uses_the_largest_value_minus_the_smallest(
     at_least: float, share: float, expected: bool
 ) -> None:
     rows = points([(5, 1, 0.1), (5, 2, 0.4), (15, 1, 0.2), (15, 2, 0.3)], "sources", "z")
@@ -153,7 +153,7 @@ def test_a_claim_test_of_form_spread_uses_the_largest_value_minus_the_smallest(
     assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
 
 
-def test_a_claim_test_of_form_best_compares_the_means_for_each_setting() -> None:
+def test_the_best_test_of_a_claim_compares_the_means_for_each_setting() -> None:
     rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
     test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True
@@ -195,7 +195,7 @@ def test_claims_about_paired_ratios_are_decided_by_confidence_intervals(
     assert claims.apply(test, PAIRED)[0] is expected
 
 
-def test_a_claim_test_of_form_paired_compares_runs_with_the_same_seed() -> None:
+def test_the_paired_test_of_a_claim_compares_runs_with_the_same_seed() -> None:
     # Unpaired, the intervals of the two rows overlap, although every seed halves.
     test = {
         "form": "paired",
@@ -299,7 +299,7 @@ def test_every_claim_in_a_paper_can_be_evaluated(paper: Paper) -> None:
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
 
 
-def test_the_tests_of_claims_are_also_applied_to_the_printed_numbers(paper: Paper) -> None:
+def test_the_tests_of_claims_are_also_applied_to_the_published_numbers(paper: Paper) -> None:
     judged, _ = claims.judge(paper, as_printed(paper))
     for claim in judged:
         if claim.published_holds is not None:

@@ -38,7 +38,7 @@ def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
     return paper.configurations[configuration].scenario
 
 
-def test_the_comcom_paper_has_no_printed_numbers_to_compare(paper: Paper) -> None:
+def test_the_comcom_paper_has_no_published_numbers_to_compare(paper: Paper) -> None:
     assert all(table.experiment for table in paper.tables)
     assert all(n.published is None and not n.scored for n in paper.numbers())
     assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}
@@ -116,7 +116,7 @@ def test_claims_quote_the_comcom_paper_and_refer_to_existing_rows(paper: Paper) 
 
 
 @pytest.mark.slow
-def test_the_answer_for_a_paper_without_printed_numbers_has_only_experiments(short: Reproduction) -> None:
+def test_the_answer_for_a_paper_without_published_numbers_has_only_experiments(short: Reproduction) -> None:
     answer = json.loads(short.to_json())
     assert (answer["paper"], answer["numbers"]) == (COMCOM, [])
     summary = answer["summary"]
@@ -129,7 +129,9 @@ def test_the_answer_for_a_paper_without_printed_numbers_has_only_experiments(sho
     assert repr(short).startswith(f"Reproduction('{COMCOM}', {len(answer['experiments'])} numbers, ")
 
 
-def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_printed_numbers(short: Reproduction) -> None:
+def test_the_output_for_a_paper_without_published_numbers_does_not_mention_published_numbers(
+    short: Reproduction,
+) -> None:
     console = Console(record=True, width=160)
     short.compare(console=console)
     text = console.export_text()

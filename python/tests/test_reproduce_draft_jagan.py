@@ -177,7 +177,7 @@ def test_every_section_of_draft_jagan_has_claims(paper: Paper) -> None:
     assert {test["form"] for claim in paper.claims for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_in_draft_jagan_can_be_evaluated_and_is_supported_by_the_printed_numbers(paper: Paper) -> None:
+def test_every_claim_in_draft_jagan_can_be_evaluated_and_is_supported_by_the_published_numbers(paper: Paper) -> None:
     as_printed = [
         Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,), requested=1)
         for n in paper.numbers()

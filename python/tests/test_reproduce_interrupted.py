@@ -40,7 +40,7 @@ def text_of(reproduction: Reproduction, *, brief: bool = False) -> str:
 
 
 @pytest.mark.slow
-def test_a_printed_number_has_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
+def test_a_published_number_has_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
     for one in partial.numbers:
         enough = one.number.point or len(one.seeds) >= ENOUGH_SEEDS
         verdicts = (one.inside, one.inside_range, one.pit)

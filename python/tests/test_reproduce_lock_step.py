@@ -41,7 +41,7 @@ def test_the_lock_step_rows_are_those_of_table_5_with_low_efficiency_and_perfect
 
 
 @pytest.mark.slow
-def test_with_ties_in_event_list_order_12_of_14_lock_step_rows_are_exact() -> None:
+def test_ties_in_event_list_order_make_12_of_14_lock_step_rows_exact() -> None:
     numbers = ct.reproduce(AF_96_1269, tables=["lock-step"], seeds=30).numbers
     assert {number.seeds for number in numbers} == {(1,)}
     by_row: dict[tuple[object, ...], list[Scored]] = {}
@@ -204,7 +204,7 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_under_any_tie_order_90_to_99_percent_of_a_runs_values_lie_in_the_range_of_other_runs(
+def test_the_range_of_other_runs_contains_90_to_99_percent_of_the_values_of_a_run_under_any_tie_order(
     order: str,
 ) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))
@@ -214,7 +214,7 @@ def test_under_any_tie_order_90_to_99_percent_of_a_runs_values_lie_in_the_range_
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_of_the_numbers_in_simulated_papers_90_to_99_percent_lie_in_the_range_of_the_seeds(order: str) -> None:
+def test_the_range_of_the_seeds_contains_90_to_99_percent_of_the_numbers_in_simulated_papers(order: str) -> None:
     share = share_inside(seeds_of(order, ROWS, 25, {"duration": "5s"}))
     assert 0.90 <= share <= 0.99, share
 
@@ -226,7 +226,7 @@ def test_of_the_numbers_in_simulated_papers_90_to_99_percent_lie_in_the_range_of
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
-def test_of_the_numbers_in_five_simulated_papers_90_to_99_percent_lie_in_the_range_of_other_seeds(
+def test_the_range_of_other_seeds_contains_90_to_99_percent_of_the_numbers_in_five_simulated_papers(
     order: str,
 ) -> None:
     numbers = [n for n in seeds_of(order, None, PAPERS + JUDGES, {"duration": "2s"}) if n.number.scored]

@@ -119,7 +119,7 @@ def test_numbers_are_printed_with_as_many_decimal_places_as_in_the_paper(
         ),
     ],
 )
-def test_a_printed_number_is_assigned_to_the_scenario_that_its_row_describes(
+def test_a_published_number_is_assigned_to_the_scenario_that_its_row_describes(
     paper: Paper, table: str, keys: dict[str, Any], port: dict[str, Any]
 ) -> None:
     number = find(paper, table, **keys)
@@ -183,7 +183,7 @@ def test_the_default_tolerance_is_one_unit_of_the_last_printed_digit(paper: Pape
     assert not any(n.point for n in others)
 
 
-def test_printed_numbers_can_be_selected_by_table_and_network(paper: Paper) -> None:
+def test_published_numbers_can_be_selected_by_table_and_network(paper: Paper) -> None:
     assert len(paper.numbers()) == 512
     assert len(paper.numbers(tables=[2, "3"], networks=["WAN"])) == 48
     assert paper.numbers(tables=[5], networks=["WAN"]) == []

@@ -36,7 +36,7 @@ def scored(published: float | None, values: list[float], requested: int = 1, **c
     return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds, requested=requested)
 
 
-def test_each_printed_number_is_compared_with_the_mean_standard_deviation_and_extremes_of_the_seeds() -> None:
+def test_each_published_number_is_compared_with_the_mean_standard_deviation_and_extremes_of_the_seeds() -> None:
     one = scored(0.5, [0.1, 0.2, 0.6])
     assert one.mean == pytest.approx(0.3)
     assert one.sd == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
@@ -60,7 +60,7 @@ def test_a_tolerance_of_zero_requires_equal_values() -> None:
     assert scored(7591.0, [7590.0, 7590.0], tolerance=0.0).inside is False
 
 
-def test_a_missing_printed_number_counts_neither_as_inside_nor_as_outside() -> None:
+def test_a_missing_published_number_counts_neither_as_inside_nor_as_outside() -> None:
     assert scored(None, [0.5]).inside is None
 
 
@@ -104,13 +104,13 @@ def test_with_only_one_seed_the_self_error_is_undefined() -> None:
         (0.20, 2.0 / 4),  # above one, printed like one
     ],
 )
-def test_the_rank_of_a_printed_number_among_seeds_equals_a_value_calculated_by_hand(
+def test_the_rank_of_a_published_number_among_the_results_of_the_seeds_equals_a_value_calculated_by_hand(
     printed: float, rank: float
 ) -> None:
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
-def test_a_seed_whose_value_rounds_to_the_printed_number_counts_half_in_the_rank_of_that_number() -> None:
+def test_a_seed_whose_result_rounds_to_the_published_number_counts_half_in_its_rank() -> None:
     assert score.rank_among_seeds(0.2, [0.195, 0.205], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.206], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
@@ -240,7 +240,7 @@ def test_the_seed_based_p_value_accounts_for_correlation_between_numbers_of_the_
 
 
 @pytest.mark.slow
-def test_the_seed_based_p_value_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
+def test_the_seed_based_p_value_is_uniform_if_the_published_values_are_draws_from_the_model() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)
     trials, small = 60, 0

@@ -106,7 +106,7 @@ def test_a_note_below_each_table_states_the_tolerance_for_agreement(rates: Repro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_if_there_are_few_seeds_the_rank_of_a_printed_number_gives_no_verdict(
+def test_the_rank_of_a_published_number_gives_no_verdict_if_there_are_few_seeds(
     seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)

@@ -150,6 +150,7 @@ def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, t
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
@@ -201,6 +202,7 @@ def test_a_comparison_marks_means_of_lower_bounds_and_gives_no_difference_betwee
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figures")
 def test_a_store_records_which_values_are_lower_bounds_and_its_report_marks_them(celltrain, swept, short, tmp_path):
     every = [short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]
     assert bounds(every) in plan_warnings.of_store(Store.open(swept))

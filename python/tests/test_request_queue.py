@@ -76,7 +76,7 @@ def test_packet_delays_are_measured_and_become_columns_only_if_they_are_requeste
     ct.compare(lan, seeds=2, measures=["flows.mean(*).rtt_ms_p99", "ports.bottleneck.delay_ms_p99"])
 
 
-def test_if_delays_are_requested_each_scheduler_queue_has_a_row_of_delays(tmp_path):
+def test_each_scheduler_queue_has_a_row_of_delays_if_delays_are_requested(tmp_path):
     (tmp_path / "lan.toml").write_text("""
 duration = "20ms"
 topology.n_source = { sources = 2, link_delay = "5us" }

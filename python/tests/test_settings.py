@@ -494,7 +494,7 @@ def test_networks_whose_measures_cover_different_durations_are_not_compared(cell
     assert "set: duration = 10 ms\n" in celltrain("compare", "small.toml", *options, "--set", "duration=10ms").out
 
 
-def test_if_no_policies_are_varied_several_scenario_files_are_compared_with_each_other(celltrain: Command) -> None:
+def test_several_scenario_files_are_compared_with_each_other_if_no_policies_are_varied(celltrain: Command) -> None:
     Path("other.toml").write_text(SMALL.replace("60", "90"))
     options = ("--vary", "port.bottleneck.buffer=100,200", "--seeds", 1, "--json")
     answer = celltrain("compare", "small.toml", "other.toml", *options).json

@@ -479,7 +479,7 @@ class Never(Windowed):
         return super().next_timeout(now) or 10**30
 
 
-def test_a_stack_timeout_later_than_the_maximum_simulated_time_never_expires():
+def test_a_timeout_of_a_python_stack_later_than_the_maximum_simulated_time_never_expires():
     assert ct.run(hosting(Never())).fingerprint == ct.run(hosting(Windowed())).fingerprint
 
 
@@ -518,7 +518,7 @@ def test_the_packet_losses_on_a_link_may_be_given_in_python_as_one_rule_or_a_lis
 
 
 @pytest.mark.slow
-def test_for_flows_that_do_not_report_congestion_windows_the_run_plot_shows_only_queues(tmp_path, celltrain):
+def test_the_run_plot_shows_only_queues_for_flows_that_do_not_report_congestion_windows(tmp_path, celltrain):
     figure = tmp_path / "x.png"
     arguments = ("run", "lan-smoltcp", "--set", "duration=20ms", "--plot", figure)
     answer = celltrain(*arguments)

@@ -82,8 +82,8 @@ def test_the_tcp_summary_lists_the_flows_that_use_a_different_tcp(tmp_path: Path
 
 
 def test_the_tcp_summary_lists_only_the_first_of_many_flows_that_use_a_different_tcp() -> None:
-    flows = {f"tcp{number}": {"traffic": {"on_off": {}}} for number in range(1, 6)}
-    wanted = "; tcp1 without TCP; tcp2 without TCP; tcp3 without TCP; 2 more flows with settings of their own"
+    flows = {f"udp{number}": {"traffic": {"on_off": {}}} for number in range(1, 6)}
+    wanted = "; udp1 without TCP; udp2 without TCP; udp3 without TCP; 2 more flows with settings of their own"
     assert tcp_summary({"flow": flows}).endswith(wanted)
 
 

@@ -120,7 +120,7 @@ def test_results_from_a_cluster_worker_with_another_version_are_refused(tmp_path
     assert len(Store.open(tmp_path / "s").table()) == 0
 
 
-def test_if_a_cluster_worker_has_another_version_results_of_other_workers_are_kept(tmp_path):
+def test_results_of_other_cluster_workers_are_kept_if_a_worker_has_another_version(tmp_path):
     class Mixed:
         chunk_runs = 4
 

@@ -125,7 +125,7 @@ def test_vetting_uses_the_default_threshold_of_epd(celltrain, tmp_path):
         assert f"epd:threshold={threshold} and epd give the same runs with every seed" in answer.err
 
 
-def test_with_an_infinite_buffer_thresholds_in_cells_work_and_shares_do_not():
+def test_an_infinite_buffer_allows_thresholds_in_cells_but_not_thresholds_as_shares():
     def refused(policy, threshold):
         table = scenario({policy: {"threshold": threshold}}, buffer="infinite")
         return [fault.problem for fault in ct.check(ct.Scenario.model_validate(table))]

@@ -401,7 +401,7 @@ def test_a_graph_without_flows_is_refused_and_the_message_names_the_flows_option
     assert "request some with --flows N" in celltrain("import", line()).err
 
 
-def test_without_networkx_the_error_names_the_extra_to_install(line, monkeypatch, celltrain):
+def test_the_error_names_the_extra_to_install_if_networkx_is_missing(line, monkeypatch, celltrain):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ct.MissingExtraError, match=r"pip install .*\[graph\]"):
         ct.import_graph(line(), flows=1)

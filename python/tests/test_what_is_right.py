@@ -116,7 +116,7 @@ def test_error_messages_about_options_are_one_line_long_like_those_about_files(
     assert answer.err.startswith(message)
 
 
-def test_with_the_json_option_errors_in_options_are_also_printed_as_json(celltrain: Command) -> None:
+def test_errors_in_options_are_also_printed_as_json_if_the_json_option_is_given(celltrain: Command) -> None:
     answer = celltrain("run", "lan-epd", "--seed", "x", "--json")
     assert (answer.code, answer.err) == (2, "")
     assert answer.json["faults"][0]["key"] == "--seed"
@@ -195,6 +195,6 @@ def test_a_mean_over_only_some_of_the_runs_states_the_number_of_values() -> None
     assert whole == "too few; the measure has no value in 1 run of 1"
 
 
-def test_in_a_source_checkout_installation_hints_refer_to_the_checkout() -> None:
+def test_installation_hints_refer_to_the_checkout_if_there_is_one() -> None:
     # The tests run in a checkout, from which no package is published.
     assert package("mmu") == "'.[mmu]'"

@@ -203,6 +203,9 @@ fn whole() -> Vec<Case> {
         let title = format!("LAN, 15 sources, K = {buffer}, FBA, 5 s");
         cases.push(Case::whole(format!("n-source-lan-15-fba-{buffer}"), title, toml));
     }
+    cases.push(Case::whole("n-source-lan-1000-fq-codel", "LAN, 1000 sources, K = 10000, FQ-CoDel, 10 s", || {
+        NSource { sources: 1000, buffer: "10000", policy: "fq_codel = {}", ..NSource::LAN }.toml("10s")
+    }));
     cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 10 s", || WAN_EPD.toml("10s")));
     cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", || chain(4, "1s")));
     for sources in [5, 15] {
@@ -215,6 +218,13 @@ fn whole() -> Vec<Case> {
             };
             cases.push(Case::whole(name, title, toml));
         }
+    }
+    for (policy, name, title) in HEAD_POLICIES {
+        let title = format!("LAN, 5 sources of NewReno, K = 10000, {title}, 5 s");
+        let toml = move || {
+            NSource { buffer: "10000", policy, ..NSource::LAN }.toml("5s").replace("tcp.vanilla", "tcp.newreno")
+        };
+        cases.push(Case::whole(format!("lan-5-{name}"), title, toml));
     }
     for (vcs, per_vc) in [(1, 5), (1, 15), (5, 3)] {
         for (merges, name, title) in [(false, "apart", "apart"), (true, "merged", "merged")] {
@@ -382,6 +392,15 @@ const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
 ];
 
+/// EPD, and the policies that decide at the head of the queue.
+const HEAD_POLICIES: [(&str, &str, &str); 5] = [
+    ("epd = { threshold = 8000 }", "epd", "EPD"),
+    ("codel = {}", "codel", "CoDel"),
+    ("fq_codel = {}", "fq-codel", "FQ-CoDel"),
+    ("pie = {}", "pie", "PIE"),
+    ("red = {}", "red", "RED"),
+];
+
 const MEMORY_POLICIES: [(&str, &str, &str); 2] = [
     ("dynamic_threshold = { alpha = 1 }", "dynamic-threshold", "Dynamic Threshold"),
     ("longest_queue_drop = {}", "longest-queue-drop", "Longest Queue Drop"),
@@ -443,10 +462,10 @@ mod tests {
     /// Both engines assert that no cell appears or disappears.
     #[test]
     fn both_engines_give_the_same_result_for_a_random_network_of_100_switches() {
-        let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
+        let short = Case::whole("short", "", || Mesh::USUAL.toml("5ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);
-        assert!(fast.cells.lost + fast.cells.discarded > 0 && fast.cells.delivered > 100_000, "{:?}", fast.cells);
+        assert!(fast.cells.lost + fast.cells.discarded > 0 && fast.cells.delivered > 30_000, "{:?}", fast.cells);
     }
 
     #[test]

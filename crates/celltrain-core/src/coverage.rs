@@ -168,6 +168,10 @@ situations! {
     CoDelDropsAgain,
     /// Controlled delay starts to drop again at about the rate at which it stopped.
     CoDelResumes,
+    /// The policy `dualpi2` marks a frame of the queue C instead of dropping it.
+    DualPi2MarksInC,
+    /// The policy `dualpi2` drops a frame of the queue L in overload.
+    DualPi2DropsInL,
     /// PIE marks a frame instead of refusing it.
     PieMarks,
     /// PIE limits the increase of its probability.

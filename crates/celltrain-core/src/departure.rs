@@ -43,6 +43,8 @@ struct FrameArrival {
     fate: AtHead,
     /// True if the policy has decided about the frame at the head of the queue.
     is_decided: bool,
+    /// True if the last cell has entered.
+    is_complete: bool,
 }
 
 impl FrameArrivals {
@@ -63,6 +65,7 @@ impl FrameArrivals {
             Some(latest) if latest.frame == cell.frame => {
                 latest.latest = now;
                 latest.cells += 1;
+                latest.is_complete = cell.last_cell();
             }
             _ => frames.push_back(FrameArrival {
                 frame: cell.frame,
@@ -71,12 +74,43 @@ impl FrameArrivals {
                 cells: 1,
                 fate: AtHead::Send,
                 is_decided: false,
+                is_complete: cell.last_cell(),
             }),
         }
     }
 
+    /// Returns the number of waiting cells of the frame whose cell has entered last.
+    #[inline]
+    fn latest_cells(&self, label: Label) -> u32 {
+        self.0[label].back().expect(ENTERED).cells
+    }
+
+    /// Lets a cell leave that neither starts nor ends its frame. Returns the treatment of its frame, or `None` if it is
+    /// another kind of cell, which then has not left.
+    #[inline]
+    fn leave_inside(&mut self, cell: Cell) -> Option<AtHead> {
+        if cell.is_rm() || cell.last_cell() {
+            return None;
+        }
+        let frame = self.0[cell.label()].front_mut().expect(ENTERED);
+        if !frame.is_decided || frame.frame != cell.frame {
+            return None;
+        }
+        frame.cells = frame.cells.saturating_sub(1);
+        Some(frame.fate)
+    }
+
+    /// Returns the smallest number of waiting cells among the complete frames that leave at present; `u32::MAX` without
+    /// such a frame.
+    fn least_leaving(&self) -> u32 {
+        let first = self.0.iter().filter_map(VecDeque::front);
+        let leaving = first.filter(|frame| frame.is_decided && frame.is_complete && frame.fate != AtHead::Drop);
+        leaving.map(|frame| frame.cells).min().unwrap_or(u32::MAX)
+    }
+
     /// Reports a cell that has entered to a policy that decides at the head of the queue, and marks the cell's frame if
     /// the policy has decided so on arrival.
+    #[inline]
     pub(crate) fn decide_on_entry(&mut self, cell: Cell, waiting: u32, now: Time, admission: &mut Admission) {
         if admission.marks(cell) {
             let latest = self.0[cell.label()].back_mut().expect("the cell has entered");
@@ -124,7 +158,7 @@ impl FrameArrivals {
         decided: impl FnOnce(&Head, AtHead, &mut Admission),
     ) -> AtHead {
         if cell.is_rm() {
-            admission.on_departure_from_head(left, now);
+            admission.on_departure_from_head(cell.label(), left, now);
             return AtHead::Send;
         }
         let frame = self.of(cell);
@@ -136,10 +170,9 @@ impl FrameArrivals {
             frame.fate = frame.fate.max(fate);
             decided(&head, fate, admission);
         }
-        if frame.fate != AtHead::Drop {
-            admission.on_departure_from_head(left, now);
-        }
-        frame.fate
+        let fate = frame.fate;
+        admission.on_departure_from_head(cell.label(), left, now);
+        fate
     }
 }
 
@@ -152,6 +185,37 @@ pub(crate) struct HeadRule {
     decides: bool,
     /// `None` if the rule acts only on arriving cells.
     arrivals: Option<FrameArrivals>,
+    frame_ends: FrameEnds,
+}
+
+/// Bounds the number of departures up to the next last cell of a frame. Dropped frames leave in no time, so a frame may
+/// overtake all frames ahead of it that the policy has not decided about; but each of its own cells takes a cell time.
+#[derive(Clone, Copy, Debug)]
+struct FrameEnds {
+    /// Lower bound on the number of cells of each complete frame about which the policy has not decided.
+    shortest: u32,
+    /// Lower bound on the number of departures up to a last cell.
+    least: u32,
+}
+
+impl FrameEnds {
+    const NONE: Self = Self { shortest: u32::MAX, least: u32::MAX };
+    /// With more VCs, finding the frame that ends first costs more than it saves.
+    const MOST_VCS: usize = 16;
+
+    #[inline]
+    fn on_complete(&mut self, cells: u32) {
+        self.shortest = self.shortest.min(cells);
+        self.least = self.least.min(cells);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, arrivals: &FrameArrivals) {
+        self.least = self.least.saturating_sub(1);
+        if self.least == 0 && arrivals.0.len() <= Self::MOST_VCS {
+            self.least = self.shortest.min(arrivals.least_leaving());
+        }
+    }
 }
 
 impl HeadRule {
@@ -160,13 +224,36 @@ impl HeadRule {
     pub(crate) fn new(marker: Option<Marker>, decides: bool, vcs: usize) -> Option<Self> {
         let marks_there = marker.as_ref().is_some_and(|marker| marker.at() == MarkedAt::Dequeue);
         let arrivals = (decides || marks_there).then(|| FrameArrivals::new(vcs));
-        (decides || marker.is_some()).then_some(Self { marker, decides, arrivals })
+        (decides || marker.is_some()).then_some(Self { marker, decides, arrivals, frame_ends: FrameEnds::NONE })
     }
 
     /// Returns whether the port's policy decides about frames at the head of the queue.
     #[inline]
     pub(crate) fn decides(&self) -> bool {
         self.decides
+    }
+
+    /// Returns whether cells leave as they arrived, unless the policy drops or marks their whole frames.
+    pub(crate) fn acts_on_frames(&self) -> bool {
+        self.decides && self.marker.is_none()
+    }
+
+    /// Returns a lower bound, at least 1, on the number of departures up to the next last cell of a frame, at a port whose
+    /// policy decides about frames.
+    #[inline]
+    pub(crate) fn least_to_a_frame_end(&self) -> u32 {
+        self.frame_ends.least.clamp(1, 4096)
+    }
+
+    /// Records that no cell is waiting.
+    #[inline]
+    pub(crate) fn on_idle(&mut self) {
+        self.frame_ends = FrameEnds::NONE;
+    }
+
+    /// Records that waiting cells were pushed out, so that their frames may be shorter than they were.
+    pub(crate) fn on_pushed_out(&mut self) {
+        self.frame_ends = FrameEnds { shortest: 1, least: 1 };
     }
 
     /// Passes an arriving cell to the rule. `waiting` cells are already waiting. Returns the cell, perhaps marked.
@@ -176,26 +263,46 @@ impl HeadRule {
     }
 
     /// Records that an arriving cell has entered the queue. `waiting` cells wait, including this cell.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "only one place calls the function, once per cell")]
     pub(crate) fn enter(&mut self, cell: Cell, now: Time, waiting: u32, admission: &mut Admission) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.enter(cell, now);
             if self.decides {
                 arrivals.decide_on_entry(cell, waiting, now, admission);
+                if cell.is_rm() {
+                    self.frame_ends.on_complete(1);
+                } else if cell.last_cell() {
+                    self.frame_ends.on_complete(arrivals.latest_cells(cell.label()));
+                }
             }
         }
     }
 
     /// Passes a cell that would start at `now` to the rule. Returns the cell, perhaps marked, or `None` if it is dropped.
-    #[inline]
-    pub(crate) fn on_departure(
-        &mut self,
-        mut cell: Cell,
-        left: u32,
-        now: Time,
-        admission: &mut Admission,
-    ) -> Option<Cell> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "only one place calls the function, once per cell")]
+    pub(crate) fn on_departure(&mut self, cell: Cell, left: u32, now: Time, admission: &mut Admission) -> Option<Cell> {
         let Some(arrivals) = &mut self.arrivals else { return Some(cell) };
+        if self.decides
+            && self.marker.is_none()
+            && let Some(fate) = arrivals.leave_inside(cell)
+        {
+            if fate == AtHead::Drop {
+                admission.drop_at_head(cell);
+                return None;
+            }
+            admission.on_departure_from_head(left, now);
+            self.frame_ends.on_departure(arrivals);
+            return Some(cell);
+        }
+        self.on_departure_of_any(cell, left, now, admission)
+    }
+
+    /// The same for any cell.
+    #[inline(never)]
+    fn on_departure_of_any(&mut self, mut cell: Cell, left: u32, now: Time, admission: &mut Admission) -> Option<Cell> {
+        let arrivals = self.arrivals.as_mut().expect("the rule acts on departures");
         let fate = if self.decides { arrivals.decide(cell, left, now, admission, |_, _, _| {}) } else { AtHead::Send };
         let waited = arrivals.leave(cell, now);
         match fate {
@@ -205,6 +312,9 @@ impl HeadRule {
             }
             AtHead::Mark if cell.last_cell() => cell = cell.with_efci(true),
             AtHead::Mark | AtHead::Send => {}
+        }
+        if self.decides {
+            self.frame_ends.on_departure(arrivals);
         }
         Some(self.marker.as_mut().map_or(cell, |marker| marker.on_departure(Departing { cell, left, waited })))
     }

@@ -338,8 +338,8 @@ impl Network {
     /// Creates the queues of a port if it has several: the queues of its policy, or otherwise of its scheduler.
     pub(crate) fn service(&self, routing: &Routing, link: LinkIndex) -> Option<Service> {
         let Link { policy, scheduler, .. } = &self.links[link];
-        let own = policy.queues(routing.vcs[link].len(), self.aal5.cell.bits());
-        own.or_else(|| scheduler.build(&self.vc_kinds(routing, link)))
+        let own = policy.has_queues().then(|| policy.queues(&self.vc_names(routing, link), self.clock()));
+        own.flatten().or_else(|| scheduler.build(&self.vc_kinds(routing, link)))
     }
 
     /// Returns the VCs that cross a link, by label, as input for the link's scheduler.

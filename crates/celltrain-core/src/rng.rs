@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_are_noticed_even_in_copies_of_a_stream() {
+    fn a_random_number_drawn_from_a_copy_of_a_stream_is_noticed() {
         let draw = |draws: bool| {
             move || {
                 let mut stream = Stream::new(1, "port/bottleneck/ties").clone();

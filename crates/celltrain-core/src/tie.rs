@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn in_event_list_tie_order_links_that_were_idle_come_first_and_busy_links_keep_their_order() {
+    fn the_event_list_tie_order_puts_idle_links_first_and_keeps_the_order_of_busy_links() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn in_last_in_first_out_tie_order_busy_links_reverse_their_order_at_every_tie() {
+    fn the_last_in_first_out_tie_order_reverses_the_order_of_busy_links_at_every_tie() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn in_event_list_tie_order_simultaneous_cells_are_ordered_as_in_a_simulator_with_an_event_list() {
+    fn the_event_list_tie_order_orders_simultaneous_cells_as_a_simulator_with_an_event_list_does() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

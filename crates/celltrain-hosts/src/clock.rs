@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_timeout_expires_at_the_first_instant_at_which_the_rounded_stack_clock_has_reached_it() {
+    fn a_timeout_of_a_protocol_stack_expires_as_soon_as_the_rounded_clock_of_the_stack_reaches_it() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_beyond_the_longest_simulated_time_never_expires() {
+    fn a_timeout_of_a_protocol_stack_beyond_the_longest_simulated_time_never_expires() {
         let clock = StackClock::new(Clock::exact(1 << 40), Duration::from_nanos(1));
         assert_eq!(clock.first(Duration::MAX, Time(0)), Time::NEVER);
     }

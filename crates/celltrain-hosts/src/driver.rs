@@ -449,7 +449,7 @@ fn seen(kept: &InFlight, step: Step, segment: Option<SegmentStep>, (time, vc): (
     Seen { time, sent, flow, side, step, vc, frame, segment, number, bytes }
 }
 
-/// Adds a packet that is sent to its flow's fingerprint.
+/// Adds a sent packet to the fingerprint of its flow.
 fn fold(fingerprint: &mut Fingerprint, now: Time, bytes: &[u8]) {
     fingerprint.fold_all([now.0, bytes.len() as u64]);
     for part in bytes.chunks(8) {

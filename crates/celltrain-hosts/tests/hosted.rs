@@ -208,7 +208,7 @@ fn asked(name: &str) -> Option<u64> {
 #[test]
 fn both_engines_agree_on_random_networks_with_protocol_stacks_and_equal_seeds_give_equal_runs() {
     let (mut offered, mut lost) = (0, 0);
-    let runs = asked("CELLTRAIN_HOSTED").unwrap_or(20);
+    let runs = asked("CELLTRAIN_HOSTED").unwrap_or(8);
     let first = asked("CELLTRAIN_HOSTED_SEED").unwrap_or(0) << 32;
     for number in first..first + runs {
         let mut random = Stream::new(number, "hosted");
@@ -219,5 +219,5 @@ fn both_engines_agree_on_random_networks_with_protocol_stacks_and_equal_seeds_gi
         offered += fast.cells.offered;
         lost += fast.cells.lost + fast.cells.discarded;
     }
-    assert!(offered > 100_000 && lost > 1000, "{offered} {lost}");
+    assert!(offered > 5000 * runs && lost > 50 * runs, "{offered} {lost}");
 }

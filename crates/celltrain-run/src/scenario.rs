@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_of_scenario_settings_read_its_canonical_form_without_name_and_seed() {
+    fn a_measure_of_a_scenario_setting_reads_the_canonical_form_of_the_scenario_without_name_and_seed() {
         let read = handle();
         let mut whole: Value = serde_json::from_str(&read.json()).expect("the text is valid JSON");
         let keys = whole.as_object_mut().expect("a scenario is a table");

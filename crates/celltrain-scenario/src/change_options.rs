@@ -38,18 +38,18 @@ pub struct RateStep {
 /// rate, or at the nearest limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-expect" = "a table such as { every = \"100ms\", step = \"1Mbps\", least = \"1Mbps\", most = \"20Mbps\" }"))]
+#[schemars(extend("x-expect" = "a random walk between least and most, such as { every = \"100ms\", step = \"1Mbps\", least = \"1Mbps\", most = \"20Mbps\" }"))]
 pub struct RateWalk {
     /// Time between two changes.
     #[schemars(example = "100ms")]
     pub every: Duration,
-    /// Difference between two rates.
+    /// Difference between successive rates.
     #[schemars(example = "1Mbps")]
     pub step: BitRate,
-    /// Lowest rate.
+    /// Lowest rate that the walk can reach.
     #[schemars(example = "1Mbps")]
     pub least: BitRate,
-    /// Highest rate.
+    /// Highest rate that the walk can reach.
     #[schemars(example = "20Mbps")]
     pub most: BitRate,
 }
@@ -84,18 +84,18 @@ pub struct DelayStep {
 /// own delay, or at the nearest limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-expect" = "a table such as { every = \"100ms\", step = \"1ms\", least = \"5ms\", most = \"50ms\" }"))]
+#[schemars(extend("x-expect" = "a random walk between least and most, such as { every = \"100ms\", step = \"1ms\", least = \"5ms\", most = \"50ms\" }"))]
 pub struct DelayWalk {
     /// Time between two changes.
     #[schemars(example = "100ms")]
     pub every: Duration,
-    /// Difference between two delays.
+    /// Difference between successive delays.
     #[schemars(example = "1ms")]
     pub step: Duration,
-    /// Shortest delay.
+    /// Shortest delay that the walk can reach.
     #[schemars(example = "5ms")]
     pub least: Duration,
-    /// Longest delay.
+    /// Longest delay that the walk can reach.
     #[schemars(example = "50ms")]
     pub most: Duration,
 }

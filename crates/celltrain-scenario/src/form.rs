@@ -306,7 +306,7 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        // Describe an optional value as a value that is present.
+        // Describe an optional value like a required one.
         let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
         let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",

@@ -2,7 +2,8 @@
 //!
 //! Such a policy delivers little or nothing, but passes all other checks. A probe offers one-cell frames to a port with
 //! the policy, at times spread over a run, and empties the buffer in between. It also offers a 12-cell frame while
-//! another frame is waiting, and while a frame and a single cell of another VC are waiting.
+//! another frame is waiting, and while a frame and a single cell of another VC are waiting. A policy that decides at the
+//! head of the queue is also asked about frames that have not waited.
 
 #![expect(clippy::arithmetic_side_effects, reason = "no overflow: a probe sends few frames")]
 
@@ -14,11 +15,11 @@ use celltrain_formula::Clause;
 
 use celltrain_core::cell::{Cell, FrameNumber};
 use celltrain_core::index::Label;
-use celltrain_core::policy::BufferPolicy;
 use celltrain_core::policy::formula::{Formula, PortInfo};
+use celltrain_core::policy::{AtHead, BufferPolicy, Head, HeadPolicy};
 use celltrain_core::port::{Port, PortEvent};
 use celltrain_core::rng::Stream;
-use celltrain_core::units::Time;
+use celltrain_core::units::{Span, Time};
 
 /// VC names used if a policy's settings do not name VCs.
 pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
@@ -27,6 +28,8 @@ pub const ROUNDS: u32 = 64;
 /// Maximum number of rounds, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
 const ROUNDS_PER_VC: u32 = 4;
+/// Number of frames offered at the head of the queue.
+const HEADS: usize = 64;
 /// A policy that admits less than one in this many frames into an empty buffer causes a warning.
 const LEAST_SHARE: u32 = 4;
 /// Number of cells in a frame with 512 bytes of data, the default for every TCP.
@@ -64,6 +67,10 @@ pub fn probe(
     if vcs.is_empty() || is_sure || port_info.capacity == Some(0) {
         return Probe::default();
     }
+    if policy.head_policy().is_some_and(|policy| drops_all(policy, vcs.len())) {
+        let refusal = "drops every frame at the head of the queue, even if it has not waited";
+        return Probe { refusals: vec![refusal.into()], ..Probe::default() };
+    }
     let vcs_in_32_bits = u32::try_from(vcs.len()).unwrap_or(u32::MAX);
     let rounds = rounds.max(vcs_in_32_bits.saturating_mul(ROUNDS_PER_VC)).min(MOST_ROUNDS);
     let mut bench = Bench::new(policy, port_info, vcs);
@@ -98,6 +105,17 @@ pub fn probe(
     let refusals = tried.refusals(vcs);
     let remark = if refusals.is_empty() { tried.remark() } else { None };
     Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
+}
+
+/// Returns whether a policy drops all frames that have not waited, as the run starts.
+fn drops_all(policy: &mut dyn HeadPolicy, vcs: usize) -> bool {
+    let mut rng = Stream::new(1, "liveness at the head");
+    let mut drops = |vc: usize| {
+        let vc = Label::new(u32::try_from(vc).expect("a port has fewer than 2^32 VCs"));
+        let head = Head { now: Time(0), vc, waited: Span(0), behind: 0, capable: false };
+        policy.on_head(&head, &mut rng) == AtHead::Drop
+    };
+    (0..vcs).cycle().take(HEADS).all(&mut drops)
 }
 
 /// Counts of frames offered in one state of the buffer.

@@ -77,7 +77,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn in_a_valid_scenario_missing_settings_get_their_default_values() {
+fn missing_settings_of_a_valid_scenario_get_their_default_values() {
     let reading = read(GOOD);
     assert_eq!(reading.faults, []);
     let scenario = reading.scenario.unwrap();

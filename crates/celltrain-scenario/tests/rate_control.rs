@@ -113,7 +113,7 @@ fn distance(rates: [f64; 4], part: f64) -> f64 {
 }
 
 #[test]
-fn in_a_parking_lot_topology_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not() {
+fn erica_is_max_min_fair_in_a_parking_lot_topology_of_three_hops_and_equal_share_is_not() {
     let erica = settled("allocator.erica = { delta = 0.0 }");
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
@@ -182,7 +182,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
 }
 
 #[test]
-fn on_both_engines_sent_and_received_abr_cells_balance_with_efci_marks_and_with_explicit_rates() {
+fn sent_and_received_abr_cells_balance_on_both_engines_with_efci_marks_and_with_explicit_rates() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(

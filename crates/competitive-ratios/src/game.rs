@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_slotted_model_longest_queue_drop_removes_cells_of_the_longest_queue() {
+    fn longest_queue_drop_removes_cells_of_the_longest_queue_in_the_slotted_model() {
         for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
             let policy = longest_queue_drop::Config { variant }.into();
             for cells in 1..=7 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn with_two_ports_complete_sharing_and_equal_static_thresholds_both_have_a_competitive_ratio_of_2() {
+    fn complete_sharing_and_equal_static_thresholds_both_have_a_competitive_ratio_of_2_for_two_ports() {
         for cells in [2, 4, 6, 8] {
             assert_eq!(two_port_ratio(&complete_sharing::Config {}.into(), cells), Some(Ratio::new(2, 1)));
             assert_eq!(two_port_ratio(&static_thresholds::Config::default().into(), cells), Some(Ratio::new(2, 1)));

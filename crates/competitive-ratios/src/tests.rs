@@ -133,7 +133,7 @@ fn the_search_for_worst_case_inputs_improves_its_starting_point_and_never_exceed
 }
 
 #[test]
-fn on_its_worst_known_input_the_competitive_ratio_of_longest_queue_drop_exceeds_1_4() {
+fn longest_queue_drop_has_a_competitive_ratio_above_seven_fifths_on_its_worst_known_input() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));

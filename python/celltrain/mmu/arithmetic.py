@@ -267,7 +267,7 @@ class Thresholds(CardMixin):
                 f" {need.own_packet_bytes:,} during a packet of the switch,"
             )
             yield (
-                f"             {need.pause_bytes} during the pause frame, {need.response_bytes:,} in the response time, and"
+                f"             {need.pause_bytes} while it sends the pause frame, {need.response_bytes:,} in the response time, and"
                 f" a packet of {need.peer_packet_bytes:,}"
             )
 

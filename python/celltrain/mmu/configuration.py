@@ -231,7 +231,7 @@ def _of_pools(switch: Switch, source: chips.Source) -> Iterator[Fault]:
             yield source.fault(f"pool.{name}.xoff", problem, pool.xoff)
         if pool.xoff and pool.type == "egress":
             yield source.fault(
-                f"pool.{name}.xoff", "is headroom of an egress pool; only ingress pools have it", pool.xoff
+                f"pool.{name}.xoff", "sets headroom for an egress pool, but only ingress pools have headroom", pool.xoff
             )
     for name, wred in switch.wred.items():
         if wred.minimum > wred.maximum:
@@ -241,7 +241,7 @@ def _of_pools(switch: Switch, source: chips.Source) -> Iterator[Fault]:
         if profile.pool not in switch.pool:
             yield source.fault(f"{path}.pool", f"is not a pool; {among(profile.pool, switch.pool)}", profile.pool)
         elif switch.pool[profile.pool].type == "egress" and profile.xoff is not None:
-            problem = "is headroom of queues; only priority groups, of an ingress pool, have headroom: remove it"
+            problem = "sets headroom for queues, but only priority groups of an ingress pool have headroom: remove it"
             yield source.fault(f"{path}.xoff", problem, profile.xoff)
         if profile.dynamic_th is None and profile.static_th is None:
             yield source.fault(path, "has no threshold; add dynamic_th or static_th")

@@ -157,15 +157,15 @@ class HeadroomNeeded:
     """The bytes that arrive after a pause, by cause, and their cells."""
 
     delay_bytes: int
-    """Sent in twice the delay of the cable."""
+    """Bytes that the peer sends in twice the delay of the cable."""
     own_packet_bytes: int
-    """Sent by the peer while the switch finishes a packet in front of the pause frame."""
+    """Bytes that the peer sends while the switch finishes the packet before the pause frame."""
     pause_bytes: int
-    """Sent by the peer during the pause frame."""
+    """Bytes that the peer sends while the switch sends the pause frame."""
     response_bytes: int
-    """Sent by the peer before it obeys."""
+    """Bytes that the peer sends before it obeys the pause frame."""
     peer_packet_bytes: int
-    """The packet that the peer has just begun."""
+    """Bytes of the packet that the peer has just begun to send."""
     cells: int
     """Cells of the memory that they take if they are the worst packets."""
 

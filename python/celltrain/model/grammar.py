@@ -16,7 +16,7 @@ from typing import Any
 from celltrain import _core
 from celltrain.text import nearest
 
-#: Value that means that the scenario keeps its own setting.
+#: Value that stands for the scenario's own setting.
 AS_IS = "as-is"
 #: Advice on names that exist in another form.
 OTHERWISE = {

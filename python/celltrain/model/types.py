@@ -1096,9 +1096,9 @@ class DelayWalk(Model):
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
-    least: str = Field(description="Shortest delay.", examples=["5ms"])
-    most: str = Field(description="Longest delay.", examples=["50ms"])
-    step: str = Field(description="Difference between two delays.", examples=["1ms"])
+    least: str = Field(description="Shortest delay that the walk can reach.", examples=["5ms"])
+    most: str = Field(description="Longest delay that the walk can reach.", examples=["50ms"])
+    step: str = Field(description="Difference between successive delays.", examples=["1ms"])
 
 
 class DelayChange(Model):
@@ -1216,9 +1216,9 @@ class RateWalk(Model):
     """
 
     every: str = Field(description="Time between two changes.", examples=["100ms"])
-    least: str = Field(description="Lowest rate.", examples=["1Mbps"])
-    most: str = Field(description="Highest rate.", examples=["20Mbps"])
-    step: str = Field(description="Difference between two rates.", examples=["1Mbps"])
+    least: str = Field(description="Lowest rate that the walk can reach.", examples=["1Mbps"])
+    most: str = Field(description="Highest rate that the walk can reach.", examples=["20Mbps"])
+    step: str = Field(description="Difference between successive rates.", examples=["1Mbps"])
 
 
 class RateChange(Model):
@@ -2009,6 +2009,13 @@ class Formula(Model):
             "Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name."
         ),
     )
+    drop_head: str | None = Field(
+        default=None,
+        description=(
+            "A frame is dropped at the head of the queue if this condition holds: `sojourn > 20 ms`. If absent, "
+            "no frame is dropped there."
+        ),
+    )
     every_cells: int | None = Field(
         default=None,
         validation_alias="every",
@@ -2025,13 +2032,29 @@ class Formula(Model):
     on_departure: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a cell leaves the queue."
     )
+    on_drop: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame is dropped at the head of the queue."
+    )
     on_frame: dict[str, str] = Field(
         default_factory=dict,
         description="New values of state when the first cell of a frame arrives, before the decision.",
     )
+    on_head: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "New values of state when the first cell of a frame reaches the head of the queue, before the decision."
+        ),
+    )
+    on_period: dict[str, str] = Field(
+        default_factory=dict, description="New values of state at each multiple of `period`."
+    )
     on_refusal: dict[str, str] = Field(
         default_factory=dict, description="New values of state variables when a frame is refused."
     )
+    on_send: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame at the head of the queue is sent."
+    )
+    period: str | None = Field(default=None, description="Time between two `on_period` updates.", examples=["5us"])
     state: dict[str, FormulaStart] = Field(
         default_factory=dict, description="State variables of the port, by name, each with its initial value."
     )

@@ -266,7 +266,7 @@ def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
 
 
 def rank_among_seeds(printed: float, values: Sequence[float] | NDArray[np.float64], rounding: float) -> float:
-    """Returns the rank of a printed value among n seeds, 0 to 1: (seeds below + half of the equal seeds + 1/2) / (n + 1).
+    """Returns the rank of a published value among n seeds, 0 to 1: (seeds below + half of the equal seeds + 1/2) / (n + 1).
 
     Seeds count as equal if they would be printed the same (within `rounding`), so coarse printing causes no bias. A
     draw from the seeds' distribution has each of n + 1 ranks with equal probability. The result is the midpoint of its

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
 #: Exceptions after which the files of a run are kept.
 INTERRUPTS = (KeyboardInterrupt, CancelledError)
-#: A column from the core: values, and the words into which they are indices, or None.
+#: A column from the core: its values, and the list of words that they index, or None for numbers.
 Values = tuple[Any, Sequence[str] | None]
 #: Function that receives a block of rows: its kind, and its columns in the order of the table.
 Take = Callable[[str, list[Values]], None]

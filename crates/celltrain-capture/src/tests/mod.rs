@@ -125,7 +125,7 @@ fn a_capture_of_one_host_has_link_type_raw_ip_and_a_capture_of_several_hosts_has
 }
 
 #[test]
-fn with_packet_framing_packets_are_captured_in_ethernet_frames() {
+fn a_capture_of_a_network_with_packet_framing_contains_ethernet_frames() {
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.framing.framing = Framing::Packets;
     let mut ethernet = Capture::new(Vec::new(), &About::default(), setting).expect("the settings are valid");

@@ -78,7 +78,7 @@ fn the_size_of_a_frame_includes_udp_headers_for_packets_and_tcp_headers_for_segm
 }
 
 #[test]
-fn tcp_segments_of_512_bytes_reach_at_most_125_2_mbit_s_of_goodput_on_a_155_mbit_s_link() {
+fn the_highest_goodput_of_512_byte_segments_on_a_155_mbit_link_equals_the_published_value() {
     let share = Aal5Options::default().payload_share(512, 12);
     assert!((share * 155.52 - 125.2).abs() < 0.01);
 }

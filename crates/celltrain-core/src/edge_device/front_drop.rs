@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_memory_front_drop_removes_packets_of_the_same_vc_before_those_of_the_longest_queue() {
+    fn front_drop_in_a_shared_memory_removes_packets_of_the_same_vc_before_those_of_the_longest_queue() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn if_queues_are_equally_long_front_drop_removes_a_packet_from_the_first_queue() {
+    fn front_drop_removes_a_packet_from_the_first_queue_if_queues_are_equally_long() {
         let mut bench = bench(20, Memory::Shared);
         bench.offer(2, 10);
         bench.offer(1, 10);

@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn with_a_single_vc_shared_adaptive_discard_acts_like_adaptive_discard_in_a_private_buffer(
+        fn shared_adaptive_discard_with_a_single_vc_acts_like_adaptive_discard_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),

@@ -29,11 +29,14 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
 }
 
-/// Returns the result of both engines after checking that they agree.
+/// Returns the result of the fast engine after checking that the reference engine agrees. On each push, long runs use
+/// only the fast engine.
 fn run(network: &Network) -> RunResult {
-    let [fast, reference] =
-        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing cancels this run"));
-    assert_eq!(fast, reference, "the engines agree");
+    let fast = Engine::Fast.run_to_end(network);
+    let is_short = network.duration <= "300ms".parse().unwrap();
+    if is_short || std::env::var_os("CELLTRAIN_NIGHTLY").is_some() {
+        assert_eq!(fast, Engine::Reference.run_to_end(network), "the engines agree");
+    }
     fast
 }
 

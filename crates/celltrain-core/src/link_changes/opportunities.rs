@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_leave_at_the_opportunities_at_which_packets_leave_mahimahi() {
+    fn cells_leave_a_link_with_a_trace_when_packets_would_leave_mahimahi() {
         let mut rng = Stream::new(1, "opportunities");
         for _ in 0..500 {
             let mut list: Vec<u64> = (0..=rng.below(12)).map(|_| rng.below(30).into()).collect();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_must_last_and_be_in_order() {
+    fn a_link_trace_must_have_a_positive_duration_and_increasing_times() {
         assert_eq!([vec![], vec![0], vec![3, 2]].map(Trace::new), [None, None, None]);
         let trace = Trace::new(vec![0, 2, 2, 5]).unwrap();
         assert_eq!((trace.period(), trace.opportunities()), (Duration::from_milliseconds(5), 4));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn if_no_drop_is_predicted_credence_lets_a_single_queue_take_the_whole_shared_memory() {
+    fn credence_lets_a_single_queue_take_the_whole_shared_memory_if_no_drop_is_predicted() {
         assert_eq!(fill(&mut pool(0.0, &[]), &[0]), [12, 0, 0]);
     }
 

@@ -60,7 +60,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn under_the_harmonic_policy_queues_filled_one_after_another_get_shares_of_the_harmonic_series() {
+    fn queues_filled_one_after_another_get_shares_of_the_harmonic_series_under_the_harmonic_policy() {
         // H_3 = 11/6, so the longest queue may hold 66 / H_3 = 36 cells, the second 36 / 2 and the third 36 / 3.
         let mut pool = Pool::new(&Config {}.into(), 66, 3);
         assert_eq!(fill(&mut pool, &[1]), [0, 36, 0]);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn under_the_harmonic_policy_queues_that_grow_together_each_get_at_least_the_smallest_share() {
+    fn queues_that_grow_together_each_get_at_least_the_smallest_share_under_the_harmonic_policy() {
         // Queues of equal length all have rank 1, so the first queue that exceeds the limit of a lower rank remains the
         // longest.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);

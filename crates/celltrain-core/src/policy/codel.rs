@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn under_constant_overload_codel_drops_after_an_interval_divided_by_the_square_root_of_the_number_of_drops() {
+    fn codel_under_constant_overload_drops_after_an_interval_divided_by_the_square_root_of_the_number_of_drops() {
         let mut codel = codel(&Config::default());
         // A frame per 10 us; the queue stays long.
         let drops: Vec<u64> = (0..200_000).map(|i| i * 10).filter(|&now| at(&mut codel, now) == AtHead::Drop).collect();

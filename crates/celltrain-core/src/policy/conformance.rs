@@ -9,6 +9,7 @@ use crate::cell::tests::cell;
 use crate::index::Label;
 use crate::port::{Port, PortCounters};
 use crate::rng::{Stream, proptest_seeded};
+use crate::units::Clock;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
@@ -161,6 +162,7 @@ const ANSWERS: &[(&str, Cut, Option<u32>, bool)] = &[
     ("drop_from_front", Cut::PushedOut, ALL, false),
     ("codel", Cut::ButTheLast, None, false),
     ("fq_codel", Cut::Whole, None, false),
+    ("dualpi2", Cut::ButTheLast, None, false),
     ("pie", Cut::ButTheLast, None, false),
     ("red", Cut::ButTheLast, None, false),
     ("formula", Cut::ButTheLast, None, false),
@@ -180,7 +182,8 @@ fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 
         // The settings are for a buffer of 100, but the port has a buffer of two, so no threshold is reached.
-        let mut port = Port::new(Some(2), VCS as usize, policy, stream()).scheduled(config.queues(VCS as usize, 424));
+        let queues = config.queues(&NAMES, Clock::exact(1));
+        let mut port = Port::new(Some(2), VCS as usize, policy, stream()).scheduled(queues);
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
             port.offer(cell(0, 7, last));
             if number == 3 || number == 4 {

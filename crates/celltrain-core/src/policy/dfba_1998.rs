@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn below_the_low_threshold_dfba_1998_admits_every_frame() {
+    fn dfba_1998_admits_every_frame_below_the_low_threshold() {
         assert_eq!(share_refused(&config(), &view(&[500, 0]), 0), 0.0);
         assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[500, 0]) }, 0), 0.0);
         assert!(share_refused(&config(), &view(&[501, 0]), 0) > 0.0);
     }
 
     #[test]
-    fn above_the_high_threshold_dfba_1998_admits_no_new_frame() {
+    fn dfba_1998_admits_no_new_frame_above_the_high_threshold() {
         assert_eq!(share_refused(&config(), &view(&[0, 901]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 900]), 0), 0.0);
     }

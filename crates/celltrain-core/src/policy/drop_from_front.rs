@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn if_only_last_cells_are_queued_drop_from_front_removes_the_oldest_one() {
+    fn drop_from_front_removes_the_oldest_cell_if_only_last_cells_are_queued() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

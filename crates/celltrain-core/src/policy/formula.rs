@@ -23,10 +23,11 @@ use celltrain_formula::{Clause, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, CellFollower, Configure, Decision, Overflow, PerVc, View};
+use super::{BufferPolicy, CellFollower, Configure, Decision, HeadPolicy, Overflow, PerVc, View};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::units::Duration;
 use events::Running;
 use rules::Rules;
 
@@ -68,6 +69,26 @@ pub struct Table {
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 to 4294967295)"))]
     pub every: Option<u32>,
+    /// New values of state when the first cell of a frame reaches the head of the queue, before the decision.
+    #[serde(default)]
+    pub on_head: BTreeMap<String, String>,
+    /// A frame is dropped at the head of the queue if this condition holds: `sojourn > 20 ms`. If absent, no frame is
+    /// dropped there.
+    #[serde(default)]
+    #[schemars(extend("x-expect" = "a formula, such as \"sojourn > 20 ms\""))]
+    pub drop_head: Option<String>,
+    /// New values of state when a frame is dropped at the head of the queue.
+    #[serde(default)]
+    pub on_drop: BTreeMap<String, String>,
+    /// New values of state when a frame at the head of the queue is sent.
+    #[serde(default)]
+    pub on_send: BTreeMap<String, String>,
+    /// New values of state at each multiple of `period`.
+    #[serde(default)]
+    pub on_period: BTreeMap<String, String>,
+    /// Time between two `on_period` updates.
+    #[serde(default)]
+    pub period: Option<Duration>,
     /// The losses if a cell of an admitted frame finds no room.
     #[serde(default)]
     pub when_full: WhenFull,
@@ -106,6 +127,8 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
+    /// True if formulas see frames at the head of the queue, or the time between frames.
+    sees_time: bool,
     /// The compiled formulas. Created when the port is known, or on first use before that. Compiling formulas takes as
     /// long as deciding about a few hundred frames.
     running: OnceCell<Running>,
@@ -136,7 +159,7 @@ impl Configure for Config {
         let port_info = PortInfo { capacity, ..PortInfo::unknown() };
         let faults = |vcs| Rules::of(self, &port_info, vcs).err().unwrap_or_default();
         if vcs.is_empty() {
-            return [self.events_that_follow_cells(), faults(None)].concat();
+            return [self.occasions(), faults(None)].concat();
         }
         // Compiling formulas is slow, so they are compiled a second time, without VCs, only to report faults.
         let of_vcs = faults(Some(vcs));
@@ -145,7 +168,7 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {
         let vcs = vcs.iter().map(ToString::to_string).collect();
-        Formula { running: OnceCell::new(), config: self.clone(), capacity, vcs }
+        Formula { running: OnceCell::new(), config: self.clone(), capacity, vcs, sees_time: self.sees_time() }
     }
 }
 
@@ -169,7 +192,7 @@ impl BufferPolicy for Formula {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        self.running().admits_up_to()
+        if self.sees_time { None } else { self.running().admits_up_to() }
     }
 
     fn reads_counts(&self) -> bool {
@@ -177,11 +200,15 @@ impl BufferPolicy for Formula {
     }
 
     fn reads_own_view(&self) -> bool {
-        self.running().rules.reads_own_view()
+        !self.sees_time && self.running().rules.reads_own_view()
     }
 
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
-        if self.config.follows_cells() { Some(self.running_mut()) } else { None }
+        if !self.sees_time && self.config.follows_cells() { Some(self.running_mut()) } else { None }
+    }
+
+    fn head_policy(&mut self) -> Option<&mut dyn HeadPolicy> {
+        if self.sees_time { Some(self.running_mut()) } else { None }
     }
 
     fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
@@ -227,8 +254,9 @@ impl Table {
     }
 
     /// Returns the formulas that make decisions, each with its key and the kind of its result.
-    fn questions(&self) -> [(&'static str, &str, Kind); 1] {
-        [("admit", &self.admit, Kind::Truth)]
+    fn questions(&self) -> Vec<(&'static str, &str, Kind)> {
+        let drop_head = self.drop_head.as_deref().map(|text| ("drop_head", text, Kind::Truth));
+        [("admit", &*self.admit, Kind::Truth)].into_iter().chain(drop_head).collect()
     }
 
     /// Returns all formulas, for compilation when the VCs are not known.
@@ -253,19 +281,30 @@ impl Table {
         !self.on_departure.is_empty() || !self.on_cells.is_empty()
     }
 
+    /// Returns whether formulas see frames at the head of the queue, or the time between frames.
+    fn sees_time(&self) -> bool {
+        let tables = [&self.on_head, &self.on_drop, &self.on_send, &self.on_period];
+        self.drop_head.is_some() || tables.into_iter().any(|table| !table.is_empty())
+    }
+
     /// Returns the tables of new state values, by event.
-    fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 5] {
+    fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 9] {
         [
             ("on_frame", &self.on_frame),
             ("on_admission", &self.on_admission),
             ("on_refusal", &self.on_refusal),
             ("on_departure", &self.on_departure),
             ("on_cells", &self.on_cells),
+            ("on_head", &self.on_head),
+            ("on_drop", &self.on_drop),
+            ("on_send", &self.on_send),
+            ("on_period", &self.on_period),
         ]
     }
 
-    fn events_that_follow_cells(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
+    /// Checks that each occasion on which formulas are evaluated exists.
+    fn occasions(&self) -> Vec<Fault> {
+        let mut faults = self.occasions_in_time();
         match (self.every, self.on_cells.is_empty()) {
             (None, false) => {
                 faults.push(Fault::new(
@@ -288,10 +327,43 @@ impl Table {
             let problem =
                 "takes cells out of the queue, but on_departure and on_cells track the queue; choose one of them";
             faults.push(Fault::new("when_full", "\"push_out_front\"", problem));
+        } else if self.when_full == WhenFull::PushOutFront && self.sees_time() {
+            let problem = "takes cells out of the queue, but drop_head and on_head need whole frames at its head; choose \
+                           another value, or leave out on_head, drop_head, on_drop, on_send and on_period";
+            faults.push(Fault::new("when_full", "\"push_out_front\"", problem));
+        }
+        faults
+    }
+
+    fn occasions_in_time(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        match (self.period, self.on_period.is_empty()) {
+            (None, false) => {
+                faults.push(Fault::new("period", "", "is missing; it sets the time between evaluations of on_period"));
+            }
+            (Some(period), true) => {
+                let problem = "sets how often on_period is evaluated, but there is no on_period";
+                faults.push(Fault::new("period", format!("\"{period}\""), problem));
+            }
+            (Some(period), false) if period < SHORTEST_PERIOD => {
+                let problem = format!("is too short; it must be at least {SHORTEST_PERIOD}");
+                faults.push(Fault::new("period", format!("\"{period}\""), problem));
+            }
+            _ => {}
+        }
+        for (key, table) in [("on_drop", &self.on_drop), ("on_send", &self.on_send)] {
+            if self.drop_head.is_none() && !table.is_empty() {
+                let problem =
+                    "needs drop_head, which decides if a frame is dropped or sent; add drop_head, or use on_head";
+                faults.push(Fault::new(key, "", problem));
+            }
         }
         faults
     }
 }
+
+/// Shortest period, so that the updates of a long idle time take little time.
+const SHORTEST_PERIOD: Duration = Duration::from_microseconds(1);
 
 #[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {

@@ -16,7 +16,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::scheduler::{Service, deficit_round_robin};
-use crate::units::{Bytes, Duration};
+use crate::units::{Bytes, Clock, Duration};
 
 /// FQ-CoDel: each VC has its own queue with `codel`. Queues are served by deficit round robin, and a queue that becomes
 /// active is served before the others. A full port drops frames of the longest queue.
@@ -66,8 +66,9 @@ impl Configure for Config {
         faults
     }
 
-    fn queues(&self, vcs: usize, cell_bits: u64) -> Option<Service> {
-        Some(deficit_round_robin::service(vcs, self.quantum.bytes.saturating_mul(8).max(1), cell_bits))
+    fn queues(&self, vcs: &[&str], clock: Clock) -> Option<Service> {
+        let quantum = self.quantum.bytes.saturating_mul(8).max(1);
+        Some(deficit_round_robin::service(vcs.len(), quantum, clock.cell_bits))
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> FqCoDel {
@@ -121,7 +122,7 @@ mod tests {
     use crate::cell::tests::cell;
     use crate::policy::bench::{NAMES, stream};
     use crate::port::Port;
-    use crate::units::{Clock, Span, Time};
+    use crate::units::{Span, Time};
 
     #[test]
     fn each_queue_of_fq_codel_has_its_own_state() {
@@ -139,7 +140,7 @@ mod tests {
     fn port(capacity: u32) -> Port {
         let config = Config::default();
         let policy = Box::new(config.build(capacity, &NAMES[..3]));
-        Port::new(Some(capacity), 3, policy, stream()).scheduled(config.queues(3, 424))
+        Port::new(Some(capacity), 3, policy, stream()).scheduled(config.queues(&NAMES[..3], Clock::exact(1)))
     }
 
     fn offer(port: &mut Port, label: u32, frame: u32, cells: u32) {

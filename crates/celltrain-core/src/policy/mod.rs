@@ -16,6 +16,7 @@ pub mod dfba;
 pub mod dfba_1998;
 pub mod double_epd;
 pub mod drop_from_front;
+pub mod dualpi2;
 pub mod epd;
 pub mod fba;
 pub mod formula;
@@ -47,7 +48,7 @@ use crate::registry;
 use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::threshold::Threshold;
-use crate::units::{Span, Time};
+use crate::units::{Clock, Span, Time};
 use formula::PortInfo;
 
 registry! {
@@ -102,6 +103,10 @@ registry! {
         /// FQ-CoDel (RFC 8290): a queue for each VC, served by deficit round robin, with `codel` at each queue.
         #[serde(rename = "fq_codel")]
         fq_codel: FqCoDel,
+        /// Coupled dual queue with PI2 (RFC 9332): scalable flows have a queue with early marks, and other flows a queue
+        /// with coupled drops.
+        #[serde(rename = "dualpi2")]
+        dualpi2: DualPi2,
         /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.
         pie: Pie,
         /// Random early detection: frames are refused at random, with a probability that follows the average queue.
@@ -118,8 +123,8 @@ registry! {
     /// Checks the settings; see [`Configure::check`].
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
-    /// Creates the queues of a policy that has its own, at a port crossed by `vcs` VCs; see [`Configure::queues`].
-    pub fn queues(&self, vcs: usize, cell_bits: u64) -> Option<Service> { |config| config.queues(vcs, cell_bits) }
+    /// Creates the queues of a policy that has its own; see [`Configure::queues`].
+    pub fn queues(&self, vcs: &[&str], clock: Clock) -> Option<Service> { |config| config.queues(vcs, clock) }
 
     /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs with these names, by
     /// label.
@@ -152,7 +157,7 @@ impl PolicyConfig {
 
     /// Returns whether the policy has its own queues instead of those of a scheduler.
     pub fn has_queues(&self) -> bool {
-        self.queues(1, 1).is_some()
+        self.queues(&[], Clock::exact(1)).is_some()
     }
 
     /// Returns the table of a policy that is written as formulas.
@@ -314,9 +319,9 @@ pub trait HeadPolicy {
         let _ = (waiting, now);
     }
 
-    /// Records that a cell of a frame that is not dropped leaves at `now`. `left` cells remain.
-    fn on_departure(&mut self, left: u32, now: Time) {
-        let _ = (left, now);
+    /// Records that a cell of VC `vc` leaves its queue at `now`. `left` cells remain in the queue.
+    fn on_departure(&mut self, vc: Label, left: u32, now: Time) {
+        let _ = (vc, left, now);
     }
 
     /// Explains the last decision of [`on_head`](Self::on_head), for event logs.
@@ -485,9 +490,9 @@ pub trait Configure {
         check_thresholds(self, capacity)
     }
 
-    /// Creates the queues of a port crossed by `vcs` VCs, if the policy has its own queues. Cells have `cell_bits` bits.
-    fn queues(&self, vcs: usize, cell_bits: u64) -> Option<Service> {
-        let _ = (vcs, cell_bits);
+    /// Creates the queues of a port crossed by VCs with these names, by label, if the policy has its own queues.
+    fn queues(&self, vcs: &[&str], clock: Clock) -> Option<Service> {
+        let _ = (vcs, clock);
         None
     }
 

@@ -108,7 +108,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn above_the_threshold_per_vc_accounting_limits_each_vc_to_an_equal_share_of_the_current_queue() {
+    fn per_vc_accounting_limits_each_vc_to_an_equal_share_of_a_queue_above_the_threshold() {
         let config = |k| Config { threshold: 800.into(), k };
         // With Q = 900 and three active VCs, F = 300.
         assert_eq!([1.0, 1.5].map(|k| most_cells(&config(k), 1000, 900, 3)), [300, 450]);

@@ -281,7 +281,7 @@ impl HeadPolicy for Pie {
         self.waiting = waiting;
     }
 
-    fn on_departure(&mut self, left: u32, now: Time) {
+    fn on_departure(&mut self, _vc: Label, left: u32, now: Time) {
         self.catch_up(now);
         self.waiting = left;
         if !self.config.dequeue_rate_estimation {
@@ -337,7 +337,7 @@ mod tests {
             &Head { now: Time(now), vc: Label::new(0), waited: Span(waited), behind: 100, capable: false },
             &mut stream(),
         );
-        pie.on_departure(100, Time(now));
+        pie.on_departure(Label::new(0), 100, Time(now));
     }
 
     fn arrives(pie: &mut Pie, now: u64, capable: bool, rng: &mut Stream) -> bool {
@@ -425,7 +425,7 @@ mod tests {
     fn a_pie_estimate_of_the_departure_rate_gives_the_time_that_the_queue_takes() {
         let mut pie = pie(&Config { dequeue_rate_estimation: true, ..Config::default() });
         // A cell per 10 us; 1,000 cells wait.
-        (0..2000).for_each(|i| pie.on_departure(1000, Time(10 * i)));
+        (0..2000).for_each(|i| pie.on_departure(Label::new(0), 1000, Time(10 * i)));
         pie.catch_up(Time(30_000));
         // A sample ends with the first cell at or above 16,384 bytes, the 310th.
         assert!((pie.current_qdelay - 0.01).abs() < 1e-4, "{}", pie.current_qdelay);

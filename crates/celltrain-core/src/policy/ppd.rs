@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn if_last_cells_are_not_kept_ppd_drops_all_remaining_cells_of_a_damaged_frame() {
+    fn ppd_drops_all_remaining_cells_of_a_damaged_frame_if_last_cells_are_not_kept() {
         let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();

@@ -248,7 +248,7 @@ impl HeadPolicy for Red {
         true
     }
 
-    fn on_departure(&mut self, left: u32, now: Time) {
+    fn on_departure(&mut self, _vc: Label, left: u32, now: Time) {
         if left == 0 {
             self.q_time = now;
         }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(red.avg, 40.0);
         arrives(&mut red, 0, 80, &mut rng);
         assert_eq!(red.avg, 60.0);
-        red.on_departure(0, Time(1000));
+        red.on_departure(Label::new(0), 0, Time(1000));
         // Two cells could have been sent since then.
         arrives(&mut red, 3000, 0, &mut rng);
         assert!((red.avg - 15.0).abs() < 1e-9, "{}", red.avg);

@@ -55,7 +55,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn above_the_threshold_selective_drop_limits_each_vc_to_z_times_its_fair_share() {
+    fn selective_drop_limits_each_vc_to_z_times_its_fair_share_above_the_threshold() {
         // With K = 1000, X = 990 and three active VCs, the fair share is 330 cells. The bound is 0.8 times that, 264
         // cells.
         let most = [900, 901, 990, 1000].map(|x| most_cells(&Config::default(), 1000, x, 3));

@@ -35,7 +35,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn after_dropping_a_cell_tail_drop_admits_the_next_cell_of_the_same_frame_if_there_is_room() {
+    fn tail_drop_admits_the_next_cell_of_a_frame_that_lost_a_cell_if_there_is_room() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 3);
         assert_eq!(bench.port.occupancy(), 2);

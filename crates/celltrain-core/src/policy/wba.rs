@@ -74,7 +74,7 @@ mod tests {
     use crate::policy::selective_drop;
 
     #[test]
-    fn above_the_threshold_wba_limits_each_vc_to_z_times_its_weighted_share() {
+    fn wba_limits_each_vc_to_z_times_its_weighted_share_above_the_threshold() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
         // At X = 990, the shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
         assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_wba_equals_selective_drop() {
+    fn wba_equals_selective_drop_if_all_vcs_are_active_and_have_equal_weights() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &selective_drop::Config { threshold: 0.5.into(), z: 0.8 });
     }

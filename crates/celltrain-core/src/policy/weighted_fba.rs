@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_weighted_fba_equals_fba() {
+    fn weighted_fba_equals_fba_if_all_vcs_are_active_and_have_equal_weights() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &fba::Config { threshold: 0.5.into(), z: 0.8 });
     }

@@ -169,10 +169,7 @@ impl Admission {
     /// Asserts that the port may have several queues. `merges` is true if VCs merge at the port.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
-        assert!(
-            !self.follows_cells && (!self.decides_at_head() || self.overflow == Overflow::PushOutLongest),
-            "a policy can track cells, or decide at the head of the queue, only at a port with a single queue"
-        );
+        assert!(!self.follows_cells, "a policy can track cells only at a port with a single queue");
         assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
     }
 
@@ -213,11 +210,11 @@ impl Admission {
 
     /// Reports a departure to the policy that decides at the head of the queue.
     #[inline]
-    pub(crate) fn on_departure_from_head(&mut self, left: u32, now: Time) {
+    pub(crate) fn on_departure_from_head(&mut self, vc: Label, left: u32, now: Time) {
         if self.at_head == DecidesAtHead::FollowingCells
             && let Some(policy) = self.policy.head_policy()
         {
-            policy.on_departure(left, now);
+            policy.on_departure(vc, left, now);
         }
     }
 

@@ -428,6 +428,18 @@ impl Port {
         Some(cell)
     }
 
+    /// Records that a cell has entered at `now`, at a port whose policy decides at the head of the queue.
+    pub(crate) fn on_enter(&mut self, cell: Cell, now: Time) {
+        if let Some(queues) = &mut self.queues {
+            queues.on_enter(cell, now);
+        }
+    }
+
+    /// Returns the number of cells left in the queue of a VC.
+    pub(crate) fn left_in_queue_of(&self, label: Label) -> u32 {
+        self.queues.as_ref().map_or(self.occupancy, |queues| queues.left(label, self.per_vc[label]))
+    }
+
     /// Records that the cell which [`Port::take`] has passed on is dropped at the head of the queue instead.
     pub(crate) fn drop_taken(&mut self, cell: Cell) {
         self.forwarded[cell.label()] -= 1;

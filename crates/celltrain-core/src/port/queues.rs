@@ -9,11 +9,14 @@ use crate::cell::Cell;
 use crate::index::Label;
 use crate::scheduler::deficit_round_robin::{first_half, longest};
 use crate::scheduler::{AnyScheduler, Service, WaitingCells};
+use crate::units::Time;
 
 /// Single cells waiting in several queues.
 pub struct CellQueues {
     /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
+    /// True if VCs share queues.
+    is_shared: bool,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
 }
@@ -23,7 +26,8 @@ impl CellQueues {
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
         let (sent, used_turns) = Default::default();
         let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent, used_turns };
-        Self { queue_of, waiting, scheduler }
+        let is_shared = queue_of.iter_enumerated().any(|(label, &queue)| usize::from(label) != queue);
+        Self { queue_of, is_shared, waiting, scheduler }
     }
 
     /// Makes queues send whole packets, which are pushed cell by cell and wait only when they are whole. The scheduler
@@ -59,6 +63,21 @@ impl CellQueues {
             }
         }
         cell
+    }
+
+    /// Records that a cell has entered the port at `now`.
+    pub(crate) fn on_enter(&mut self, cell: Cell, now: Time) {
+        self.scheduler.on_enter(cell, now);
+    }
+
+    /// Returns the number of cells left in the queue of a VC, which has `vc_cells` cells at the port. If other VCs share
+    /// the queue, cells of packets that are not whole yet do not count.
+    pub(crate) fn left(&self, label: Label, vc_cells: u32) -> u32 {
+        if !self.is_shared {
+            return vc_cells;
+        }
+        let left = self.waiting.queues[self.queue_of[label]].len() + self.waiting.sent.len();
+        u32::try_from(left).expect("the size of a buffer in cells fits in 32 bits")
     }
 
     /// Records that the latest cell taken, of this VC, is dropped at the head of its queue instead.

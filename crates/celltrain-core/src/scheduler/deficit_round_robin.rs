@@ -52,7 +52,7 @@ impl DeficitRoundRobin {
             let &queue = list.front().expect("a queue with cells is in a list");
             let flow = &mut self.flows[queue];
             let is_empty = waiting.cells(queue) == 0;
-            let frame = if is_empty { None } else { waiting.next_frame(queue) };
+            let frame = if is_empty { None } else { waiting.next_cell(queue).map(|cell| cell.frame) };
             let continues = frame.is_some() && frame == flow.frame;
             if flow.credits <= 0 && !continues {
                 flow.credits += self.quantum;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_cells_use_no_credits() {
+    fn cells_dropped_at_the_head_use_no_credits_of_deficit_round_robin() {
         let mut queues = queues(2);
         (0..8).for_each(|frame| push(&mut queues, 0, frame, 1));
         (0..8).for_each(|frame| push(&mut queues, 1, frame, 1));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_port_was_idle_all_queues_are_new_again() {
+    fn all_queues_of_deficit_round_robin_are_new_again_after_the_port_was_idle() {
         let mut queues = queues(2);
         push(&mut queues, 0, 0, 2);
         assert_eq!(sent(&mut queues, 2), [0, 0]);

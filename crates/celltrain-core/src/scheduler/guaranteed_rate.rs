@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn if_another_class_is_backlogged_ubr_gets_exactly_its_guaranteed_share_of_cells() {
+    fn ubr_gets_exactly_its_guaranteed_share_of_cells_if_another_class_is_backlogged() {
         for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
             let mut queues = backlogged(share, 200_000);
             let ubr = (0..100_000).filter(|_| queues.pop().label().number() == 1).count();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn if_ubr_is_guaranteed_a_fifth_of_the_link_every_fifth_cell_is_a_ubr_cell() {
+    fn every_fifth_cell_is_a_ubr_cell_if_ubr_is_guaranteed_a_fifth_of_the_link() {
         assert_eq!(sent(&mut backlogged(0.2, 20), &[], 10), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
     }
 

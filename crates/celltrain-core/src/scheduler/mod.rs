@@ -5,6 +5,7 @@
 //! To add a scheduler, add a file here, two lines in this file and one page under `docs/models/`.
 
 pub(crate) mod deficit_round_robin;
+pub(crate) mod time_shifted_fifo;
 pub(crate) mod waiting;
 
 pub mod fifo;
@@ -24,11 +25,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use crate::cell::FrameNumber;
+use crate::cell::{Cell, FrameNumber};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::policy::PerVc;
 use crate::registry;
+use crate::units::Time;
 
 registry! {
     /// The scheduler of a port in a scenario: a table whose only key is the scheduler's name.
@@ -127,6 +129,12 @@ pub trait Scheduler: Send {
         debug_assert_eq!(alone.queue, None, "a scheduler sends a cell if one is waiting");
     }
 
+    /// Records that a cell has entered the port at `now`. Called only if the port's policy decides about frames at the
+    /// head of the queue.
+    fn on_enter(&mut self, cell: Cell, now: Time) {
+        let _ = (cell, now);
+    }
+
     /// Records that the latest cell sent from `queue` is dropped at the head of the queue instead.
     fn on_dropped(&mut self, queue: usize) {
         let _ = queue;
@@ -155,8 +163,9 @@ pub trait Waiting {
     /// Returns the number of cells waiting in a queue.
     fn cells(&self, queue: usize) -> u32;
 
-    /// Returns the frame of the first cell of a non-empty queue; `None` for an RM cell, and if the next turn sends nothing.
-    fn next_frame(&self, queue: usize) -> Option<FrameNumber>;
+    /// Returns a cell of the frame at the front of a non-empty queue; `None` for an RM cell, and if the next turn sends
+    /// nothing.
+    fn next_cell(&self, queue: usize) -> Option<Cell>;
 
     /// Sends between one and `most` cells from the front of a queue. Returns how many were sent.
     #[inline]
@@ -183,6 +192,9 @@ pub trait AnyScheduler: Send {
 
     /// [`Scheduler::serve_alone`].
     fn serve_alone(&mut self, queue: usize, queues: usize);
+
+    /// [`Scheduler::on_enter`].
+    fn on_enter(&mut self, cell: Cell, now: Time);
 
     /// [`Scheduler::on_dropped`].
     fn on_dropped(&mut self, queue: usize);
@@ -213,6 +225,10 @@ impl<S: Scheduler> AnyScheduler for S {
 
     fn serve_alone(&mut self, queue: usize, queues: usize) {
         Scheduler::serve_alone(self, queue, queues);
+    }
+
+    fn on_enter(&mut self, cell: Cell, now: Time) {
+        Scheduler::on_enter(self, cell, now);
     }
 
     fn on_dropped(&mut self, queue: usize) {

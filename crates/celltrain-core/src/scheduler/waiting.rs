@@ -6,7 +6,7 @@ use std::ops::Range;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::Waiting;
-use crate::cell::{Cell, FrameNumber, Run};
+use crate::cell::{Cell, Run};
 use crate::index::Label;
 
 /// Single cells waiting in several queues, for the port of the reference engine.
@@ -34,9 +34,9 @@ impl Waiting for WaitingCells {
         u32::try_from(self.turns(queue)).expect("the size of a buffer in cells fits in 32 bits")
     }
 
-    fn next_frame(&self, queue: usize) -> Option<FrameNumber> {
+    fn next_cell(&self, queue: usize) -> Option<Cell> {
         let is_used = self.used_turns.get(queue).is_some_and(|&used| used > 0);
-        self.queues[queue].front().filter(|cell| !is_used && !cell.is_rm()).map(|cell| cell.frame)
+        self.queues[queue].front().copied().filter(|cell| !is_used && !cell.is_rm())
     }
 
     /// With whole packets, the turn of a packet's first cell sends the packet, and the turns of its other cells send
@@ -76,7 +76,7 @@ impl Waiting for WaitingCell {
         u32::from(self.queue == Some(queue))
     }
 
-    fn next_frame(&self, _: usize) -> Option<FrameNumber> {
+    fn next_cell(&self, _: usize) -> Option<Cell> {
         None
     }
 
@@ -138,9 +138,9 @@ impl Waiting for WaitingRuns<'_> {
         self.queues[queue].cells
     }
 
-    fn next_frame(&self, queue: usize) -> Option<FrameNumber> {
+    fn next_cell(&self, queue: usize) -> Option<Cell> {
         let next = self.queues[queue].front.last;
-        (!next.is_rm()).then_some(next.frame)
+        (!next.is_rm()).then_some(next)
     }
 
     #[inline(always)]

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn under_wfq_backlogged_vcs_always_get_their_shares_within_one_cell_per_vc() {
+    fn backlogged_vcs_always_get_their_shares_under_wfq_within_one_cell_per_vc() {
         for weights in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 1.0], &[0.37, 149.76, 17.0, 1e-3], &[1.0 / 3.0, 0.1, 7.7]] {
             let mut queues = queues(weights);
             for label in 0..u32::try_from(weights.len()).unwrap() {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn under_wfq_a_vc_that_was_idle_has_neither_credit_nor_debt() {
+    fn a_vc_that_was_idle_has_neither_credit_nor_debt_under_wfq() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
         // The VC does not get its four missed turns in a row, and does not wait until the other VC's backlog is gone.

@@ -105,7 +105,7 @@ struct Names {
 }
 
 #[test]
-fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_of_results_gives() {
+fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_recorded_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut failures = String::new();
     let (mut names, mut kinds) = (BTreeSet::new(), BTreeMap::<_, Names>::new());

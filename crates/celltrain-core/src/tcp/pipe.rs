@@ -329,12 +329,12 @@ fn random_losses(losses: &[u32], seconds: u64) {
 }
 
 #[test]
-fn with_one_loss_every_n_segments_tcp_throughput_follows_the_square_root_law() {
+fn tcp_throughput_with_one_loss_every_n_segments_follows_the_square_root_law() {
     one_loss_in_n(&[500, 2_000], 500);
 }
 
 #[test]
-fn under_random_losses_tcp_throughput_follows_the_square_root_law() {
+fn tcp_throughput_follows_the_square_root_law_under_random_losses() {
     random_losses(&[500], 500);
 }
 
@@ -408,7 +408,7 @@ fn pftk(p: f64, timeout: f64) -> f64 {
 }
 
 #[test]
-fn under_random_losses_the_throughput_of_reno_follows_padhyes_formula() {
+fn the_throughput_of_reno_under_random_losses_follows_the_formula_of_padhye() {
     // A timeout takes three ticks of one round trip each: a sample of one tick plus the minimum of two. Losses are
     // independent here, whereas the formula assumes that a loss also affects the rest of its round.
     for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {

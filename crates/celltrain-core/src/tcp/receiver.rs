@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn by_option_out_of_order_data_in_the_receive_buffer_reduces_the_advertised_window() {
+    fn an_option_makes_out_of_order_data_in_the_receive_buffer_reduce_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions {
                 receiver: ReceiverOptions { offered_window: Some(offered_window), ..ReceiverOptions::default() },

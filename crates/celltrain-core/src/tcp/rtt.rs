@@ -238,7 +238,7 @@ mod tests {
 
     //= test rfc6298#4 "where four deviations vanish, a tick takes their place"
     #[test]
-    fn by_rfc_rules_the_variance_term_of_the_rto_is_at_least_one_tick_even_if_the_rtt_is_constant() {
+    fn the_rfc_rules_keep_the_variance_term_of_the_rto_at_one_tick_or_more_even_if_the_rtt_is_constant() {
         for (least_variance, rto) in [(1.0, 6), (0.0, 5)] {
             let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance };
             let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn after_four_timeouts_bsd_keeps_the_rto_and_restarts_the_round_trip_time_estimate() {
+    fn bsd_keeps_the_rto_and_restarts_the_round_trip_time_estimate_after_four_timeouts() {
         let after = |forgotten, timeouts| {
             let mut rtt = estimator().forgetting(forgotten);
             (0..100).for_each(|_| rtt.sample(1));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fractional_arithmetic_rttvar_starts_at_half_of_the_first_rtt_sample() {
+    fn rttvar_in_fractional_arithmetic_starts_at_half_of_the_first_rtt_sample() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

@@ -84,6 +84,8 @@ struct SenderRules {
     limited_transmit: LimitedTransmit,
     /// True if the recovery must see every acknowledgement.
     observes: bool,
+    /// True if any mechanism must see every acknowledgement: the recovery, the pace, or the samples of deliveries.
+    watches_acks: bool,
 }
 
 /// Reason for a retransmission.
@@ -151,6 +153,8 @@ impl Sender {
         let (chosen, observes) = (recovery.chooses(), recovery.observes());
         let mut windows = Windows::new(options, clock);
         let interval = windows.model().map(|model| model.interval());
+        let departures = Departures::new(options, recovery.selective(), interval);
+        let watches_acks = observes || departures.watch_acks();
         Self {
             mss: u32::try_from(options.mss.bytes).expect("scenario checks limit the segment size"),
             snd_una: 0,
@@ -159,7 +163,7 @@ impl Sender {
             end: u64::MAX,
             windows,
             offer: Offer { scale: window_scale(options.receive_window.bytes), field: None },
-            departures: Departures::new(options, recovery.selective(), interval),
+            departures,
             recovery,
             next: Next { chosen, pending: Pending::Nothing, cause: Cause::Timeout },
             board: Scoreboard::default(),
@@ -170,6 +174,7 @@ impl Sender {
                 after_idle: options.start_rules().after_idle,
                 limited_transmit: options.recovery_rules().limited_transmit,
                 observes,
+                watches_acks,
             },
             reductions: Reductions::default(),
             marks: marks(options),
@@ -187,7 +192,8 @@ impl Sender {
     /// Spaces segments at least `interval` apart.
     #[must_use]
     pub fn paced(self, interval: Span) -> Self {
-        Self { departures: self.departures.paced(interval), ..self }
+        let rules = SenderRules { watches_acks: true, ..self.rules };
+        Self { departures: self.departures.paced(interval), rules, ..self }
     }
 
     /// Limits the data to `bytes`, rounded up to full segments.

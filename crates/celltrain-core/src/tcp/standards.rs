@@ -381,7 +381,7 @@ proptest! {
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     //= test rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
     #[test]
-    fn with_every_variant_and_congestion_control_cwnd_grows_only_if_the_acknowledged_data_filled_the_window(
+    fn cwnd_grows_under_every_variant_and_congestion_control_only_if_the_acknowledged_data_filled_the_window(
         situation in situations(),
         bursts in prop::collection::vec(1u64..40, 1..12),
     ) {

@@ -199,7 +199,7 @@ fn a_number_without_a_unit_in_a_formula_takes_the_unit_of_the_other_operand() {
 
 /// Regression: `mean / K` was in 1/cells while the unit of `mean` was unknown, and `high` got this unit.
 #[test]
-fn among_several_operands_a_number_without_a_unit_takes_its_unit_from_one_with_a_known_unit() {
+fn a_number_without_a_unit_takes_its_unit_from_an_operand_with_a_known_unit() {
     let mut table =
         Table::new("X <= (high - (high - low) * mean / K) * K", &[("high", number(2.0)), ("low", number(0.5))]);
     table.state = start(&[("mean", 0.0)]);

@@ -94,7 +94,7 @@ fn trial() -> Trial {
 }
 
 #[test]
-fn a_stack_packet_and_the_reply_to_it_arrive_after_transmission_and_propagation_times() {
+fn a_packet_from_a_protocol_stack_and_the_reply_arrive_after_transmission_and_propagation_times() {
     // In units of 1/97.2 MHz, a cell takes 265 and the delay of a link is 486. A packet of 1500 bytes has 32 cells and
     // arrives 34 cell times and three link delays after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two
     // cells, and arrives at 22706 or 233.6 us.
@@ -116,7 +116,7 @@ fn a_stack_packet_and_the_reply_to_it_arrive_after_transmission_and_propagation_
 }
 
 #[test]
-fn a_stack_timeout_set_in_the_past_expires_one_time_unit_after_the_current_time() {
+fn a_timeout_of_a_protocol_stack_set_in_the_past_expires_one_time_unit_after_the_current_time() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -137,7 +137,7 @@ fn a_protocol_stack_is_first_called_when_its_flow_starts() {
 }
 
 #[test]
-fn a_stack_packet_is_reported_as_lost_when_a_later_packet_arrives() {
+fn a_packet_from_a_protocol_stack_is_reported_as_lost_when_a_later_packet_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
     let trial = Trial::new(2).mss(1460).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();

@@ -185,10 +185,10 @@ fn every_quic_setting_changes_the_packets_that_quic_sends() {
     );
 }
 
-/// Returns the bytes that two connections receive in a second, their lost packets, and the largest queue in cells.
+/// Returns the bytes that two connections receive in 400 ms, their lost packets, and the largest queue in cells.
 fn two_connections(engine: Engine, marking: Option<MarkingConfig>) -> ([u64; 2], [u64; 2], u32) {
     let trial = Trial::new(2).round_trip(Duration::from_millis(2)).buffer(2000).mss(1460);
-    let mut network = trial.duration(Duration::from_secs(1)).network();
+    let mut network = trial.duration(Duration::from_millis(400)).network();
     network.links[network.bottleneck].marking = marking;
     let hosted = [0, 1].map(|number| {
         let flow = FlowIndex::new(number);
@@ -213,5 +213,5 @@ fn quic_sends_ecn_capable_packets_and_reacts_to_marks_before_any_packet_is_lost(
     let (_, lost, most) = two_connections(Engine::Fast, None);
     assert!(lost.iter().sum::<u64>() > 0 && most > 1600, "{lost:?}, {most} cells");
     assert_eq!(marked.1, [0, 0]);
-    assert!(marked.2 < most && marked.0.iter().sum::<u64>() > 10_000_000, "{marked:?}");
+    assert!(marked.2 < most && marked.0.iter().sum::<u64>() > 3_500_000, "{marked:?}");
 }

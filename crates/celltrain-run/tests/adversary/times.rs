@@ -40,7 +40,7 @@ type Parameter = (String, String);
 
 #[test]
 fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
-    let cases = number("CELLTRAIN_TIMES").unwrap_or(200);
+    let cases = number("CELLTRAIN_TIMES").unwrap_or(60);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
     let beyond = Duration::from_millis(if cases > 1_000 { 100 } else { 30_000 });
@@ -161,7 +161,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Draws a scenario in which one given parameter is always changed. The parameters take turns.
+    /// Draws a scenario. The seed selects one parameter, whose value is changed in any case.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
         let wanted =
             &parameters[usize::try_from(seed).expect("the seed fits into an index of this machine") % parameters.len()];

@@ -8,7 +8,7 @@ use celltrain_core::error::Fault;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::marking::{Counted, MarkingConfig};
 use celltrain_core::network::NodeKind;
-use celltrain_core::policy::{Overflow, PerVc};
+use celltrain_core::policy::{Overflow, PerVc, PolicyConfig};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::units::BitRate;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
@@ -135,6 +135,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
             _ if policy.follower().is_some() => Some("tracks single cells in the queue"),
             Overflow::PushOutLongest => Some("has a queue for each VC"),
+            _ if port.policy.has_queues() => Some("has its own queues"),
             _ if policy.head_policy().is_some() => Some("drops or marks frames of a single queue"),
             _ => None,
         };
@@ -265,7 +266,7 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the first cell of a single queue"),
         _ if built.follower().is_some() => Some("emulates several queues on a single queue"),
-        Overflow::PushOutLongest => Some("has its own queues"),
+        _ if config.policy.has_queues() => Some("has its own queues"),
         _ if built.head_policy().is_some() => Some("manages a single queue"),
         _ => None,
     };
@@ -280,8 +281,15 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
 
 /// Checks the settings of a port whose policy sees how long frames wait.
 fn by_time(config: &PortConfig, scope: &mut Scope<'_>) {
+    let marking = match config.policy {
+        PolicyConfig::Formula(_) => {
+            "decides about frames at the head of the queue, and cannot mark packets; remove the table marking, or leave \
+             out on_head, drop_head, on_drop, on_send and on_period"
+        }
+        _ => "decides which packets are marked, so the table marking must be left out",
+    };
     let others = [
-        (config.marking.is_some(), "decides which packets are marked, so the table marking must be left out"),
+        (config.marking.is_some(), marking),
         (config.allocator.is_some(), "needs a port without an allocator; choose another policy, or remove allocator"),
     ];
     for (_, problem) in others.into_iter().filter(|(is_used, _)| *is_used) {

@@ -7,8 +7,11 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{FlowIndex, LinkIndex};
 use celltrain_core::network::Network;
+use celltrain_core::policy::PolicyConfig;
 use celltrain_core::requests::{Arrivals, RequestGroup};
-use celltrain_core::tcp::{Congestion, DelayedAcks, Ecn, GapAcks, RepeatedAcks, TcpOptions};
+use celltrain_core::tcp::{
+    Congestion, DelayedAcks, DuplicateSack, Ecn, GapAcks, LossDetection, Reduction, RepeatedAcks, TcpConfig, TcpOptions,
+};
 use celltrain_core::traffic::on_off::Times;
 use celltrain_core::units::{Bytes, Duration};
 use celltrain_core::wire::Wire;
@@ -305,7 +308,10 @@ fn marks(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
     let marking = scenario.port.iter().find(|(_, port)| port.marking.is_some());
     let ecn = each_tcp(scenario).into_iter().find(|(_, tcp)| tcp.options().ecn == Ecn::On);
-    let policy_may_mark = || scenario.port.values().any(|port| port.policy.build(Some(1), &[]).head_policy().is_some());
+    let may_mark = |policy: &PolicyConfig| {
+        policy.build(Some(1), &[]).head_policy().is_some() && !matches!(policy, PolicyConfig::Formula(_))
+    };
+    let policy_may_mark = || scenario.port.values().any(|port| may_mark(&port.policy));
     match (marking, ecn) {
         (Some((port, _)), None) if !each_stack(scenario).any(StackConfig::may_use_ecn) => {
             let key = join(&join("port", port), "marking");
@@ -338,7 +344,7 @@ fn companions(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         warnings.push(Warning { message: format!("{key} {reason}"), key });
     };
     for (table, tcp) in each_tcp(scenario) {
-        for (key, reason) in of_tcp(tcp.options()) {
+        for (key, reason) in of_tcp(tcp.options()).into_iter().chain(of_variant(tcp)) {
             warn(&join(&table, tcp.name()), key, reason);
         }
     }
@@ -413,6 +419,42 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
     add(is_off && is_set, "receiver.gap_acks", acks_at_once);
     let is_set = tcp.receiver.repeated_acks == Some(RepeatedAcks::Delayed);
     add(is_off && is_set, "receiver.repeated_acks", acks_at_once);
+    found
+}
+
+/// Returns the TCP settings that have no effect with this variant, each with the value and the reason.
+fn of_variant(tcp: &TcpConfig) -> Vec<(&'static str, &'static str)> {
+    let options = tcp.options();
+    let mut found = Vec::new();
+    if !matches!(tcp, TcpConfig::Sack(_)) {
+        match options.recovery.loss_detection {
+            Some(LossDetection::Rack) => found.push((
+                "recovery.loss_detection",
+                "= \"rack\" has no effect: only sack \
+                detects losses by time; choose the table [tcp.sack], or leave the key out",
+            )),
+            Some(LossDetection::RackTlp) => found.push((
+                "recovery.loss_detection",
+                "= \"rack_tlp\" has no effect: only \
+                sack detects losses by time; choose the table [tcp.sack], or leave the key out",
+            )),
+            Some(LossDetection::DuplicateAcks) | None => {}
+        }
+        if options.recovery.reduction == Some(Reduction::Prr) {
+            found.push((
+                "recovery.reduction",
+                "= \"prr\" has no effect: only sack reduces cwnd in proportion to what is \
+                delivered; choose the table [tcp.sack], or leave the key out",
+            ));
+        }
+    }
+    if options.receiver.duplicate_sack == Some(DuplicateSack::On) && !tcp.selective() {
+        found.push((
+            "receiver.duplicate_sack",
+            "= \"on\" has no effect: only sack and sack_pipe exchange selective \
+            acknowledgements; choose the table [tcp.sack], or leave the key out",
+        ));
+    }
     found
 }
 

@@ -90,6 +90,17 @@ fn a_policy_formula_that_admits_no_frame_is_reported_with_the_clause_that_causes
 }
 
 #[test]
+fn a_policy_formula_that_drops_every_frame_at_the_head_is_reported() {
+    let expected = "drops every frame at the head of the queue, even if it has not waited";
+    for (drop_head, refused) in
+        [("sojourn >= 0", true), ("X < 100", true), ("random() < 0.8", false), ("sojourn > 0", false)]
+    {
+        let drops = Table { drop_head: Some(drop_head.into()), ..table("X < 0.8 * K") };
+        assert_eq!(refusals(drops), if refused { vec![expected] } else { vec![] }, "{drop_head}");
+    }
+}
+
+#[test]
 fn a_policy_that_stops_admitting_frames_forever_is_reported() {
     let open = || [("open".to_string(), Start::Number(0.0))].into();
     let closed = Table { state: open(), on_admission: texts(&[("open", "1")]), ..table("open > 0") };

@@ -48,7 +48,7 @@ fn forwarded(result: &RunResult) -> u64 {
 }
 
 #[test]
-fn a_saturated_link_sends_as_many_cells_as_fit_into_the_times_of_its_rates() {
+fn a_saturated_link_whose_rate_changes_sends_as_many_cells_as_its_rates_allow() {
     // A cell takes 100 us until 10 ms, 1 ms until 20 ms, and 50 us from 30 ms. The highest rate is above the link's own.
     let steps = r#"rate_change.steps = [
         { at = "10ms", rate = "8Mbps" }, { at = "20ms", rate = "0bps" }, { at = "30ms", rate = "160Mbps" }]"#;
@@ -64,7 +64,7 @@ fn a_saturated_link_sends_as_many_cells_as_fit_into_the_times_of_its_rates() {
 }
 
 #[test]
-fn a_link_with_a_trace_sends_one_packet_of_1504_bytes_at_each_line() {
+fn a_link_with_a_trace_sends_one_packet_of_1504_bytes_for_each_line_of_the_trace() {
     let text = filled("rate_change.trace = [1, 1, 4, 10]", "").replace("1000B", "1504B").replace("972B", "1476B");
     let result = run(&text);
     // The last opportunity, at the end of the run, starts a cell.
@@ -74,7 +74,7 @@ fn a_link_with_a_trace_sends_one_packet_of_1504_bytes_at_each_line() {
 }
 
 #[test]
-fn random_changes_depend_only_on_the_seed() {
+fn random_link_changes_depend_only_on_the_seed() {
     for keys in [
         r#"rate_change.walk = { every = "1ms", step = "20Mbps", least = "20Mbps", most = "100Mbps" }"#,
         r#"delay_change.walk = { every = "1ms", step = "1ms", least = "1ms", most = "9ms" }"#,
@@ -89,7 +89,7 @@ fn random_changes_depend_only_on_the_seed() {
 }
 
 #[test]
-fn the_link_of_the_network_has_the_highest_rate_and_the_shortest_delay() {
+fn a_link_that_changes_is_listed_with_its_highest_rate_and_shortest_delay() {
     let changed = |keys: &str| {
         let reading = read(&filled(keys, ""));
         assert_eq!(reading.faults, []);
@@ -112,13 +112,13 @@ fn the_link_of_the_network_has_the_highest_rate_and_the_shortest_delay() {
 }
 
 #[test]
-fn faulty_changes_of_links_are_refused_with_a_correction() {
+fn invalid_link_changes_are_refused_with_a_correction() {
     for (keys, problem) in [
         ("rate_change = {}", "rate_change must have exactly one of steps, walk and trace"),
         ("rate_change.steps = []", "steps is empty; list changes with their times"),
         (
             r#"rate_change.steps = [{ at = "2ms", rate = "8Mbps" }, { at = "1ms", rate = "9Mbps" }]"#,
-            "steps[1].at = \"1ms\" is not after the time before it, 2ms",
+            "steps[1].at = \"1ms\" must be later than the time before it, 2ms",
         ),
         (r#"rate_change.steps = [{ at = "0s", rate = "0bps" }]"#, "stops the link for the whole run; add a step"),
         (r#"rate_change.steps = [{ at = "0s", rate = "1bps" }]"#, "is not a positive rate from 424bps"),

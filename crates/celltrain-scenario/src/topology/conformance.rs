@@ -47,7 +47,7 @@ fn the_predicted_size_of_a_topology_equals_the_size_of_the_built_network() {
 }
 
 #[test]
-fn in_every_topology_names_are_unique_and_paths_between_hosts_are_symmetric() {
+fn names_are_unique_and_paths_between_hosts_are_symmetric_in_every_topology() {
     for topology in Topology::samples() {
         let name = topology.name();
         let Layout { graph, flows, bottleneck } = laid_out(&topology);
@@ -106,7 +106,7 @@ fn a_topology_that_is_too_large_is_refused_with_the_key_that_sets_its_size() {
 type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]
-fn for_every_topology_building_and_checking_the_network_can_be_cancelled() {
+fn building_and_checking_the_network_of_every_topology_can_be_cancelled() {
     for topology in Topology::samples() {
         let (scenario, flows) = (scenario(&topology), laid_out(&topology).flows.len());
         let phases: [(&str, Phase<'_>); 2] = [

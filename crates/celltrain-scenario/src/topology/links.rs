@@ -28,7 +28,7 @@ pub fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// Tables of rates and delays, keyed by host name. Host names are a stem followed by a number, from 1.
+/// Tables of rates and delays, keyed by host name. A host name is a stem and a number, such as `host1`.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) rates: &'a BTreeMap<String, BitRate>,

@@ -471,7 +471,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn if_only_the_fast_engine_refuses_a_frame_bisection_reports_that_frame_as_the_first_difference() {
+    fn bisection_reports_a_frame_that_only_the_fast_engine_refuses_as_the_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the two engines give different results");
@@ -492,7 +492,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn if_only_the_fast_engine_delays_a_flow_bisection_finds_the_start_of_the_flow() {
+    fn bisection_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
         let reference = network("X < 40");
         let mut fast = reference.clone();
         fast.flows.raw[2].start = Duration::from_microseconds(2_005);

@@ -242,7 +242,7 @@ fn results_are_reused_for_many_of_the_changed_networks_of_each_kind() {
         "a_run_that_a_certificate_covers_equals_its_own_run",
         "a_run_that_a_certificate_covers_equals_its_own_run_where_ports_share_memories",
     ] {
-        for seed in 0..u64::from(cases().clamp(24, 200)) {
+        for seed in 0..u64::from(cases().clamp(12, 200)) {
             let own = covered(&Trial::named(name).draw(seed).network());
             sum = sum.plus(own.unwrap_or_else(|difference| panic!("{difference}")));
         }

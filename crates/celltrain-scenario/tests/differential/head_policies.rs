@@ -1,7 +1,9 @@
 //! Policies that act on the time for which frames wait, with times so short that they act in short runs.
 
+use std::collections::BTreeMap;
+
 use celltrain_core::network::{Network, NodeKind};
-use celltrain_core::policy::{PolicyConfig, codel, pie, red};
+use celltrain_core::policy::{PerVc, PolicyConfig, codel, dualpi2, fq_codel, pie, red};
 use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::{Ecn, TcpConfig};
@@ -9,9 +11,10 @@ use celltrain_core::units::{Bytes, Duration};
 
 use super::{losses, memories, packets, requests};
 
-/// Gives most ports with a single queue such a policy, and lets most flows use ECN.
+/// Gives most ports without a scheduler such a policy, and lets most flows use ECN.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let merging = network.routing().merging;
+    let l4s: BTreeMap<String, f64> = network.vcs.iter().map(|vc| (vc.name.clone(), rng.below(2).into())).collect();
     let Network { nodes, links, flows, .. } = network;
     for (number, link) in links.iter_mut_enumerated() {
         let is_simple = nodes[link.from].kind == NodeKind::Switch
@@ -22,9 +25,11 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
         if !is_simple || rng.below(4) == 0 {
             continue;
         }
-        link.policy = match rng.below(3) {
+        link.policy = match rng.below(5) {
             0 => codel(rng).into(),
             1 => pie(rng).into(),
+            2 => dualpi2(PerVc::ByName(l4s.clone()), rng).into(),
+            3 => fq_codel(rng).into(),
             _ => red(link.buffer.unwrap_or(1000), rng),
         };
     }
@@ -44,6 +49,26 @@ fn codel(rng: &mut Stream) -> codel::Config {
     let target = time(1, 100, rng);
     let interval = Duration { picoseconds: target.picoseconds * u64::from(1 + rng.below(8)) };
     codel::Config { target, interval, maxpacket: Bytes { bytes: rng.below(600).into() }, ecn: rng.below(4) > 0 }
+}
+
+fn fq_codel(rng: &mut Stream) -> fq_codel::Config {
+    let codel::Config { target, interval, maxpacket, ecn } = codel(rng);
+    fq_codel::Config { target, interval, maxpacket, quantum: Bytes { bytes: (1 + rng.below(1000)).into() }, ecn }
+}
+
+fn dualpi2(l4s: PerVc, rng: &mut Stream) -> dualpi2::Config {
+    dualpi2::Config {
+        l4s,
+        k: [0.5, 1.0, 2.0, 10.0][rng.below(4) as usize],
+        target: time(1, 100, rng),
+        t_update: time(1, 100, rng),
+        alpha: [0.16, 100.0, 10_000.0][rng.below(3) as usize],
+        beta: [0.0, 3.2, 1000.0][rng.below(3) as usize],
+        min_th: time(0, 50, rng),
+        range: time(0, 50, rng),
+        th_len: Bytes { bytes: rng.below(300).into() },
+        tshift: time(0, 200, rng),
+    }
 }
 
 fn pie(rng: &mut Stream) -> pie::Config {

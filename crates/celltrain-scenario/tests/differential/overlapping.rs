@@ -1,4 +1,4 @@
-//! Trains that overlap at a port with a queue for each VC.
+//! Networks in which trains of cells overlap at a port with a queue for each VC.
 
 use super::{
     BoxedStrategy, Duration, FlowConfig, GeneralNetwork, Model, Own, Port, Rest, Scenario, ServiceOrder, Sizes,

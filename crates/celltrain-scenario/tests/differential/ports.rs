@@ -2,7 +2,7 @@
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
-use celltrain_core::policy::PolicyConfig;
+use celltrain_core::policy::{PerVc, PolicyConfig};
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_scenario::scenario::{Buffer, Infinite, PortConfig};
 use proptest::prelude::*;
@@ -71,13 +71,17 @@ impl Port {
             });
         // The random settings may be incompatible, and some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
-            let policy: PolicyConfig = if name == "formula" {
+            let mut policy: PolicyConfig = if name == "formula" {
                 formula(drawn, limit)
             } else if name == "python" {
                 super::super::stand::class(drawn[0])
             } else {
                 named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
             };
+            if let PolicyConfig::DualPi2(config) = &mut policy {
+                // Every port needs a VC in the queue L.
+                config.l4s = PerVc::Same(1.0);
+            }
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
                 let allocator = self.allocator.map(|(pick, drawn)| {

@@ -140,6 +140,8 @@ pub(super) struct ReportedEvents {
     /// For each link and VC, whether a memory refused the frame that was refused last. With AAL5, the cells of the next
     /// frame share its decision if its last cell is missing.
     by_memory: BTreeMap<(LinkIndex, VcIndex), bool>,
+    /// The frame of the data cell that arrived last.
+    arriving: BTreeMap<(LinkIndex, VcIndex), FrameNumber>,
     memory_of: BTreeMap<LinkIndex, MemoryIndex>,
     occupancies: TiVec<MemoryIndex, Occupancy>,
     /// Events that the fast engine also emits.
@@ -280,6 +282,7 @@ impl ReportedEvents {
             at_memories: BTreeMap::new(),
             just_refused: None,
             by_memory: BTreeMap::new(),
+            arriving: BTreeMap::new(),
             memory_of: network
                 .memories
                 .iter_enumerated()
@@ -402,7 +405,10 @@ impl ReportedEvents {
             FrameStep::DroppedAtHead(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
-                self.by_memory.insert((judged.link, vc), false);
+                // The memory may have refused a later frame, which is still arriving.
+                if self.arriving.get(&(judged.link, vc)) == Some(&frame) {
+                    self.by_memory.insert((judged.link, vc), false);
+                }
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
@@ -442,14 +448,19 @@ impl ReportedEvents {
         }
     }
 
-    fn on_cell(&mut self, CellEvent { link, vc, step, .. }: CellEvent) {
+    fn on_cell(&mut self, CellEvent { link, vc, step, frame, rm, .. }: CellEvent) {
         let by_memory = self.by_memory.get(&(link, vc)) == Some(&true);
         let port = &mut self.ports[link];
         if matches!(step, CellStep::Admitted | CellStep::Lost(_)) {
             self.just_refused = None;
         }
         match step {
-            CellStep::Arrived => port.arrived += 1,
+            CellStep::Arrived => {
+                port.arrived += 1;
+                if rm.is_none() {
+                    self.arriving.insert((link, vc), frame);
+                }
+            }
             CellStep::Admitted => {
                 port.admitted += 1;
                 port.largest = port.largest.max(port.waiting());

@@ -382,7 +382,7 @@ fn every_tcp_variant_and_congestion_control_follows_the_tested_rfc_rules_on_both
 
 /// A planted fault: the check of window growth must detect it with every variant and control.
 #[test]
-fn with_every_variant_and_control_the_test_of_window_growth_detects_an_unused_window_that_grows() {
+fn the_test_of_window_growth_detects_an_unused_window_that_grows_under_every_variant_and_control() {
     for &variant in TcpConfig::NAMES {
         for (control, &(name, ..)) in CONTROLS.iter().enumerate() {
             let drawn = Drawn {

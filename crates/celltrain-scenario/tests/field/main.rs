@@ -176,7 +176,7 @@ fn packets_of_unacknowledged_traffic_are_dropped_above_the_marking_threshold() {
 
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 #[test]
-fn above_k_dctcp_acknowledgements_are_dropped_unless_the_papers_rules_make_them_ecn_capable() {
+fn acknowledgements_of_dctcp_are_dropped_above_k_unless_the_papers_rules_make_them_ecn_capable() {
     let refused = ["paper", "rfc"].map(|rules| {
         let text = include_str!("dctcp-both-ways.toml").replace("paper", rules);
         run(&text).1.cells.discarded
@@ -192,7 +192,7 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 
 //= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
 #[test]
-fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_cwnd_allows() {
+fn newreno_sends_no_more_than_cwnd_allows_after_a_timeout_during_fast_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nwindows.ssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
     // The initial overshoot of slow start causes one or two timeouts. By the paper's rules, each repair leads to the next.
@@ -202,11 +202,13 @@ fn after_a_timeout_during_fast_recovery_newreno_sends_no_more_than_cwnd_allows()
 /// draft-ietf-ccwg-bbr-06, 5.3.4.2: `ProbeRTT` leaves 0.98 of bw to a flow that is alone, and 5.6.2: the pace is 1 % below
 /// bw. Probes for bandwidth make up for a part of this.
 #[test]
-fn one_bbr_flow_reaches_the_share_of_the_draft_with_buffers_of_1_4_and_20_bandwidth_delay_products() {
+fn one_bbr_flow_reaches_the_link_share_of_the_draft_if_the_buffer_holds_1_or_4_or_20_bdp() {
     // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.
     let most = 20.0 * 1460.0 * 8.0 / (32.0 * 424.0);
     for cells in [1_900, 4 * 1_900, 20 * 1_900] {
-        let (_, result, _) = run(&include_str!("bbr.toml").replace("buffer = 1900", &format!("buffer = {cells}")));
+        let text = include_str!("bbr.toml").replace("buffer = 1900", &format!("buffer = {cells}"));
+        let scenario = read_toml(&text, "here.toml").expect_scenario();
+        let result = Engine::Fast.run_to_end(&build::network(&scenario, scenario.seed));
         let share = result.flows.first().map_or(0.0, |flow| flow.goodput_mbps) / most;
         assert!((0.95..0.995).contains(&share), "{share} with {cells} cells");
         let largest = result.ports.iter().map(|port| port.max_queue_cells).max().unwrap_or(0);

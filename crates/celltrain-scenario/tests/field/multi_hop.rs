@@ -7,7 +7,6 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, read_toml};
 
 /// A group of hosts: its letter, number of hosts and switch, and the rate of each sender in Mb/s in the paper.
@@ -56,8 +55,7 @@ congestion = "dctcp"
 fn rates(text: &str) -> [f64; 3] {
     let scenario = read_toml(text, "here.toml").expect_scenario();
     let network = build::network(&scenario, scenario.seed);
-    let [result, reference] =
-        [Engine::Fast, Engine::Reference].map(|engine| engine.run(&network, &mut Nothing, |_| true).expect("it ends"));
+    let [result, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&network));
     assert_eq!(result.fingerprint, reference.fingerprint);
     let mut goodputs = result.flows.iter().map(|flow| flow.goodput_mbps);
     GROUPS.map(|(_, count, ..)| goodputs.by_ref().take(count).sum::<f64>() / count as f64 * PACKET / 1460.0)
@@ -67,7 +65,7 @@ fn rates(text: &str) -> [f64; 3] {
 /// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
 /// all the time and mark every packet. As in the paper (3.1), receivers delay acknowledgements.
 #[test]
-fn by_the_rules_of_its_paper_dctcp_gets_the_rates_that_the_paper_measured_at_two_bottlenecks() {
+fn dctcp_with_the_rules_of_its_paper_gets_the_rates_that_the_paper_measured_at_two_bottlenecks() {
     let rates = rates(&network("rules = \"paper\"\ndelayed_acks = \"200ms\""));
     for (rate, (.., measured)) in rates.iter().zip(GROUPS) {
         assert!((rate / measured - 1.0).abs() < 0.1, "{rates:?}");
@@ -75,7 +73,7 @@ fn by_the_rules_of_its_paper_dctcp_gets_the_rates_that_the_paper_measured_at_two
 }
 
 #[test]
-fn with_dctcp_windows_of_at_least_1_segment_flows_through_2_bottlenecks_get_lower_rates_than_measured() {
+fn flows_through_2_bottlenecks_get_lower_rates_than_measured_if_dctcp_windows_are_at_least_1_segment() {
     let rates @ [s1, s2, s3] = rates(&network(""));
     // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");

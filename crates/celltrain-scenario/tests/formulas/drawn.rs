@@ -35,7 +35,8 @@ impl Draws {
         let vc_state = [own("held", cells, false), own("phase", pure, false)];
         let at_start: Vec<Sample> = port_names(|name| ["K", "V", "C"].contains(&name));
         let with_state = self.below(3) > 0;
-        let mut frame: Vec<Sample> = port_names(|_| true).into_iter().chain(constants.clone()).collect();
+        let mut frame: Vec<Sample> =
+            port_names(|name| name != "sojourn").into_iter().chain(constants.clone()).collect();
         let mut cell: Vec<Sample> = port_names(|name| ["K", "V", "C", "X"].contains(&name));
         cell.extend(constants.iter().filter(|sample| !sample.by_vc).cloned());
         let mut policy = Map::new();
@@ -67,9 +68,13 @@ impl Draws {
                     policy.insert("every".into(), json!(1 + self.below(40)));
                 }
             }
+            if self.below(3) == 0 {
+                self.in_time(&mut policy, [&frame, &cell], [&all, &port_state]);
+            }
         }
         policy.insert("admit".into(), json!(self.admit(&frame)));
-        let when_full = if policy.contains_key("on_departure") || policy.contains_key("on_cells") { 2 } else { 3 };
+        let needs_one_queue = ONE_QUEUE.iter().any(|key| policy.contains_key(*key));
+        let when_full = if needs_one_queue { 2 } else { 3 };
         let when_full = ["lose_rest_of_frame", "lose_cell", "push_out_front"][self.below(when_full) as usize];
         policy.insert("when_full".into(), json!(when_full));
         Value::Object(policy)
@@ -124,6 +129,41 @@ impl Draws {
         json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
+    /// Draws rules for frames at the head of the queue, and periodic updates. `frame` and `cell` are the names that rules
+    /// for frames and for cells can use, and `all` and `shared` the state of VCs and of the port.
+    fn in_time(
+        &mut self,
+        policy: &mut Map<String, Value>,
+        [frame, cell]: [&[Sample]; 2],
+        [all, shared]: [&[Sample]; 2],
+    ) {
+        let seconds = Kind::Number(Some(Unit::SECONDS));
+        let of_arrivals = |sample: &&Sample| ["Y", "N", "tagged"].iter().all(|name| sample.name != *name);
+        let mut head: Vec<Sample> = frame.iter().filter(of_arrivals).cloned().collect();
+        head.push(Sample { name: "sojourn".into(), kind: seconds, by_vc: false });
+        self.updates(policy, "on_head", all, &head, true);
+        if self.below(4) > 0 {
+            let text = self.text(&head, Kind::Truth, 2, true);
+            let rule = match self.below(4) {
+                0 => text,
+                1 => format!("random() < 0.{} and ({text})", self.below(10)),
+                // Short queues seldom wait longer.
+                _ => format!("sojourn > {} us and ({text})", 10 + self.below(500)),
+            };
+            policy.insert("drop_head".into(), json!(rule));
+            self.updates(policy, "on_drop", all, &head, true);
+            self.updates(policy, "on_send", all, &head, true);
+        }
+        if self.below(2) == 0 {
+            let mut timed = cell.to_vec();
+            timed.push(Sample { name: "now".into(), kind: seconds, by_vc: false });
+            self.updates(policy, "on_period", shared, &timed, false);
+            if policy.contains_key("on_period") {
+                policy.insert("period".into(), json!(format!("{}us", 1 + self.below(900))));
+            }
+        }
+    }
+
     /// Draws an admission rule, usually one that admits some frames, so that the run covers more cases.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
@@ -153,6 +193,9 @@ impl Draws {
         Texts { below: &mut |bound| stream.below(bound), names, random }.of(kind, depth)
     }
 }
+
+/// Keys of rules that need a port with a single queue from which no cell is pushed out.
+pub(crate) const ONE_QUEUE: [&str; 5] = ["on_departure", "on_cells", "on_head", "drop_head", "on_period"];
 
 fn port_names(keep: fn(&str) -> bool) -> Vec<Sample> {
     let all = PORT_NAMES.iter().map(|(known, _)| known).filter(|known| keep(known.name));

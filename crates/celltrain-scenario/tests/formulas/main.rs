@@ -157,6 +157,23 @@ fn is_the_same_up_to(end: Duration, each: usize) {
 }
 
 #[test]
+fn the_shipped_codel_and_pie_formulas_match_the_native_policies() {
+    let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
+    for policy in ["codel", "pie"] {
+        let [mut ours, native] =
+            [format!("lan-formula-{policy}"), format!("lan-{policy}")].map(|name| all[&name].clone());
+        ours.duration = Duration::from_microseconds(2_000_000);
+        for seed in 1..=2 {
+            let native = Scenario { duration: ours.duration, ..native.clone() };
+            is_the_same_run(&native, &ours, seed, policy);
+            let result = Engine::Fast.run_to_end(&build::network(&ours, seed));
+            let dropped: u64 = result.ports.iter().map(|port| port.counters.discarded_frames).sum();
+            assert!(dropped > 5, "{policy} drops {dropped} frames");
+        }
+    }
+}
+
+#[test]
 fn the_shipped_reno_and_tahoe_formulas_match_the_native_variants() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
     for variant in ["reno", "tahoe"] {
@@ -303,6 +320,7 @@ fn both_engines_agree_on_random_formulas() {
         (all(|seen| seen.judged), "some frames are refused and others are admitted"),
         (all(|seen| seen.replaced), "results replaced"),
         (all(|seen| seen.follows), "cells followed"),
+        (all(|seen| seen.at_head), "frames dropped by a policy that decides at the head"),
         (all(|seen| seen.windows), "windows set"),
         (all(|seen| seen.weights), "weights"),
     ] {
@@ -317,6 +335,7 @@ struct Seen {
     judged: u64,
     replaced: u64,
     follows: u64,
+    at_head: u64,
     windows: u64,
     weights: u64,
 }
@@ -328,6 +347,8 @@ impl Seen {
         self.judged += u64::from(refused > 0 && forwarded > 1000);
         self.replaced += u64::from(result.ports.iter().any(|port| port.replaced_results > 0));
         let follows = |policy: &PolicyConfig| policy.build(Some(1), &[]).follower().is_some();
+        let at_head = |policy: &PolicyConfig| policy.build(Some(1), &[]).head_policy().is_some();
+        self.at_head += u64::from(refused > 0 && scenario.port.values().any(|port| at_head(&port.policy)));
         self.follows += u64::from(scenario.port.values().any(|port| follows(&port.policy)));
         self.windows += u64::from(scenario.tcp.options().formula.is_some());
         self.weights += u64::from(scenario.port.values().any(|port| port.scheduler.name() == "wfq_formula"));

@@ -5,7 +5,7 @@ use celltrain_core::tcp::{
 };
 use serde_json::{Value, json};
 
-use super::drawn::Draws;
+use super::drawn::{Draws, ONE_QUEUE};
 
 /// Converts the usual congestion control to formulas; returns `None` for any other control.
 pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
@@ -90,7 +90,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
         options["timer"]["initial_rto"] = json!("3ms");
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
-    let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());
+    let follows = ONE_QUEUE.iter().any(|event| !policy[event].is_null());
     // Policies that track cells or push cells out require a single queue.
     if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
         let weight = draws.weight(vc);

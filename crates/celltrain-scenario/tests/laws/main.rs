@@ -169,7 +169,7 @@ fn loss_rules_that_select_the_same_packets_give_the_same_run() {
 }
 
 #[test]
-fn if_every_packet_is_one_cell_aal5_and_packet_framing_give_the_same_run() {
+fn aal5_and_packet_framing_give_the_same_run_if_every_packet_is_one_cell() {
     check(18, packets::of_one_cell);
 }
 

@@ -75,7 +75,7 @@ pub(super) fn large_buffers(case: &mut Case) -> Result<bool, String> {
     if lost > 0 { Ok(true) } else { Err(format!("{} loses nothing", network.links[port].name)) }
 }
 
-/// Returns a result in which buffers, policies and thresholds are those of another result.
+/// Returns a result with the buffers, policies and thresholds of another result.
 fn with_ports_of(other: &RunResult, mut result: RunResult) -> RunResult {
     for (port, other) in result.ports.iter_mut().zip(&other.ports) {
         (port.buffer_cells, port.policy) = (other.buffer_cells, other.policy);

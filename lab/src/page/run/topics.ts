@@ -20,6 +20,7 @@ const TOPICS: readonly Topic[] = [
       "lan-codel",
       "lan-fq-codel",
       "lan-pie",
+      "lan-dualpi2",
       "lan-red",
       "zero-loss",
     ],

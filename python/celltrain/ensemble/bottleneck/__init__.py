@@ -204,7 +204,9 @@ class _Pair:
         self.reason = sender.lacks(case)
         self.faults: list[Fault] = []
         self.reading: Reading | None = None
+        # By seed. Threads end in any order, which must not change means or reasons.
         self.answers: dict[int, dict[str, Any]] = {}
+        self.failed: dict[int, str] = {}
         if not self.reason:
             self._read()
 
@@ -242,13 +244,13 @@ class _Pair:
         except (CancelledError, OutputError):
             raise
         except CelltrainError as error:
-            self.reason = f"its run with seed {seed} failed: {error}"
+            self.failed[seed] = f"its run with seed {seed} failed: {error}"
             return
         except BaseException as error:
             # A panic in a stack ends this run, not those of other senders.
             if type(error).__name__ != "PanicException":
                 raise
-            self.reason = f"its run with seed {seed} ended with an internal error: {error}"
+            self.failed[seed] = f"its run with seed {seed} ended with an internal error: {error}"
             return
         if "events" in options:
             assert self.folder is not None
@@ -271,6 +273,9 @@ class _Pair:
     def judged(self) -> dict[str, Any]:
         """Returns the verdict with its evidence, and the means of all measures."""
         expectations = []
+        self.answers = dict(sorted(self.answers.items()))
+        if self.failed:
+            self.reason = self.failed[min(self.failed)]
         if not self.reason:
             try:
                 expectations = [self._expectation(one) for one in self.case.expect]
@@ -283,7 +288,7 @@ class _Pair:
                     return self.judged()
                 raise InputError.of_file(self.case.file, f"expect: {error}") from None
         verdict = HOLDS if all(one["holds"] for one in expectations) else FAILS
-        answers = self.answers.values()
+        answers = self._in_order()
         return {
             "verdict": CANNOT if self.reason else verdict,
             "reason": self.reason or None,
@@ -292,8 +297,12 @@ class _Pair:
             "events": self.events,
         }
 
+    def _in_order(self) -> list[dict[str, Any]]:
+        """Returns the answers in order of their seeds, so that sums do not depend on which run ends first."""
+        return [self.answers[seed] for seed in sorted(self.answers)]
+
     def _expectation(self, expectation: Expectation) -> dict[str, Any]:
-        sides = [expectation.values(answer) for answer in self.answers.values()]
+        sides = [expectation.values(answer) for answer in self._in_order()]
         left, right = (_estimate(values) for values in zip(*sides, strict=True))
         return {
             "text": expectation.text,

@@ -202,6 +202,7 @@ _OWN_WORDS = {
     "port": {
         *("X", "K", "Y", "V", "C", "tagged", "random"),
         *("vc_state", "on_frame", "on_admission", "on_refusal", "on_cells", "every", "when_full"),
+        *("sojourn", "on_head", "drop_head", "on_drop", "on_send", "on_period", "period"),
     },
     "memory": {
         *("B", "Q", "q_i", "n", "rank", "priority", "arriving", "cell_size"),

@@ -144,7 +144,7 @@ fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
 }
 
 #[test]
-fn in_a_parking_lot_topology_erica_reaches_max_min_fair_rates_and_equal_share_does_not() {
+fn erica_reaches_max_min_fair_rates_in_a_parking_lot_topology_and_equal_share_does_not() {
     let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
     for delay in [1, 10, 60] {
         let off = distance(&settled(&config, delay), 0.9);

@@ -65,7 +65,7 @@ impl PartialFrames {
         }
     }
 
-    /// Takes the collected cells of the frame that this run continues. Returns their number.
+    /// Removes the cells collected so far of the frame that this run continues. Returns their number.
     #[inline]
     pub(super) fn take_before(&mut self, run: Run) -> u32 {
         let collected = &mut self.0[run.last.label()];

@@ -36,8 +36,8 @@ pub(super) struct Fifo {
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
-    /// The longest wait of a cell. Cells admitted longer before the horizon need not be recorded. `None` if every admitted
-    /// cell is recorded, because the policy reads counts or a probe looks at queues.
+    /// The longest time that a cell waits. Cells admitted earlier than this before the horizon need no record. `None` if
+    /// every admitted cell is recorded, because the policy reads counts or a probe looks at queues.
     longest_wait: Option<u64>,
     /// Number of cells in `admitted` that are also in `counts`.
     counted: usize,

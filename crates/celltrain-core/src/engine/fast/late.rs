@@ -12,8 +12,8 @@ use crate::units::{Span, Time};
 
 /// Cells that have been sent but arrive after the horizon.
 pub(super) struct Late {
-    /// Numbers of cells that arrive after the horizon, by link and label: at each transparent port on the path of the
-    /// stage, and at its end.
+    /// Cells that arrive after the horizon, counted by link and VC label, at each transparent port on the path of the
+    /// stage and at its end.
     pub(super) counts: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
     pub(super) held_back: Vec<HeldBack>,
     /// RM cells that reach the end of their loop after the horizon.

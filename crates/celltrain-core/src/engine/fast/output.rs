@@ -3,6 +3,8 @@
 //! With [`Departures::Later`], the port at first computes only the number of waiting cells, and determines later which
 //! cells left.
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::egress::{Depart, Downstream};
 use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
@@ -60,16 +62,22 @@ pub(super) struct Output<D> {
     /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
     pub(super) next_start: Time,
     pub(super) timing: Timing,
-    /// Used only with [`Departures::Later`]. Every start is reported, not only starts of cells that end a run, once a
-    /// single departure may have an effect, because another contended port follows or the run is almost over.
+    /// Used only with [`Departures::Later`]. At first, only the starts of cells that end a run are reported. Every start
+    /// is reported once a single departure may have an effect: if another contended port follows, or if the run is
+    /// almost over.
     pub(super) granularity: ReportGranularity,
-    /// Departed cells with their starts, at a port with a rule that acts on departures.
-    gone: Vec<(Cell, Time)>,
+    /// Departed cells, with the starts of the last of each run, at a port with a rule that acts on departures.
+    gone: Vec<(Run, Time)>,
+    /// The same for frames of which some cells have left, if only whole frames are reported.
+    parts: TiVec<Label, (Run, Time)>,
     /// The rule that acts on cells at the head of the queue, if there is one.
     rule: Option<Box<HeadRule>>,
     /// Arrivals that have been recorded but not yet taken.
     pub(super) arrivals: Vec<Arrival>,
 }
+
+/// No cells.
+const NONE: (Run, Time) = (Run { last: Cell::NONE, cells: 0 }, Time(0));
 
 /// Cells that have arrived, for the port's allocator.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +108,9 @@ impl<D: Discipline> Output<D> {
             rule.is_none() || buffer.queue.departures() == Departures::Later,
             "a rule that acts on departures sees each cell that leaves"
         );
+        let parts = ti_vec![NONE; if rule.is_some() { buffer.counts.per_vc.len() } else { 0 }];
         let next_start = Time::default();
-        Self { buffer, next_start, timing, granularity, gone: Vec::new(), rule, arrivals: Vec::new() }
+        Self { buffer, next_start, timing, granularity, gone: Vec::new(), parts, rule, arrivals: Vec::new() }
     }
 
     /// Returns whether the port determines later which cells leave.
@@ -141,9 +150,10 @@ impl<D: Discipline> Output<D> {
         }
         let ahead = match self.timing.effects {
             Effects::EveryCell => 0,
-            // A frame that is dropped at the head takes no time, so any frame may end next.
-            Effects::FrameEnds if self.rule.as_ref().is_some_and(|rule| rule.decides()) => 0,
-            Effects::FrameEnds => self.buffer.queue.least_to_a_frame_end() - 1,
+            Effects::FrameEnds => match &self.rule {
+                Some(rule) if rule.decides() => rule.least_to_a_frame_end() - 1,
+                _ => self.buffer.queue.least_to_a_frame_end() - 1,
+            },
         };
         Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
     }
@@ -183,8 +193,11 @@ impl<D: Discipline> Output<D> {
     #[inline(never)]
     fn see_departures(&mut self, until: Time) {
         while self.next_start < until {
-            let Some(cell) = self.buffer.take() else { break };
             let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
+            let Some(cell) = self.buffer.take() else {
+                rule.on_idle();
+                break;
+            };
             let label = cell.label();
             let own_queue = if rule.decides() { self.buffer.queue.in_queue_of(label) } else { None };
             let left = own_queue.unwrap_or(self.buffer.occupancy);
@@ -192,8 +205,39 @@ impl<D: Discipline> Output<D> {
                 self.buffer.drop_taken(label);
                 continue;
             };
-            self.gone.push((cell, self.next_start));
+            let start = self.next_start;
             self.next_start += self.timing.cell_time;
+            let in_frames = self.granularity == ReportGranularity::Runs && self.timing.effects == Effects::FrameEnds;
+            if in_frames && rule.acts_on_frames() {
+                self.leave_in_frames(cell, start);
+            } else {
+                self.gone.push((Run { last: cell, cells: 1 }, start));
+            }
+        }
+    }
+
+    /// Records a cell that starts at `start`, at a port where only whole frames have effects until the run is almost
+    /// over.
+    #[inline]
+    fn leave_in_frames(&mut self, cell: Cell, start: Time) {
+        let run = Run { last: cell, cells: 1 };
+        if start > self.timing.latest_start {
+            self.granularity = ReportGranularity::Each;
+            let parts = self.parts.iter_mut().filter(|(run, _)| run.cells > 0);
+            self.gone.extend(parts.map(|part| std::mem::replace(part, NONE)));
+        }
+        if cell.is_rm() || self.granularity == ReportGranularity::Each {
+            self.gone.push((run, start));
+            return;
+        }
+        let part = &mut self.parts[cell.label()];
+        let continues = part.0.cells > 0 && part.0.last.frame == cell.frame;
+        if part.0.cells > 0 && !continues {
+            self.gone.push(*part);
+        }
+        *part = (Run { cells: if continues { part.0.cells + 1 } else { 1 }, ..run }, start);
+        if cell.last_cell() {
+            self.gone.push(std::mem::replace(part, NONE));
         }
     }
 
@@ -202,8 +246,16 @@ impl<D: Discipline> Output<D> {
     fn offer_seen(&mut self, now: Time, cell: Cell) {
         let rule = self.rule.as_mut().expect("the port has a rule that observes its cells");
         let cell = rule.on_arrival(cell, self.buffer.occupancy);
-        if self.buffer.offer(cell) {
+        let before = self.buffer.occupancy;
+        let enters = self.buffer.offer(cell);
+        if self.buffer.occupancy != before + u32::from(enters) {
+            rule.on_pushed_out();
+        }
+        if enters {
             rule.enter(cell, now, self.buffer.occupancy, &mut self.buffer.admission);
+            if rule.decides() {
+                self.buffer.queue.on_enter(cell, now);
+            }
         }
     }
 
@@ -315,8 +367,8 @@ impl<D: Discipline> Output<D> {
     /// Reports the departures of a port with [`Departures::Later`]. The link must have been busy since the previous report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
-        for &(cell, start) in &self.gone {
-            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+        for &(run, start) in &self.gone {
+            depart(run, start, if run.cells == 1 { self.timing.cell_time } else { Span(0) });
         }
         self.gone.clear();
         let gone = self.buffer.deferred_dequeues;

@@ -4,6 +4,7 @@ use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::port::admission::Admission;
 use crate::scheduler::waiting::{Counts, ReportGranularity};
+use crate::units::Time;
 
 /// The instant at which a port knows when an admitted cell leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,10 @@ pub(super) trait WaitingCells {
     fn discard_awaiting(&mut self, _label: Label) -> u32 {
         unreachable!("only frames of merging VCs wait until they are complete")
     }
+
+    /// Records that a cell has entered the port at `now`, if the port's policy decides about frames at the head of the
+    /// queue.
+    fn on_enter(&mut self, _cell: Cell, _now: Time) {}
 
     /// Records that the latest cell taken, of this VC, is dropped at the head of its queue instead.
     fn on_dropped(&mut self, _label: Label) {}

@@ -186,6 +186,7 @@ impl<'a> Buffers<'a> {
         if has_entered && port.admission_mut().decides_at_head() {
             let waiting = port.occupancy();
             frames[link].decide_on_entry(cell, waiting, now, port.admission_mut());
+            port.on_enter(cell, now);
         }
     }
 
@@ -196,7 +197,7 @@ impl<'a> Buffers<'a> {
             return AtHead::Send;
         }
         let (occupancy, vc_cells, active_vcs) = (port.occupancy(), port.per_vc()[cell.label()], port.active_vcs());
-        let left = if port.is_fifo() { occupancy } else { vc_cells };
+        let left = port.left_in_queue_of(cell.label());
         self.frames[link].decide(cell, left, now, port.admission_mut(), |head, fate, admission| {
             let policy = admission.policy.head_policy().filter(|_| fate != AtHead::Send);
             if let Some(decision) = policy.map(|policy| policy.explain_head(head)) {

@@ -8,6 +8,8 @@ pub(super) const X: u8 = 0;
 pub(super) const N: u8 = 1;
 pub(super) const Y: u8 = 2;
 pub(super) const TAGGED: u8 = 3;
+/// Shares its register with `tagged`: only arriving frames have a tag, and only frames at the head have a sojourn time.
+pub(super) const SOJOURN: u8 = TAGGED;
 pub(super) const NOW: u8 = 4;
 pub(super) const FIRST_OWN: u8 = 5;
 
@@ -18,8 +20,12 @@ pub enum Source {
     Port,
     /// A value that changes when cells arrive or leave, stored in this register.
     Queue(u8),
-    /// A value that depends on the arriving frame or its arrival time, stored in this register.
+    /// A value that depends on the arriving frame, stored in this register.
     Frame(u8),
+    /// The time, stored in this register. It is known when a frame arrives or reaches the head, and at a period.
+    Clock(u8),
+    /// A value that depends on the frame at the head of the queue, stored in this register.
+    Head(u8),
 }
 
 const fn of(name: &'static str, unit: Unit, from: Source, about: &'static str) -> (Name, Source) {
@@ -34,6 +40,8 @@ pub const PORT_NAMES: &[(Name, Source)] = &[
     of("N", Unit::NONE, Source::Frame(N), "number of VCs with at least one waiting cell"),
     of("V", Unit::NONE, Source::Port, "number of VCs that cross the port, with or without cells"),
     of("C", Unit::RATE, Source::Port, "rate of the port's link"),
-    of("now", Unit::SECONDS, Source::Frame(NOW), "seconds since the start of the run"),
+    of("tick", Unit::SECONDS, Source::Port, "unit of the run's clock: every time is a whole number of ticks"),
+    of("now", Unit::SECONDS, Source::Clock(NOW), "seconds since the start of the run"),
     (Name { name: "tagged", kind: Kind::Truth, about: "true if the frame is tagged (CLP = 1)" }, Source::Frame(TAGGED)),
+    of("sojourn", Unit::SECONDS, Source::Head(SOJOURN), "time for which the frame at the head of the queue has waited"),
 ];

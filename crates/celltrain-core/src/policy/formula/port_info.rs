@@ -22,9 +22,9 @@ impl<'a> PortInfo<'a> {
     }
 
     /// Creates port information for checking formulas before the port is known. Equal numbers share a register, so the
-    /// placeholder rate is a number that no formula contains. A formula that fits into the registers with this rate
-    /// also fits with any other.
+    /// placeholders of the rate and of the clock are numbers that no formula contains. A formula that fits into the
+    /// registers with these also fits with any other.
     pub(in crate::policy) fn unknown() -> Self {
-        Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, clock: Clock::exact(1) }
+        Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, clock: Clock::exact(97_654_321) }
     }
 }

@@ -17,6 +17,12 @@ pub(super) struct Rules {
     pub(super) on_refusal: Updates,
     pub(super) on_departure: Updates,
     pub(super) on_cells: Updates,
+    /// `None` if no frame is dropped at the head of the queue.
+    pub(super) drop_head: Option<Program>,
+    pub(super) on_head: Updates,
+    pub(super) on_drop: Updates,
+    pub(super) on_send: Updates,
+    pub(super) on_period: Updates,
     /// Registers with the constants and the initial state of the port.
     pub(super) registers: Box<Registers>,
     /// Values of every VC, by label: its constants, then its state. When a frame of the VC arrives, they are copied to
@@ -46,12 +52,25 @@ impl Host for AtPort<'_> {
                 ),
             },
             ("V", _) => Meaning::Constant(self.vcs.map_or(1.0, |vcs| vcs.len() as f64)),
+            ("tick", _) => Meaning::Constant(1.0 / self.port_info.clock.units_per_second as f64),
             (_, Source::Port) => Meaning::Constant(self.port_info.cells_per_second),
-            (_, Source::Queue(register)) if on != On::Start => Meaning::Register(register),
-            (_, Source::Frame(register)) if on != On::Start && !is_of_cells(on) => Meaning::Register(register),
             _ if on == On::Start => Meaning::NotHere(
                 "this value changes during the run, but this formula is evaluated only once, at the start",
             ),
+            (_, Source::Queue(register)) => Meaning::Register(register),
+            (_, Source::Frame(register)) if is_of_arrivals(on) => Meaning::Register(register),
+            (_, Source::Clock(register)) if !is_of_cells(on) => Meaning::Register(register),
+            (_, Source::Head(register)) if is_of_head(on) => Meaning::Register(register),
+            (_, Source::Head(_)) => Meaning::NotHere(
+                "only the frame at the head of the queue has this value; use it in drop_head, on_head, on_drop or \
+                 on_send, and keep it in state for other formulas",
+            ),
+            _ if is_of_head(on) => Meaning::NotHere(
+                "only arriving frames have this value, but this formula is evaluated at the head of the queue",
+            ),
+            _ if on == ON_PERIOD => {
+                Meaning::NotHere("only arriving frames have this value, but this formula is evaluated periodically")
+            }
             _ => {
                 Meaning::NotHere("only arriving frames have this value, but this formula is evaluated for single cells")
             }
@@ -65,16 +84,23 @@ impl Host for AtPort<'_> {
     }
 
     fn is_open(&self, name: &str) -> bool {
-        name == "C" || (name == "V" && self.vcs.is_none())
+        matches!(name, "C" | "tick") || (name == "V" && self.vcs.is_none())
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        is_of_cells(on).then_some("random numbers are available only in formulas about frames")
+        (is_of_cells(on) || on == ON_PERIOD).then_some("random numbers are available only in formulas about frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
-        is_of_cells(on).then_some([
-            "this value differs between VCs, but this formula is evaluated for cells of all VCs",
+        let of_vcs = if is_of_cells(on) {
+            "this value differs between VCs, but this formula is evaluated for cells of all VCs"
+        } else if on == ON_PERIOD {
+            "this value differs between VCs, but this formula is evaluated for all VCs together"
+        } else {
+            return None;
+        };
+        Some([
+            of_vcs,
             "is state of a VC, but this formula is evaluated for all VCs; change the state in on_frame, on_admission \
              or on_refusal",
         ])
@@ -94,6 +120,18 @@ fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
 
+/// Returns whether this event concerns the frame at the head of the queue.
+fn is_of_head(on: On) -> bool {
+    matches!(on, On::Event("drop_head" | "on_head" | "on_drop" | "on_send"))
+}
+
+/// Returns whether this event concerns an arriving frame.
+fn is_of_arrivals(on: On) -> bool {
+    !is_of_cells(on) && !is_of_head(on) && on != ON_PERIOD
+}
+
+const ON_PERIOD: On = On::Event("on_period");
+
 impl Rules {
     /// Compiles the rules of a policy at a port, for VCs with these names. `vcs` is `None` if the VCs are not known
     /// yet.
@@ -102,10 +140,11 @@ impl Rules {
         let texts = Texts { vcs, ..config.texts(&questions, &events) };
         let rules::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
             texts.compile(&AtPort { port_info, vcs })?;
-        let [admit] = <[Program; 1]>::try_from(answers).expect("the program for the decision was compiled");
-        let [on_frame, on_admission, on_refusal, on_departure, on_cells] =
-            <[Updates; 5]>::try_from(updates).expect("the array has the updates of every event");
-        let is_of_place = ["C", "V"].into_iter().any(|name| names.contains(name));
+        let mut answers = answers.into_iter();
+        let admit = answers.next().expect("the program for the decision was compiled");
+        let [on_frame, on_admission, on_refusal, on_departure, on_cells, on_head, on_drop, on_send, on_period] =
+            <[Updates; 9]>::try_from(updates).expect("the array has the updates of every event");
+        let is_of_place = ["C", "V", "tick"].into_iter().any(|name| names.contains(name));
         Ok(Self {
             admit,
             on_frame,
@@ -113,6 +152,11 @@ impl Rules {
             on_refusal,
             on_departure,
             on_cells,
+            drop_head: answers.next(),
+            on_head,
+            on_drop,
+            on_send,
+            on_period,
             registers,
             by_vc,
             per_vc,
@@ -160,7 +204,8 @@ impl Rules {
     }
 
     pub(super) fn updates(&self) -> impl Iterator<Item = &Program> {
-        let all = [&self.on_frame, &self.on_admission, &self.on_refusal, &self.on_departure, &self.on_cells];
-        all.into_iter().flatten().map(|(_, program)| program)
+        let of_arrivals = [&self.on_frame, &self.on_admission, &self.on_refusal];
+        let others = [&self.on_departure, &self.on_cells, &self.on_head, &self.on_drop, &self.on_send, &self.on_period];
+        of_arrivals.into_iter().chain(others).flatten().map(|(_, program)| program)
     }
 }

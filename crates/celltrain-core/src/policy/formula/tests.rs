@@ -1,8 +1,9 @@
 //! Tests of formula policies: admission, state, and faults of invalid formulas.
 
 use super::*;
-use crate::policy::bench::{Bench, asked, view};
-use crate::units::{Clock, Time};
+use crate::policy::bench::{Bench, asked, stream, view};
+use crate::policy::{AtHead, Head};
+use crate::units::{Clock, Span, Time};
 
 fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
@@ -111,6 +112,79 @@ fn departing_cells_and_every_nth_arrival_update_the_state_of_a_policy_formula() 
     assert_eq!(bench.port.occupancy(), 4, "three have gone");
 }
 
+/// Creates a policy at a port with a clock of microseconds.
+fn in_microseconds(config: &Config) -> Formula {
+    assert_eq!(config.check(Some(1000), &[]), []);
+    let mut policy = config.build(1000, &["vc0", "vc1"]);
+    policy.at_port(&PortInfo { clock: Clock::exact(1_000_000), ..PortInfo::unknown() });
+    policy
+}
+
+fn at_head(policy: &mut Formula, vc: u32, now: u64, waited: u64, behind: u32) -> AtHead {
+    let head = Head { now: Time(now), vc: Label::new(vc), waited: Span(waited), behind, capable: false };
+    policy.head_policy().expect("the policy decides at the head").on_head(&head, &mut stream())
+}
+
+#[test]
+fn a_policy_formula_can_drop_frames_at_the_head_of_the_queue_by_the_time_for_which_they_have_waited() {
+    let mut config = formula("true", &[]);
+    config.vc_state = state(&[("dropped", 0.0), ("sent", 0.0)]);
+    config.drop_head = Some("sojourn > 5 ms and X > 10 and dropped < 2 and now >= 1 s and sent > 0".into());
+    config.on_drop = table(&[("dropped", "dropped + 1")]);
+    config.on_send = table(&[("sent", "sent + 1")]);
+    let policy = &mut in_microseconds(&config);
+    for (vc, now, waited, behind, drops) in [
+        (0, 1_000_000, 5001, 11, false),
+        (0, 1_000_000, 5001, 11, true),
+        (0, 1_000_000, 5000, 11, false),
+        (0, 1_000_000, 5001, 10, false),
+        (0, 999_999, 5001, 11, false),
+        (1, 1_000_000, 5001, 11, false),
+        (0, 1_000_000, 5001, 11, true),
+        // Two frames of this VC have been dropped.
+        (0, 1_000_000, 5001, 11, false),
+        (1, 1_000_000, 5001, 11, true),
+    ] {
+        let expected = if drops { AtHead::Drop } else { AtHead::Send };
+        assert_eq!(
+            at_head(policy, vc, now, waited, behind),
+            expected,
+            "vc{vc} at {now} us, {waited} us, {behind} cells"
+        );
+    }
+    assert_eq!(policy.admits_up_to(), None);
+    assert!(!policy.reads_own_view() && policy.follower().is_none());
+}
+
+#[test]
+fn periodic_updates_of_a_policy_formula_are_made_in_order_before_the_next_frame_or_cell() {
+    let mut config = formula("area < 1e9 s", &[]);
+    config.state = state(&[("level", 1.0), ("area", 0.0)]);
+    config.period = Some(Duration::from_milliseconds(1));
+    config.on_period = table(&[("level", "level / 2 + X / K"), ("area", "area + level * now")]);
+    let [late, prompt] = [1000, 1].map(|each| {
+        let mut policy = in_microseconds(&config);
+        for ms in (0..1000).step_by(each) {
+            policy.head_policy().expect("there are periodic updates").on_enter(7, Time(1000 * ms));
+        }
+        policy.head_policy().expect("there are periodic updates").on_enter(3, Time(1_000_000));
+        policy.running().registers_of(Label::new(0))[usize::from(names::FIRST_OWN)..][..2].to_vec()
+    });
+    assert_eq!(late, prompt);
+    assert!(late[1] > 0.0);
+}
+
+#[test]
+fn periodic_updates_that_no_longer_change_anything_are_skipped() {
+    let mut config = formula("level < 2", &[]);
+    config.state = state(&[("level", 1.0)]);
+    config.period = Some(Duration::from_microseconds(1));
+    config.on_period = table(&[("level", "level / 2")]);
+    let policy = &mut in_microseconds(&config);
+    policy.head_policy().expect("there are periodic updates").on_departure(0, Time(1 << 60));
+    assert_eq!(policy.running().registers_of(Label::new(0))[usize::from(names::FIRST_OWN)], 0.0);
+}
+
 #[test]
 fn non_finite_results_of_a_policy_formula_are_counted() {
     let config = formula("Y / X < 2", &[]);
@@ -208,6 +282,48 @@ fn a_policy_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_by_key()
             "has random(): random numbers are available only in formulas about frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
+        (
+            formula("sojourn < 5 ms", &[]),
+            "admit",
+            "has sojourn: only the frame at the head of the queue has this value; use it in drop_head, on_head",
+        ),
+        (with(|c| c.drop_head = Some("sojourn > 5 cells".into())), "drop_head", "one is in s"),
+        (
+            with(|c| c.drop_head = Some("Y > 3".into())),
+            "drop_head",
+            "has Y: only arriving frames have this value, but this formula is evaluated at the head of the queue",
+        ),
+        (with(|c| c.on_period = table(&[("sum_of", "X")])), "period", "is missing"),
+        (
+            with(|c| {
+                c.on_period = table(&[("sum_of", "sum_of + random()")]);
+                c.period = Some(Duration::from_milliseconds(1));
+            }),
+            "on_period.sum_of",
+            "random numbers are available only in formulas about frames",
+        ),
+        (
+            with(|c| {
+                c.on_period = table(&[("sum_of", "X")]);
+                c.period = Some(Duration { picoseconds: 999_999 });
+            }),
+            "period",
+            "is too short; it must be at least 1us",
+        ),
+        (
+            with(|c| c.period = Some(Duration::from_milliseconds(1))),
+            "period",
+            "sets how often on_period is evaluated, but there is no on_period",
+        ),
+        (with(|c| c.on_drop = table(&[("sum_of", "X")])), "on_drop", "needs drop_head"),
+        (
+            with(|c| {
+                c.drop_head = Some("X > 3".into());
+                c.when_full = WhenFull::PushOutFront;
+            }),
+            "when_full",
+            "takes cells out of the queue",
+        ),
     ];
     for (config, key, problem) in cases {
         let faults = config.check(Some(1000), &[]);

@@ -190,7 +190,7 @@ mod tests {
 
     //= test rfc9438#4.2 "each stage of congestion avoidance begins with its own time, window and K"
     #[test]
-    fn after_an_idle_period_cubic_starts_a_new_growth_epoch() {
+    fn cubic_starts_a_new_growth_epoch_after_an_idle_period() {
         let mut cubic = Cubic::new(&TcpOptions::default(), Clock::exact(1));
         cubic.on_fast_retransmit(100.0);
         let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_mark_dctcp_reduces_the_window_by_the_fraction_alpha_over_2_and_on_a_loss_it_halves_it() {
+    fn dctcp_reduces_the_window_by_the_fraction_alpha_over_2_on_a_mark_and_halves_it_on_a_loss() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
         control.alpha = 0.2;

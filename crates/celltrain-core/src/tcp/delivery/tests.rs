@@ -35,7 +35,7 @@ fn a_delivery_rate_sample_covers_the_time_from_the_last_acknowledgement_before_a
 
 /// Section 4.1.1.2.3: acknowledgements that arrive together would give a rate that was never sent.
 #[test]
-fn compressed_acknowledgements_give_no_higher_rate_than_the_rate_of_sending() {
+fn acknowledgements_that_arrive_together_give_no_delivery_rate_above_the_sending_rate() {
     let mut rates = DeliveryRate::new(true);
     sent(&mut rates, 0..2, &[0, 50]);
     acknowledged(&mut rates, 1, 60).unwrap();
@@ -50,7 +50,7 @@ fn compressed_acknowledgements_give_no_higher_rate_than_the_rate_of_sending() {
 }
 
 #[test]
-fn samples_shorter_than_the_shortest_round_trip_are_not_reliable() {
+fn delivery_rate_samples_shorter_than_the_shortest_round_trip_have_no_rate() {
     let mut rates = DeliveryRate::new(true);
     sent(&mut rates, 0..3, &[0, 0, 0]);
     acknowledged(&mut rates, 1, 100).unwrap();
@@ -62,7 +62,7 @@ fn samples_shorter_than_the_shortest_round_trip_are_not_reliable() {
 }
 
 #[test]
-fn reported_and_lost_segments_leave_the_network_once() {
+fn a_segment_that_is_sacked_or_lost_is_subtracted_from_the_data_in_flight_only_once() {
     let mut rates = DeliveryRate::new(true);
     sent(&mut rates, 0..6, &[0, 1, 2, 3, 4, 5]);
     assert_eq!(rates.in_flight(), 6);
@@ -86,7 +86,7 @@ fn reported_and_lost_segments_leave_the_network_once() {
 }
 
 #[test]
-fn samples_are_limited_by_the_application_until_its_gap_has_left_the_network() {
+fn delivery_rate_samples_are_marked_as_application_limited_until_the_gap_has_left_the_network() {
     let mut rates = DeliveryRate::new(true);
     sent(&mut rates, 0..2, &[0, 1]);
     rates.check_application(true, 10.0);

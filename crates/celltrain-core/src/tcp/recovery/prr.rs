@@ -81,7 +81,7 @@ mod tests {
 
     //= test rfc9937#6.2 "above ssthresh, data leave in proportion to the data delivered"
     #[test]
-    fn after_one_loss_proportional_rate_reduction_matches_figure_1_of_rfc_9937() {
+    fn proportional_rate_reduction_matches_figure_1_of_rfc_9937_after_one_loss() {
         let (cwnd, inflight): (Vec<_>, Vec<_>) = play(20.0, 18.0, 19).into_iter().unzip();
         let mut of_figure = [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10].map(f64::from);
         // With inflight at ssthresh, the figure still uses the proportion, whereas section 6.2 requires a larger inflight.
@@ -94,7 +94,7 @@ mod tests {
 
     //= test rfc9937#6.2 "at or below ssthresh, as much leaves as was delivered, and a segment more on good progress"
     #[test]
-    fn after_fifteen_losses_proportional_rate_reduction_matches_figure_2_of_rfc_9937() {
+    fn proportional_rate_reduction_matches_figure_2_of_rfc_9937_after_fifteen_losses() {
         assert_eq!(play(20.0, 4.0, 3), [(5.0, 4.0); 3]);
         // Then each retransmission delivers a segment and makes good progress, which adds a segment.
         let mut prr = Prr { recover_fs: 20.0, prr_delivered: 3.0, prr_out: 3.0 };

@@ -42,6 +42,11 @@ impl Departures {
         Self { left: bursts.map_or(u64::MAX, |bursts| bursts.largest), bursts, pace, deliveries }
     }
 
+    /// Returns whether the pace or the samples depend on each acknowledgement.
+    pub(super) fn watch_acks(&self) -> bool {
+        self.pace.is_some() || self.deliveries.is_some()
+    }
+
     /// Spaces segments at least `interval` apart.
     pub(super) fn paced(self, interval: Span) -> Self {
         let pace = self.pace.unwrap_or_else(|| Pace::new(interval, Pacing::None)).at_least(interval);

@@ -45,18 +45,13 @@ impl Sender {
             self.clock.probes = 0;
             self.next.pending = Pending::Nothing;
         }
-        if self.departures.deliveries.is_some() {
-            self.begin_sample(ack, blocks, now);
-        }
-        if self.rules.observes {
-            self.recovery.at(now);
-            let (una, max, board) = (self.snd_una, self.snd_max, &self.board);
-            self.recovery.on_arrival(&Arrival { ack: ack.ack, blocks, una, max, board });
+        if self.rules.watches_acks {
+            self.watch_arrival(ack, blocks, now);
         }
         let advances = ack.ack > self.snd_una;
         let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
         reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.clock.timer.is_running());
-        if ack.ack > self.snd_una {
+        if advances {
             self.on_new_ack(ack.ack, now);
             //= rfc6675#5 "an acknowledgement of new data that reports other new data is also a duplicate"
             if news && self.recovery.counts_progress() {
@@ -67,6 +62,30 @@ impl Sender {
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
         }
+        if self.rules.watches_acks {
+            self.watch_outcome(advances, now);
+        } else {
+            self.departures.on_ack(|| self.recovery.recovers());
+        }
+    }
+
+    /// Shows an acknowledgement to the mechanisms that watch all of them, before its data counts as acknowledged.
+    #[inline(never)]
+    fn watch_arrival(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
+        if self.departures.deliveries.is_some() {
+            self.begin_sample(ack, blocks, now);
+        }
+        if self.rules.observes {
+            self.recovery.at(now);
+            let (una, max, board) = (self.snd_una, self.snd_max, &self.board);
+            self.recovery.on_arrival(&Arrival { ack: ack.ack, blocks, una, max, board });
+        }
+    }
+
+    /// Lets these mechanisms act after the acknowledgement has been processed. `advances` is true if it acknowledged new
+    /// data.
+    #[inline(never)]
+    fn watch_outcome(&mut self, advances: bool, now: Time) {
         if self.rules.observes {
             self.detect_losses(now);
             self.run_early_timer(advances);
@@ -90,7 +109,6 @@ impl Sender {
     }
 
     /// Adapts the pace to the window, if it follows the window.
-    #[inline]
     fn follow_window(&mut self) {
         if let Some(pace) = &mut self.departures.pace {
             let outstanding = (self.snd_max - self.snd_una) / u64::from(self.mss);

@@ -26,7 +26,7 @@ fn after_the_receiver_accepts_a_window_probe_the_sender_continues_with_the_next_
 }
 
 #[test]
-fn by_option_cwnd_falls_to_one_segment_after_an_idle_period_longer_than_the_rto() {
+fn an_option_reduces_cwnd_to_one_segment_after_an_idle_period_longer_than_the_rto() {
     for (after_idle, ticks, cwnd) in
         [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
     {

@@ -73,7 +73,7 @@ fn requests_and_queries_over_real_stacks_complete_and_give_the_same_answer_on_bo
 }
 
 #[test]
-fn without_other_traffic_a_request_over_a_real_stack_has_a_slowdown_of_1() {
+fn a_request_over_a_real_stack_has_a_slowdown_of_1_without_other_traffic() {
     for stack in STACKS {
         let scenario = hosts(&format!("[incast.query]\nsenders = 1\nbytes = '50kB'\ninterval = '20ms'\n{stack}"));
         let (answer, records) = run(&scenario, Engine::Fast);

@@ -47,12 +47,12 @@ mod tests {
     }
 
     #[test]
-    fn above_lwnd_scalable_tcp_adds_a_hundredth_of_the_window_per_acknowledged_window() {
+    fn scalable_tcp_adds_a_hundredth_of_the_window_per_acknowledged_window_above_lwnd() {
         assert_eq!(grown(200.0), 200.01);
     }
 
     #[test]
-    fn up_to_lwnd_scalable_tcp_increases_and_decreases_the_window_as_standard_tcp_does() {
+    fn scalable_tcp_increases_and_decreases_the_window_as_standard_tcp_does_up_to_lwnd() {
         assert_eq!((grown(16.0), grown(16.5)), (16.0 + 1.0 / 16.0, 16.51));
         assert_eq!((Scalable.decrease(16.0), Scalable.decrease(16.5)), (0.5, 0.875));
     }

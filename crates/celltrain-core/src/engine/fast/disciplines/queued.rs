@@ -137,6 +137,10 @@ impl WaitingCells for Queued {
         Some(self.all[self.queue_of[label]].cells)
     }
 
+    fn on_enter(&mut self, cell: Cell, now: Time) {
+        self.scheduler.on_enter(cell, now);
+    }
+
     fn on_dropped(&mut self, label: Label) {
         self.scheduler.on_dropped(self.queue_of[label]);
     }

@@ -751,8 +751,8 @@ fn leave(
     if let Some(rule) = &mut port.rule {
         let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
         let label = cell.label();
-        let left = match port.waiting {
-            Waiting::Scheduled(_) if rule.decides() => port.counts.per_vc[label],
+        let left = match &port.waiting {
+            Waiting::Scheduled(queues) if rule.decides() => queues.left(label, port.counts.per_vc[label]),
             _ => memory.counted(of, class, port.occupancy),
         };
         let Some(sent) = rule.on_departure(cell, left, now, &mut port.admission) else {

@@ -171,6 +171,9 @@ impl MemoryPort {
         self.count_one_in(cell.label());
         if let Some(rule) = &mut self.rule {
             rule.enter(cell, now, self.occupancy, &mut self.admission);
+            if rule.decides() {
+                self.waiting.on_enter(cell, now);
+            }
         }
         if let Some(follower) = self.admission.follower() {
             follower.on_enter(cell.label(), 1);

@@ -219,6 +219,7 @@ impl Switch {
         let port = &mut self.ports[place];
         if let Some(rule) = port.rule.as_mut().filter(|rule| rule.decides()) {
             rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
+            port.waiting.on_enter(cell, now);
         }
         let whole = self.ports[place].store(cell);
         debug_assert_eq!(whole, None, "the packet's last cell has not arrived");
@@ -287,6 +288,9 @@ impl Switch {
                 }
                 if let Some(rule) = &mut port.rule {
                     rule.enter(cell, now, port.occupancy + 1, &mut port.admission);
+                    if rule.decides() {
+                        port.waiting.on_enter(cell, now);
+                    }
                 }
                 let Some(unused) = port.store(cell) else { return };
                 if !port.is_busy {

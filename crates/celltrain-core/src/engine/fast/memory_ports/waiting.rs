@@ -9,6 +9,7 @@ use crate::coverage::reached;
 use crate::engine::fast::pauses::{PauseCommand, StoppedPriorities};
 use crate::index::Label;
 use crate::port::CellQueues;
+use crate::units::Time;
 
 /// Cells that wait at a port.
 pub(super) enum Waiting {
@@ -40,6 +41,13 @@ impl Waiting {
     pub(super) fn pausable_queue(&mut self) -> &mut PausableQueue {
         let Self::Pausable(queue) = self else { unreachable!("the next switch may pause the link") };
         queue
+    }
+
+    /// Records that a cell has entered the port at `now`.
+    pub(super) fn on_enter(&mut self, cell: Cell, now: Time) {
+        if let Self::Scheduled(queues) = self {
+            queues.on_enter(cell, now);
+        }
     }
 
     /// Returns the waiting cells in runs.

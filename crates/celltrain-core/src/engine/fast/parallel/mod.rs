@@ -376,7 +376,7 @@ fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
     }
 }
 
-/// The final counts of a partition.
+/// The counts of a partition at the end of the run.
 struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     memories: TiVec<MemoryIndex, MemoryState>,

@@ -50,7 +50,7 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
 
     fn set_horizon(&mut self, horizon: Time) {
         self.output.set_horizon(horizon);
-        // Report departures by run again, until a single departure may be too late for the new horizon.
+        // Report departures in runs again, until the new horizon is so close that single departures matter.
         self.output.granularity = ReportGranularity::Runs;
     }
 

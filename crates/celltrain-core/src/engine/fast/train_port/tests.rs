@@ -215,7 +215,7 @@ fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() 
 }
 
 #[test]
-fn a_queue_admits_the_same_cells_in_batches_as_one_at_a_time_and_as_a_port_that_counts_cells() {
+fn a_queue_and_a_port_that_only_counts_cells_admit_the_same_cells_in_batches_and_one_at_a_time() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
@@ -244,7 +244,7 @@ fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
 }
 
 #[test]
-fn overlapping_trains_in_one_queue_are_admitted_in_batches_as_one_cell_at_a_time() {
+fn overlapping_trains_in_one_queue_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_pairs(|case| {
         let alone = run(case, Counted::default(), 1);
@@ -267,7 +267,7 @@ fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells
 }
 
 #[test]
-fn overlapping_trains_in_queues_of_their_own_are_admitted_in_batches_as_one_cell_at_a_time() {
+fn overlapping_trains_in_separate_queues_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
     let kinds = ["a", "b"].map(|name| VcKind { name, class: Class::default() });
     for scheduler in SchedulerConfig::samples() {
         all_pairs(|case| {

@@ -322,7 +322,7 @@ fn after_pushing_out_a_waiting_cell_a_shared_memory_refuses_later_cells_of_the_s
 }
 
 #[test]
-fn with_static_thresholds_a_saturated_port_leaves_memory_for_the_other_ports() {
+fn static_thresholds_make_a_saturated_port_leave_memory_for_the_other_ports() {
     let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
     let outputs = outputs_of(&network);
     let policy = static_thresholds::Config { threshold: Some("60%".parse().unwrap()) };
@@ -334,7 +334,7 @@ fn with_static_thresholds_a_saturated_port_leaves_memory_for_the_other_ports() {
 }
 
 #[test]
-fn with_perfect_predictions_credence_loses_no_more_cells_than_longest_queue_drop_in_bursts() {
+fn credence_with_perfect_predictions_loses_no_more_cells_in_bursts_than_longest_queue_drop() {
     let result = |policy: MemoryPolicyConfig| {
         let mut network = star(&[0, 0, 0, 1, 2], "99Mbps", "20ms");
         let outputs = outputs_of(&network);

@@ -194,7 +194,7 @@ fn is_allowed(before: State, after: State) -> bool {
 }
 
 #[test]
-fn startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within_two_percent() {
+fn bbr_startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within_two_percent() {
     // Draft, appendix: "Exiting STARTUP on Bandwidth Plateau", "Exiting DRAIN Based on Inflight".
     for (rate, rtt) in [(1_000, 100_000), (10_000, 20_000), (500, 300_000), (10_000, 100_000)] {
         let mut path = Path::new(rate, rtt, 4.0, |_| {});
@@ -214,7 +214,7 @@ fn startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within
 }
 
 #[test]
-fn the_cycle_is_down_cruise_refill_up_and_probes_every_two_to_three_seconds_or_63_round_trips() {
+fn bbr_cycles_through_down_cruise_refill_and_up_and_probes_every_2_to_3_seconds_or_63_round_trips() {
     // 1,000 segments/s and 100 ms: the BDP is 100, so 63 round trips of 6.3 s are longer than 2 to 3 s.
     let mut path = Path::new(1_000, 100_000, 2.0, |_| {});
     path.run(40_000_000);
@@ -247,7 +247,7 @@ fn the_cycle_is_down_cruise_refill_up_and_probes_every_two_to_three_seconds_or_6
 }
 
 #[test]
-fn probe_rtt_happens_at_most_every_five_seconds_and_holds_half_of_the_bdp_for_200_milliseconds() {
+fn bbr_enters_probe_rtt_at_most_every_5_seconds_and_holds_half_of_the_bdp_for_200_milliseconds() {
     for (rate, rtt, buffer) in [(1_000, 100_000, 1.0), (4_000, 30_000, 8.0), (2_000, 1_000, 20.0)] {
         let mut path = Path::new(rate, rtt, buffer, |_| {});
         path.run(30_000_000);
@@ -267,35 +267,35 @@ fn probe_rtt_happens_at_most_every_five_seconds_and_holds_half_of_the_bdp_for_20
 }
 
 #[test]
-fn a_single_flow_fills_tail_drop_buffers_of_1_4_and_20_bdp_with_few_losses() {
+fn a_single_bbr_flow_fills_the_link_with_few_losses_if_the_buffer_holds_1_or_4_or_20_bdp() {
     for (buffer, least) in [(1.0, 0.93), (4.0, 0.95), (20.0, 0.95)] {
         let mut path = Path::new(2_000, 50_000, buffer, |_| {});
         let share = path.share(5_000_000, 45_000_000);
-        assert!((least..=1.0).contains(&share), "{share} of the link with {buffer} BDP");
+        assert!((least..=1.0).contains(&share), "the flow gets {share} of the link if the buffer holds {buffer} BDP");
         let lost = path.lost as f64 / path.sender.counters().segments_sent as f64;
-        assert!(lost < 0.02, "{lost} lost with {buffer} BDP");
+        assert!(lost < 0.02, "a fraction {lost} of the segments is lost if the buffer holds {buffer} BDP");
         // Startup may overflow the buffer. RFC 6675 leaves the loss of a retransmission to the timer.
         assert!(path.sender.counters().timeouts <= u64::from(buffer < 2.0), "{buffer} BDP");
     }
 }
 
 #[test]
-fn loss_beyond_two_percent_bounds_what_is_in_flight_and_random_loss_of_one_percent_does_not_stop_the_flow() {
+fn bbr_limits_the_data_in_flight_after_losses_above_two_percent_and_tolerates_one_percent() {
     let mut path = Path::new(2_000, 50_000, 0.1, |_| {});
     let share = path.share(5_000_000, 30_000_000);
     let (bbr, _) = path.sender.bbr();
     let bound = bbr.inflight_longterm;
     assert!((80.0..=140.0).contains(&bound), "inflight_longterm is {bound}; BDP and buffer have 110");
-    assert!(share > 0.75, "{share} with a buffer of a tenth of the BDP");
+    assert!(share > 0.75, "the flow gets {share} of the link if the buffer holds a tenth of the BDP");
     // CUBIC reaches 1.2 / sqrt(p) segments per round trip: an eighth of this link.
     let mut path = Path::new(2_000, 50_000, 1.0, |_| {});
     path.lossy = 1;
     let share = path.share(5_000_000, 30_000_000);
-    assert!(share > 0.6, "{share} at a loss of 1 %");
+    assert!(share > 0.6, "the flow gets {share} of the link if 1 % of the segments are lost");
 }
 
 #[test]
-fn startup_ends_by_loss_in_a_shallow_buffer_while_the_rate_still_grows() {
+fn losses_in_a_shallow_buffer_end_bbr_startup_while_the_rate_still_grows() {
     let mut path = Path::new(5_000, 100_000, 0.02, |_| {});
     path.run(4_000_000);
     let (bbr, _) = path.sender.bbr();
@@ -304,7 +304,7 @@ fn startup_ends_by_loss_in_a_shallow_buffer_while_the_rate_still_grows() {
 }
 
 #[test]
-fn a_low_bdp_keeps_four_segments_in_flight_at_the_rate_of_the_link() {
+fn bbr_keeps_four_segments_in_flight_on_a_path_with_a_low_bdp_and_fills_the_link() {
     // Draft, appendix: "Correctly Managing Sub-Packet BDPs".
     let mut path = Path::new(50, 20_000, 10.0, |_| {});
     let share = path.share(5_000_000, 60_000_000);
@@ -314,7 +314,7 @@ fn a_low_bdp_keeps_four_segments_in_flight_at_the_rate_of_the_link() {
 }
 
 #[test]
-fn marks_slow_bbr_down_like_losses() {
+fn congestion_marks_slow_bbr_down_as_losses_do() {
     let mut path = Path::new(2_000, 50_000, 20.0, |options| options.ecn = Ecn::On);
     path.marks_from = 30;
     let share = path.share(5_000_000, 30_000_000);
@@ -324,7 +324,7 @@ fn marks_slow_bbr_down_like_losses() {
 }
 
 #[test]
-fn a_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate() {
+fn a_bbr_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate() {
     // Draft, appendix: "Skipping PROBE_RTT Due to Application-Limited Sending".
     let mut path = Path::new(1_000, 100_000, 2.0, |_| {});
     path.sender = path.sender.of_bytes(8_000 * MSS);
@@ -355,7 +355,7 @@ fn bursts_with_pauses_between_them_add_no_more_than_one_burst_to_cwnd() {
 }
 
 #[test]
-fn the_window_of_the_maximum_filter_has_the_given_length() {
+fn the_maximum_filter_forgets_values_older_than_its_window() {
     let mut filter = path::MaxFilter::default();
     for (time, value, largest) in
         [(0, 5.0, 5.0), (1, 3.0, 5.0), (2, 4.0, 5.0), (3, 1.0, 4.0), (4, 1.5, 4.0), (5, 0.5, 1.5)]

@@ -148,7 +148,7 @@ fn a_congestion_window_capped_at_the_receive_window_does_not_shrink_when_the_rec
 
 /// Regression: after a timeout in fast recovery, CUBIC took the inflated window for the one before the loss.
 #[test]
-fn after_a_timeout_in_fast_recovery_cubics_w_max_excludes_the_window_inflation() {
+fn w_max_of_cubic_excludes_the_window_inflation_after_a_timeout_in_fast_recovery() {
     let options = TcpOptions { congestion: crate::tcp::Congestion::Cubic, ..TcpOptions::default() };
     let mut after = [0.0, 50.0].map(|inflation| {
         let mut windows = Windows { cwnd: 40.0, ..Windows::new(&options, Clock::exact(1000)) };
@@ -164,5 +164,29 @@ fn after_a_timeout_in_fast_recovery_cubics_w_max_excludes_the_window_inflation()
             (windows.cwnd, windows.ssthresh)
         });
         assert_eq!(inflated, plain, "acknowledgement {now}");
+    }
+}
+
+/// RFC 9406 (4.2, 4.3).
+#[test]
+fn hystart_ends_with_the_first_loss_or_mark_and_later_slow_starts_do_without_it() {
+    let start = StartOptions { hystart: Some(Hystart::On), ..StartOptions::default() };
+    for end in [
+        &|windows: &mut Windows| windows.on_fast_retransmit(&full(80)),
+        &|windows: &mut Windows| windows.on_timeout(80.0, false),
+        &|windows: &mut Windows| windows.on_mark(80.0),
+    ] as [&dyn Fn(&mut Windows); 3]
+    {
+        let mut windows = Windows::new(&TcpOptions { start, ..TcpOptions::default() }, Clock::exact(1000));
+        let mut grown = |windows: &mut Windows| {
+            let before = windows.cwnd;
+            windows.on_new_ack(Time(0), 3.0, true);
+            windows.cwnd - before
+        };
+        assert_eq!(grown(&mut windows), 3.0, "HyStart++ counts acknowledged segments");
+        windows.cwnd = 80.0;
+        end(&mut windows);
+        windows.cwnd = 1.0;
+        assert_eq!(grown(&mut windows), 1.0, "the usual slow start counts acknowledgements");
     }
 }
