@@ -292,7 +292,7 @@ impl HeadRule {
                 admission.drop_at_head(cell);
                 return None;
             }
-            admission.on_departure_from_head(left, now);
+            admission.on_departure_from_head(cell.label(), left, now);
             self.frame_ends.on_departure(arrivals);
             return Some(cell);
         }

@@ -233,7 +233,7 @@ impl HeadPolicy for Running {
         self.count_entry();
     }
 
-    fn on_departure(&mut self, left: u32, now: Time) {
+    fn on_departure(&mut self, _vc: Label, left: u32, now: Time) {
         self.catch_up(now);
         self.waiting = left;
         self.count_departure();
