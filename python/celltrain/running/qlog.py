@@ -311,6 +311,8 @@ class _Sender:
         }
         new = {key: value for key, value in known.items() if value is not None and self.metrics.get(key) != value}
         self.metrics |= new
+        # The draft has no timeout among its metrics; `timer_updated` contains it.
+        new.pop("rto", None)
         if rtt is not None:
             new["latest_rtt"] = round(rtt, 9)
             if rtt < self.least_rtt:

@@ -182,7 +182,7 @@ fn periodic_updates_that_no_longer_change_anything_are_skipped() {
     config.period = Some(Duration::from_microseconds(1));
     config.on_period = table(&[("level", "level / 2")]);
     let policy = &mut in_microseconds(&config);
-    policy.head_policy().expect("there are periodic updates").on_departure(Label::default(), 0, Time(1 << 60));
+    policy.head_policy().expect("there are periodic updates").on_departure(Label::new(0), 0, Time(1 << 60));
     assert_eq!(policy.running().registers_of(Label::new(0))[usize::from(names::FIRST_OWN)], 0.0);
 }
 
