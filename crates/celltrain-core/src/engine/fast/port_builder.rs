@@ -196,9 +196,17 @@ impl PortBuilder<'_> {
     }
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, single_cells: PortPlan) -> (PortPlan, String) {
-        if self.plan.is_pausable(link) {
-            let why = "the next switch may pause the link, so the port is simulated as a shared memory of one port";
-            return (PortPlan::Memory, why.into());
+        let needs_memory = if self.plan.is_pausable(link) {
+            Some("the next switch may pause the link")
+        } else if self.network.is_on_ethernet(link) {
+            Some("the link carries Ethernet frames")
+        } else if self.network.changes_rate(link) {
+            Some("the rate of the link changes")
+        } else {
+            None
+        };
+        if let Some(why) = needs_memory {
+            return (PortPlan::Memory, format!("{why}, so the port is simulated as a shared memory of one port"));
         }
         let upstream = self.plan.upstream.of(link);
         let are_here = upstream.iter().all(|&from| self.are_together(self.plan.beginning(from), link));
@@ -212,8 +220,6 @@ impl PortBuilder<'_> {
             // A port that processes cells at once cannot tell whether a cell starts a packet, with packet framing.
             may_run_ahead: self.kept == Kept::Number && are_here && self.network.aal5.framing == Framing::Aal5,
             stores: self.network.stores(link),
-            wire: self.network.links[link].wire,
-            changes_rate: self.network.changes_rate(link),
         };
         PortPlan::select(self.mode, &properties)
     }

@@ -4,7 +4,6 @@ use super::ingress::MOST_INPUTS;
 use super::timing::{Arrivals, Effects, Timing};
 use crate::switching::PacketAdmission;
 use crate::tie::TieOrder;
-use crate::wire::Wire;
 
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,10 +49,6 @@ pub(super) struct PortProperties<'a> {
     pub(super) may_run_ahead: bool,
     /// How the port admits packets, if it stores them whole.
     pub(super) stores: Option<PacketAdmission>,
-    /// The unit in which the port's link carries packets.
-    pub(super) wire: Wire,
-    /// True if the rate of the port's link changes.
-    pub(super) changes_rate: bool,
 }
 
 /// Streams are used only if every cell needs at least this many cell times before it has an effect elsewhere. Otherwise
@@ -67,29 +62,8 @@ impl PortPlan {
     /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
     /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties {
-            timing,
-            vcs,
-            inputs,
-            gets_single_cells,
-            single_cells,
-            tie_order,
-            may_run_ahead,
-            stores,
-            ..
-        } = port;
-        if port.wire == Wire::Ethernet {
-            return (
-                Self::Memory,
-                "the link carries Ethernet frames, so the port is simulated as a shared memory of one port".into(),
-            );
-        }
-        if port.changes_rate {
-            return (
-                Self::Memory,
-                "the rate of the link changes, so the port is simulated as a shared memory of one port".into(),
-            );
-        }
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, single_cells, tie_order, may_run_ahead, stores } =
+            port;
         if let Some(admission) = stores {
             return match admission {
                 PacketAdmission::Start if single_cells == Self::Stream && inputs <= MOST_INPUTS => {
