@@ -103,8 +103,7 @@ registry! {
         /// FQ-CoDel (RFC 8290): a queue for each VC, served by deficit round robin, with `codel` at each queue.
         #[serde(rename = "fq_codel")]
         fq_codel: FqCoDel,
-        /// Coupled dual queue with PI2 (RFC 9332): scalable flows have a queue with early marks, and other flows a queue
-        /// with coupled drops.
+        /// PI2 with coupled queues (RFC 9332): L for scalable flows, C for others.
         #[serde(rename = "dualpi2")]
         dualpi2: DualPi2,
         /// PIE (RFC 8033): frames are refused at random, with a probability that follows the delay of the queue.
