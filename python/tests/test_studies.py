@@ -174,7 +174,7 @@ def test_the_python_function_for_studies_gives_the_result_of_the_command(
     [
         ("study", "af-97-0831", "is a paper, not a study; type: celltrain reproduce af-97-0831"),
         ("reproduce", "tagging", "is a study, not a paper; type: celltrain study tagging"),
-        ("study", "nope", "there is no study 'nope'; choose from different-rtts, edge-different-rtts"),
+        ("study", "nope", "there is no study 'nope'; choose from cubic-and-bbr, different-rtts"),
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
@@ -205,7 +205,7 @@ def test_invalid_study_options_are_refused(celltrain: Command, arguments: list[s
 def test_the_python_function_refuses_an_unknown_study() -> None:
     with pytest.raises(PaperError, match="type: celltrain reproduce af-96-1269"):
         ct.study("af-96-1269")
-    with pytest.raises(PaperError, match="choose from different-rtts"):
+    with pytest.raises(PaperError, match="choose from cubic-and-bbr"):
         ct.study("rtts")
     assert not set(PAPER.ids()) & set(STUDY.ids())
 
