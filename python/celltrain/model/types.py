@@ -2351,7 +2351,7 @@ class Requests(Model):
         default=None,
         description="Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.",
     )
-    tcp: Tcp | None = Field(default=None, description="TCP of these requests. Default: the TCP of all flows.")
+    tcp: Tcp | None = Field(default=None, description="TCP options of these requests. Default: those of all flows.")
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
