@@ -223,8 +223,7 @@ impl<D: Discipline> Output<D> {
         let run = Run { last: cell, cells: 1 };
         if start > self.timing.latest_start {
             self.granularity = ReportGranularity::Each;
-            let parts = self.parts.iter_mut().filter(|(run, _)| run.cells > 0);
-            self.gone.extend(parts.map(|part| std::mem::replace(part, NONE)));
+            self.end_parts();
         }
         if cell.is_rm() || self.granularity == ReportGranularity::Each {
             self.gone.push((run, start));
@@ -238,6 +237,20 @@ impl<D: Discipline> Output<D> {
         *part = (Run { cells: if continues { part.0.cells + 1 } else { 1 }, ..run }, start);
         if cell.last_cell() {
             self.gone.push(std::mem::replace(part, NONE));
+        }
+    }
+
+    /// Counts the cells of frames that have left in part as departed runs.
+    fn end_parts(&mut self) {
+        let parts = self.parts.iter_mut().filter(|(run, _)| run.cells > 0);
+        self.gone.extend(parts.map(|part| std::mem::replace(part, NONE)));
+    }
+
+    /// Reports the cells of frames that have left in part.
+    pub(super) fn report_parts(&mut self, depart: &mut impl Depart) {
+        self.end_parts();
+        if !self.gone.is_empty() {
+            self.report_departures(depart);
         }
     }
 

@@ -60,6 +60,7 @@ impl<D: TrainDiscipline> ContendedPort for TrainPort<D> {
 
     fn report_partial_frames(&mut self, downstream: &mut Downstream<'_>) {
         self.partial_frames.report_all(downstream.leaving(self.link));
+        self.output.report_parts(&mut downstream.leaving(self.link));
         self.output.buffer.report_to_policy();
     }
 
