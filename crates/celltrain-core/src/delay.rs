@@ -14,7 +14,7 @@ use crate::cell::FrameNumber;
 pub use crate::delay_choice::DelayChoice;
 pub use crate::delay_times::DelayTimes;
 pub(crate) use crate::delay_times::DelayTracker;
-use crate::departure::Departing;
+use crate::departing::Departing;
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{Link, Network, Routing};
 use crate::rate_control::RateControl;

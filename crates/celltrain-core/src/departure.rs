@@ -10,22 +10,12 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
+use crate::departing::Departing;
 use crate::index::Label;
 use crate::marking::{MarkedAt, Marker};
 use crate::policy::{AtHead, Head};
 use crate::port::admission::Admission;
 use crate::units::{Span, Time};
-
-/// A cell whose transmission starts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Departing {
-    pub(crate) cell: Cell,
-    /// Number of remaining cells, which the rule compares with its limits.
-    pub(crate) left: u32,
-    /// Time since the first cell of the frame entered the port. For a cell that ends its frame, the time since this cell
-    /// entered. 0 for RM cells, which belong to no frame.
-    pub(crate) waited: Span,
-}
 
 /// Arrival times of the frames that wait at a port, by label. Refused cells do not count.
 #[derive(Clone, Debug)]

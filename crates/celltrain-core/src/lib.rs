@@ -18,6 +18,7 @@ pub mod delay;
 pub(crate) mod delay_choice;
 mod delay_line;
 mod delay_times;
+mod departing;
 mod departure;
 pub mod edge_device;
 pub mod end_systems;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 pub use crate::counted::Counted;
 use crate::coverage::reached;
-use crate::departure::Departing;
+use crate::departing::Departing;
 use crate::error::Fault;
 use crate::policy::BufferPolicy;
 use crate::policy::not_capable::NotCapable;

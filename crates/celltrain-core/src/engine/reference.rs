@@ -26,7 +26,7 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::coverage::reached;
 use crate::delay::PortDelays;
-use crate::departure::Departing;
+use crate::departing::Departing;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::nic::Phase;
-use super::pauses::{PauseCommand, StoppedPriorities};
+use super::pauses::{PauseCommand, StoppedPriorities, TakenBack};
 use super::train::cells_after;
 use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
@@ -69,13 +69,6 @@ struct Ahead {
     first_start: Time,
     /// Start of the frame's first cell, if a pause does not interrupt a packet; otherwise `first_start`.
     begun: Time,
-}
-
-/// Cells that a port takes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TakenBack {
-    pub(super) label: Label,
-    pub(super) cells: u32,
 }
 
 /// Maximum number of cell times from the present to the start of a frame that is sent ahead.

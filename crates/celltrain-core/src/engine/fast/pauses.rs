@@ -28,10 +28,9 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::engine::Engine;
 use super::event_list::{EventList, Leaf, Rank};
 use super::memory_ports::{MemoryPorts, PauseSender, PauseSenders};
-use super::pausable_nic::TakenBack;
 use super::plan::{MemoryPlace, PausableIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
-use crate::index::LinkIndex;
+use crate::index::{Label, LinkIndex};
 use crate::memory::{MemoryConfig, PauseChange, PauseResponse, Pauses, QueueConfig, QueueIndex};
 use crate::memory::{PausedGroup, PausedGroups, deadlock};
 use crate::network::{Graph, LinkTimes, Network, PAUSE_FRAME_BITS};
@@ -56,6 +55,13 @@ struct PauseFrame {
     link: LinkIndex,
     priority: u8,
     command: PauseCommand,
+}
+
+/// Cells that a port takes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenBack {
+    pub(super) label: Label,
+    pub(super) cells: u32,
 }
 
 /// The command of a pause frame. Of the frames of an instant, those that end a pause take effect first.
