@@ -110,6 +110,7 @@ def test_every_model_variant_is_unchanged_after_the_core_parses_and_serializes_i
         "minimum_share": {"tcp1": 0.2, "default": 0.1},
         "admit": "X <= 300 or Y < 100",
         "class_": f"{__name__}:Half",
+        "l4s": {"tcp1": 1, "default": 0},
     }
     if key == "network":
         required = {

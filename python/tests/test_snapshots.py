@@ -48,7 +48,6 @@ tune --help
 store --help
 report --help
 check --help
-import --help
 mmu --help
 mmu incast --help
 mmu thresholds --help

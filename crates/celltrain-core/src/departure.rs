@@ -278,11 +278,11 @@ impl HeadRule {
             && self.marker.is_none()
             && let Some(fate) = arrivals.leave_inside(cell)
         {
+            admission.on_departure_from_head(cell.label(), left, now);
             if fate == AtHead::Drop {
                 admission.drop_at_head(cell);
                 return None;
             }
-            admission.on_departure_from_head(cell.label(), left, now);
             self.frame_ends.on_departure(arrivals);
             return Some(cell);
         }

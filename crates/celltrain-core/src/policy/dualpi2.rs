@@ -69,8 +69,8 @@ pub struct Config {
     pub tshift: Duration,
 }
 
-/// Values of RFC 9332, appendix A.1. The gains and `t_update` are those of Linux, which rounds the RFC's formulas for a
-/// largest round-trip time of 100 ms.
+/// Values of RFC 9332, appendix A.1. The gains and `t_update` are those of Linux; the RFC's formulas give 0.15, 3 and 15 ms
+/// for a largest round-trip time of 100 ms.
 mod defaults {
     use crate::units::{Bytes, Duration};
 

@@ -14,7 +14,9 @@ use super::{losses, memories, packets, requests};
 /// Gives most ports without a scheduler such a policy, and lets most flows use ECN.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let merging = network.routing().merging;
-    let l4s: BTreeMap<String, f64> = network.vcs.iter().map(|vc| (vc.name.clone(), rng.below(2).into())).collect();
+    let mut l4s: BTreeMap<String, f64> = network.vcs.iter().map(|vc| (vc.name.clone(), rng.below(2).into())).collect();
+    // Later steps may add VCs.
+    l4s.insert("default".to_string(), 1.0);
     let Network { nodes, links, flows, .. } = network;
     for (number, link) in links.iter_mut_enumerated() {
         let is_simple = nodes[link.from].kind == NodeKind::Switch

@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
-const EQUAL_WITH: &str = "equals ns-2's trace if these options of ns-2 are set: ";
+const EQUAL_WITH: &str = "with ";
 
 impl Verdict {
     fn text(&self) -> String {

@@ -97,11 +97,11 @@ impl Test {
     /// Returns the reason why the test is not modelled; `None` if it is.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
-            Some("another TCP variant, with forward acknowledgements (FACK)")
+            Some("forward acknowledgements (FACK)")
         } else if self.tcp == "SackRH" {
-            Some("another TCP variant, with rate halving")
+            Some("rate halving")
         } else if self.is("partial_ack_") {
-            Some("the experiment `partial_ack_`, where a partial acknowledgement resends two segments")
+            Some("the experiment `partial_ack_`")
         } else if self.is("numdupacksFrac_") {
             Some("the experiment `numdupacksFrac_`, where cwnd determines the number of duplicates")
         } else if self.is("ecn_") {

@@ -97,8 +97,9 @@ impl Running {
             let before = (*rules.registers, *replaced);
             update(&rules.on_period, &mut rules.registers, &mut || 0.0, replaced);
             periodic.next += periodic.period;
-            if periodic.next <= now && before == (*rules.registers, *replaced) {
-                // No further update changes anything.
+            let changes_nothing = !periodic.reads_now && before == (*rules.registers, *replaced);
+            if periodic.next <= now && changes_nothing {
+                // Nor does any further update.
                 let missed = (now - periodic.next).0 / periodic.period.0 + 1;
                 periodic.next += periodic.period * missed;
             }

@@ -187,6 +187,17 @@ fn periodic_updates_that_no_longer_change_anything_are_skipped() {
 }
 
 #[test]
+fn periodic_updates_that_depend_on_the_time_are_made_after_an_update_that_changes_nothing() {
+    let mut config = formula("late < 1", &[]);
+    config.state = state(&[("late", 0.0)]);
+    config.period = Some(Duration::from_milliseconds(1));
+    config.on_period = table(&[("late", "min(1, max(0, now - 5 s))")]);
+    let policy = &mut in_microseconds(&config);
+    policy.head_policy().expect("there are periodic updates").on_departure(Label::new(0), 0, Time(10_000_000));
+    assert_eq!(policy.running().registers_of(Label::new(0))[usize::from(names::FIRST_OWN)], 1.0);
+}
+
+#[test]
 fn non_finite_results_of_a_policy_formula_are_counted() {
     let config = formula("Y / X < 2", &[]);
     let mut bench = Bench::new(&config, 1000, 1);
