@@ -1,5 +1,5 @@
-//! Coupled dual queue with PI2 (`dualpi2`): a queue L for scalable flows with low delay and a queue C for other flows, whose probabilities of marks and
-//! drops are coupled so that flows of both kinds get similar rates.
+//! Coupled dual queue with PI2 (`dualpi2`): a queue L for scalable flows with low delay and a queue C for other flows,
+//! whose probabilities of marks and drops are coupled so that flows of both kinds get similar windows.
 //!
 //! Source: RFC 9332, sections 2.4 and 2.5 and the pseudocode of appendix A with overload, whose names are used.
 //! Differences from the source: a list of VCs takes the place of ECT(1). Frames of L that are not ECN-capable are
