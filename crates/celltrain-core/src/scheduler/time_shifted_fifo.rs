@@ -82,10 +82,6 @@ impl Scheduler for TimeShiftedFifo {
                 _ => C,
             };
             if let Some(head) = waiting.next_cell(queue) {
-                if self.begun != Some((queue, head.label(), head.frame)) {
-                    // Forgets the frames before this one.
-                    self.entry(head);
-                }
                 self.begun = Some((queue, head.label(), head.frame));
             }
             waiting.send_one(queue);
