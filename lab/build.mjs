@@ -19,7 +19,7 @@ const root = dirname(here);
 
 /** Size limits of the file; see `docs/design/lab.md`. */
 const MOST_BYTES = 3_000_000;
-const MOST_COMPRESSED = 1_540_000;
+const MOST_COMPRESSED = 1_560_000;
 
 const { values: options } = parseArgs({
   options: {
