@@ -23,7 +23,7 @@ _TARGET, _CODEL_INTERVAL = 5_000_000, 100_000_000
 
 
 def facts(disc: str, what: str) -> list[str]:
-    """What ns-3 wrote about a queue discipline."""
+    """Returns the values of one kind that ns-3 wrote about a queue discipline."""
     with _FACTS.open() as file:
         return [value for found, kind, value in csv.reader(file) if (found, kind) == (disc, what)]
 

@@ -289,7 +289,7 @@ impl HeadRule {
         self.on_departure_of_any(cell, left, now, admission)
     }
 
-    /// The same for any cell.
+    /// A slower variant of [`HeadRule::on_departure`], for all kinds of cells.
     #[inline(never)]
     fn on_departure_of_any(&mut self, mut cell: Cell, left: u32, now: Time, admission: &mut Admission) -> Option<Cell> {
         let arrivals = self.arrivals.as_mut().expect("the rule acts on departures");

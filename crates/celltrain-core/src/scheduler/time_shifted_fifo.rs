@@ -18,7 +18,7 @@ const L: usize = 0;
 /// Number of the queue C.
 const C: usize = 1;
 
-/// Creates the queues L and C. `in_l` tells which VCs use L, by label.
+/// Creates the queues L and C. `in_l` is true for the VCs that use L, by label.
 pub(crate) fn service(in_l: &[bool], shift: Span) -> Service {
     let queue_of = in_l.iter().map(|&in_l| if in_l { L } else { C }).collect();
     let scheduler = TimeShiftedFifo { shift, frames: ti_vec![VecDeque::new(); in_l.len()], begun: None };

@@ -147,7 +147,7 @@ impl Draws {
             let rule = match self.below(4) {
                 0 => text,
                 1 => format!("random() < 0.{} and ({text})", self.below(10)),
-                // Short queues seldom wait longer.
+                // Frames in short queues rarely wait longer.
                 _ => format!("sojourn > {} us and ({text})", 10 + self.below(500)),
             };
             policy.insert("drop_head".into(), json!(rule));

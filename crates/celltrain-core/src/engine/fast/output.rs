@@ -68,7 +68,7 @@ pub(super) struct Output<D> {
     pub(super) granularity: ReportGranularity,
     /// Departed cells, with the starts of the last of each run, at a port with a rule that acts on departures.
     gone: Vec<(Run, Time)>,
-    /// The same for frames of which some cells have left, if only whole frames are reported.
+    /// Departed cells of frames that have not left completely, if only whole frames are reported.
     parts: TiVec<Label, (Run, Time)>,
     /// The rule that acts on cells at the head of the queue, if there is one.
     rule: Option<Box<HeadRule>>,
