@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::nic::Phase;
-use super::pauses::{PauseCommand, StoppedPriorities, TakenBack};
+use super::pauses::{PauseCommand, StoppedPriorities};
 use super::train::cells_after;
 use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
@@ -16,6 +16,13 @@ use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::units::{Span, Time};
+
+/// Cells that a port takes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenBack {
+    pub(super) label: Label,
+    pub(super) cells: u32,
+}
 
 /// A host's own port that obeys pauses of its link.
 pub(super) struct PausableNic {

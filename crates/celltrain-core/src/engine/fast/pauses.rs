@@ -25,14 +25,12 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::engine::Engine;
 use super::event_list::{EventList, Leaf, Rank};
-use super::memory_ports::{MemoryPorts, PauseSender, PauseSenders};
-use super::plan::{MemoryPlace, PausableIndex, Role, StageEnd};
-use crate::cancellation::{CancellationToken, Interrupted};
-use crate::index::{Label, LinkIndex};
+use super::pausing_groups::{pausing_groups, waits_for};
+use super::plan::MemoryPlace;
+use crate::index::LinkIndex;
+use crate::memory::PausedGroup;
 use crate::memory::{MemoryConfig, PauseChange, PauseResponse, Pauses, QueueConfig, QueueIndex};
-use crate::memory::{PausedGroup, PausedGroups, deadlock};
 use crate::network::{Graph, LinkTimes, Network, PAUSE_FRAME_BITS};
 use crate::units::{Clock, Span, Time};
 
@@ -49,19 +47,12 @@ pub(super) struct LinkPauses {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PauseFrame {
+pub(super) struct PauseFrame {
     /// Arrival at the port of `link`.
     time: Time,
-    link: LinkIndex,
-    priority: u8,
-    command: PauseCommand,
-}
-
-/// Cells that a port takes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TakenBack {
-    pub(super) label: Label,
-    pub(super) cells: u32,
+    pub(super) link: LinkIndex,
+    pub(super) priority: u8,
+    pub(super) command: PauseCommand,
 }
 
 /// The command of a pause frame. Of the frames of an instant, those that end a pause take effect first.
@@ -123,24 +114,24 @@ impl LinkPauses {
         self.schedule(event_list);
     }
 
-    fn schedule(&self, event_list: &mut EventList) {
+    pub(super) fn schedule(&self, event_list: &mut EventList) {
         event_list.set(Leaf::Pauses, self.frames.peek().map(|next| (next.0.time, Rank::Line)));
     }
 
     /// Takes the next pause frame that arrives at `now`.
-    fn take(&mut self, now: Time) -> Option<PauseFrame> {
+    pub(super) fn take(&mut self, now: Time) -> Option<PauseFrame> {
         let Reverse(frame) = self.frames.peek().copied().filter(|next| next.0.time == now)?;
         self.frames.pop();
         self.stopped[frame.link].obey(frame.priority, frame.command);
         Some(frame)
     }
 
-    fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
+    pub(super) fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
         self.stopped[link].contain(priority)
     }
 
     /// Returns whether stopped ports wait for each other in a cycle, which is necessary for a deadlock.
-    fn may_deadlock(&self) -> bool {
+    pub(super) fn may_deadlock(&self) -> bool {
         if self.waits_for.is_empty() || self.deadlock.is_some() {
             return false;
         }
@@ -153,54 +144,19 @@ impl LinkPauses {
     }
 }
 
-/// Returns the lossless groups that pause links.
-fn pausing_groups(network: &Network) -> impl Iterator<Item = PausedGroup> {
-    let pausing = network.memories.iter().filter(|memory| memory.pauses == Pauses::Links);
-    let lossless = pausing.flat_map(|memory| &memory.queues).filter(|queue| queue.lossless.is_some());
-    lossless.map(|queue| (queue.link, queue.priority))
+/// The route of pause frames for a group.
+#[derive(Clone, Copy)]
+pub(super) struct PauseSender {
+    /// The port that sends them.
+    pub(super) place: MemoryPlace,
+    /// The time that the port takes to send one.
+    pub(super) sending: Span,
+    /// The time from then until the other port obeys.
+    pub(super) response: Span,
 }
 
-/// Returns, by link, whether the next switch may pause it; empty if no link is paused.
-pub(super) fn pausable(network: &Network) -> TiVec<LinkIndex, bool> {
-    let mut pausable = TiVec::new();
-    for (link, _) in pausing_groups(network) {
-        if pausable.is_empty() {
-            pausable = ti_vec![false; network.links.len()];
-        }
-        pausable[link] = true;
-    }
-    pausable
-}
-
-/// Returns whether the VCs of a network let groups wait for each other in a cycle.
-pub(super) fn has_cycle(network: &Network) -> bool {
-    !waits_for(network, &pausing_groups(network).collect()).is_empty()
-}
-
-/// Returns which groups can wait for which others in a cycle. Cells of a group wait for another one if a VC enters a switch
-/// on the link of the first and leaves it on the link of the second.
-fn waits_for(network: &Network, groups: &BTreeSet<PausedGroup>) -> BTreeMap<PausedGroup, BTreeSet<PausedGroup>> {
-    let mut waits_for: BTreeMap<PausedGroup, BTreeSet<PausedGroup>> = BTreeMap::new();
-    for vc in &network.vcs {
-        for hop in vc.path.windows(2) {
-            let [from, to] = [hop[0], hop[1]].map(|link| (link, vc.priority));
-            if groups.contains(&from) && groups.contains(&to) {
-                waits_for.entry(from).or_default().insert(to);
-            }
-        }
-    }
-    // A group that waits for no group that waits is not part of a cycle.
-    loop {
-        let waiting: BTreeSet<PausedGroup> = waits_for.keys().copied().collect();
-        for others in waits_for.values_mut() {
-            others.retain(|group| waiting.contains(group));
-        }
-        waits_for.retain(|_, others| !others.is_empty());
-        if waits_for.len() == waiting.len() {
-            return waits_for;
-        }
-    }
-}
+/// The route of pause frames for each group of a memory, by queue.
+pub(super) type PauseSenders = TiVec<QueueIndex, Option<(PausedGroup, PauseSender)>>;
 
 /// The pauses that a memory sends to the ports that feed it.
 pub(super) struct Pausing {
@@ -253,87 +209,5 @@ impl Pausing {
     /// Returns the arrival of a pause frame, and its link and priority.
     pub(super) fn arrival(&self, change: PauseChange) -> (Time, PausedGroup) {
         (change.at + self.leads[change.queue], self.groups[change.queue])
-    }
-}
-
-impl Engine<'_> {
-    /// Lets ports obey the pause frames that arrive at `now`, and looks for a deadlock at the end of this instant. All cells
-    /// that arrive by then are known.
-    pub(super) fn obey_pauses(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        while let Some(frame) = self.fabric.pauses.as_mut().and_then(|pauses| pauses.take(now)) {
-            let PauseFrame { link, priority, command, .. } = frame;
-            match self.fabric.plan.roles[link] {
-                Role::Pausable(nic) => {
-                    self.take_back_at_host(nic, now);
-                    self.pausable_nics[nic].obey(priority, command);
-                    // The host sends after all pause frames of this instant.
-                    self.schedule_host(nic, now);
-                }
-                Role::Contended(port) => {
-                    let (unit, place) = self.links.unit(port);
-                    self.work(unit, now, token)?;
-                    let ports = self.ports[unit].as_deref_mut().and_then(MemoryPorts::of_mut);
-                    let ports = ports.expect("a port that obeys pauses is in a memory");
-                    if let Some(effect) = ports.obey(place, priority, command, now) {
-                        self.fabric.event_list.settle_by(unit, effect);
-                    }
-                }
-                Role::Host(_) | Role::Shaped(_) | Role::Transparent => unreachable!("the port obeys no pauses"),
-            }
-        }
-        let Some(pauses) = &self.fabric.pauses else { return Ok(()) };
-        pauses.schedule(&mut self.fabric.event_list);
-        if pauses.may_deadlock() { self.look_for_deadlock(now, token) } else { Ok(()) }
-    }
-
-    /// Looks for groups that pause each other forever at the end of the instant `now`.
-    fn look_for_deadlock(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        let mut groups = PausedGroups::new();
-        for memory in self.fabric.plan.memories.keys() {
-            self.work(self.fabric.plan.memories[memory].lead, now + Span(1), token)?;
-            let config = &self.network.memories[memory];
-            self.memory_ports(memory).each_paused_cell(|port, group| {
-                let queue = &config.queues[group];
-                groups.entry((queue.link, queue.priority)).or_default().insert(port);
-            });
-            token.tick(groups.len() + 1)?;
-        }
-        if let Some(pauses) = &mut self.fabric.pauses {
-            let found = deadlock(groups, |group| pauses.is_stopped(group));
-            pauses.deadlock = found.map(|cycle| (now, cycle));
-        }
-        Ok(())
-    }
-
-    /// Takes back the cells of a host's port that would start at `now` or later.
-    fn take_back_at_host(&mut self, nic: PausableIndex, now: Time) {
-        let link = self.fabric.plan.pausable[nic];
-        while let Some(TakenBack { label, cells }) = self.pausable_nics[nic].take_back(now) {
-            let StageEnd::Port { port, input, .. } = self.fabric.plan.stages[link][label].end else {
-                unreachable!("cells are passed on early only to contended ports");
-            };
-            self.links.take_back(port, input, cells);
-        }
-    }
-
-    /// Sends the cells of a host's port that may start at `now`. Later cells are sent early, if they can be taken back.
-    pub(super) fn send_from_host(&mut self, nic: PausableIndex, now: Time) {
-        let link = self.fabric.plan.pausable[nic];
-        let ahead = self.nics_ahead[nic].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0));
-        let until = ahead.map_or(now, |until| now.max(Time(until)));
-        let cell_time = self.pausable_nics[nic].cell_time();
-        while let Some((mut run, first_start)) = self.pausable_nics[nic].send(now, until) {
-            // No policed cell is sent ahead.
-            if ahead.is_none() && self.fabric.polices_departures(self.routing.vcs[link][run.last.label()], link) {
-                run = self.police(link, run, first_start, cell_time, Time::default());
-            }
-            self.go(link, run, first_start, cell_time);
-        }
-        self.schedule_host(nic, now);
-    }
-
-    fn schedule_host(&mut self, nic: PausableIndex, now: Time) {
-        let next = self.pausable_nics[nic].next_start().map(|start| (start.max(now), Rank::Shape));
-        self.fabric.event_list.set(Leaf::Pausable(nic), next);
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::pauses::pausable;
+use super::pausing_groups::pausable;
 use crate::cell::Cell;
 use crate::index::{Label, LinkIndex, MemoryIndex, NodeIndex, VcIndex, indices};
 use crate::link_loss::LossyIndex;

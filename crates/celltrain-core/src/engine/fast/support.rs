@@ -3,7 +3,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::ingress::MOST_MEMORY_INPUTS;
-use super::pauses::{has_cycle, pausable};
+use super::pausing_groups::{has_cycle, pausable};
 use crate::aal5::Framing;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::memory::{MemoryConfig, Pauses};

@@ -8,12 +8,11 @@ use super::{MemoryPort, Switch};
 use crate::cell::Run;
 use crate::coverage::reached;
 use crate::engine::fast::egress::Downstream;
-use crate::engine::fast::pauses::{PauseCommand, StoppedPriorities};
+use crate::engine::fast::pauses::{PauseCommand, PauseSender, StoppedPriorities};
 use crate::engine::fast::plan::MemoryPlace;
 use crate::index::Label;
 use crate::memory::PausedGroup;
-use crate::memory::QueueIndex;
-use crate::units::{Span, Time};
+use crate::units::Time;
 
 /// The pauses that a port obeys, and the pause frames that it sends next.
 pub(super) struct WirePauses {
@@ -30,20 +29,6 @@ struct WaitingFrame {
     command: PauseCommand,
     sender: PauseSender,
 }
-
-/// The route of pause frames for a group.
-#[derive(Clone, Copy)]
-pub(in crate::engine::fast) struct PauseSender {
-    /// The port that sends them.
-    pub(in crate::engine::fast) place: MemoryPlace,
-    /// The time that the port takes to send one.
-    pub(in crate::engine::fast) sending: Span,
-    /// The time from then until the other port obeys.
-    pub(in crate::engine::fast) response: Span,
-}
-
-/// The route of pause frames for each group of a memory, by queue.
-pub(in crate::engine::fast) type PauseSenders = TiVec<QueueIndex, Option<(PausedGroup, PauseSender)>>;
 
 impl WirePauses {
     pub(super) fn new(priorities: TiVec<Label, u8>) -> Self {
