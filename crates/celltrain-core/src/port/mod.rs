@@ -437,7 +437,7 @@ impl Port {
 
     /// Returns the number of cells left in the queue of a VC.
     pub(crate) fn left_in_queue_of(&self, label: Label) -> u32 {
-        self.queues.as_ref().map_or(self.occupancy, |queues| queues.left(label, self.per_vc[label]))
+        self.queues.as_ref().map_or(self.occupancy, |queues| queues.left(label))
     }
 
     /// Records that the cell which [`Port::take`] has passed on is dropped at the head of the queue instead.

@@ -15,8 +15,6 @@ use crate::units::Time;
 pub struct CellQueues {
     /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
-    /// True if VCs share queues.
-    is_shared: bool,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
 }
@@ -26,8 +24,7 @@ impl CellQueues {
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
         let (sent, used_turns) = Default::default();
         let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent, used_turns };
-        let is_shared = queue_of.iter_enumerated().any(|(label, &queue)| usize::from(label) != queue);
-        Self { queue_of, is_shared, waiting, scheduler }
+        Self { queue_of, waiting, scheduler }
     }
 
     /// Makes queues send whole packets, which are pushed cell by cell and wait only when they are whole. The scheduler
@@ -70,12 +67,8 @@ impl CellQueues {
         self.scheduler.on_enter(cell, now);
     }
 
-    /// Returns the number of cells left in the queue of a VC, which has `vc_cells` cells at the port. If other VCs share
-    /// the queue, cells of packets that are not whole yet do not count.
-    pub(crate) fn left(&self, label: Label, vc_cells: u32) -> u32 {
-        if !self.is_shared {
-            return vc_cells;
-        }
+    /// Returns the number of cells left in the queue of a VC. Cells of packets that are not whole yet do not count.
+    pub(crate) fn left(&self, label: Label) -> u32 {
         let left = self.waiting.queues[self.queue_of[label]].len() + self.waiting.sent.len();
         u32::try_from(left).expect("the size of a buffer in cells fits in 32 bits")
     }

@@ -36,12 +36,17 @@ struct TimeShiftedFifo {
 impl TimeShiftedFifo {
     /// Returns the time at which the frame of a cell at the head of a queue entered.
     fn entry(&mut self, head: Cell) -> Time {
+        self.forget_frames_before(head);
+        self.frames[head.label()].front().map_or(Time::default(), |&(_, entry)| entry)
+    }
+
+    /// Removes the frames before that of a cell at the head of a queue. They have left, or have lost the cells that would
+    /// have left.
+    fn forget_frames_before(&mut self, head: Cell) {
         let frames = &mut self.frames[head.label()];
-        // Earlier frames have left, or have lost the cells that would have left.
         while frames.front().is_some_and(|&(frame, _)| frame != head.frame) {
             frames.pop_front();
         }
-        frames.front().map_or(Time::default(), |&(_, entry)| entry)
     }
 
     /// Returns the queue to serve if both queues have cells. A head is `None` if its cell is an RM cell, or belongs to a
@@ -83,6 +88,7 @@ impl Scheduler for TimeShiftedFifo {
             };
             if let Some(head) = waiting.next_cell(queue) {
                 self.begun = Some((queue, head.label(), head.frame));
+                self.forget_frames_before(head);
             }
             waiting.send_one(queue);
         }
@@ -135,6 +141,18 @@ mod tests {
         assert_eq!(sent(&mut queues, 1), [1]);
         push(&mut queues, (0, 0), 2, 1);
         assert_eq!(sent(&mut queues, 6), [1, 1, 0, 0, 2, 2]);
+    }
+
+    #[test]
+    fn the_entry_times_of_frames_that_have_left_are_not_kept() {
+        let mut scheduler = TimeShiftedFifo { shift: Span(0), frames: ti_vec![VecDeque::new()], begun: None };
+        let mut waiting = WaitingCells { queues: vec![VecDeque::new(); 2], ..WaitingCells::default() };
+        for frame in 0..100 {
+            waiting.queues[L].push_back(cell(0, frame, true));
+            scheduler.on_enter(cell(0, frame, true), Time(1));
+            scheduler.serve(1, &mut waiting);
+        }
+        assert_eq!(scheduler.frames[Label::new(0)].len(), 1);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::aal5::Framing;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::memory::{MemoryConfig, Pauses};
 use crate::network::{Graph, Link, Network, NodeKind};
-use crate::policy::PolicyConfig;
 
 /// Returns whether the fast engine supports a network.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
@@ -24,10 +23,6 @@ pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
     }
     if let Some(reason) = rates_unsupported(network, is_pausable) {
         return Some(reason);
-    }
-    // The campaign found a network with losses in which the engines differ; its cause is not known.
-    if network.links.iter().any(|link| matches!(link.policy, PolicyConfig::DualPi2(_))) {
-        return Some("a port has DualPI2; this needs the reference engine");
     }
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);

@@ -751,7 +751,7 @@ fn leave(
         let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
         let label = cell.label();
         let left = match &port.waiting {
-            Waiting::Scheduled(queues) if rule.decides() => queues.left(label, port.counts.per_vc[label]),
+            Waiting::Scheduled(queues) if rule.decides() => queues.left(label),
             _ => memory.counted(of, class, port.occupancy),
         };
         let Some(sent) = rule.on_departure(cell, left, now, &mut port.admission) else {
