@@ -168,6 +168,15 @@ impl FrameArrivals {
 
 const ENTERED: &str = "a cell enters before it leaves";
 
+/// The numbers of cells that wait behind a departing cell.
+#[derive(Clone, Copy)]
+pub(crate) struct Behind {
+    /// Cells in its queue. Cells of frames that wait for their last cells do not count.
+    pub(crate) left: u32,
+    /// Cells that a marker compares with its thresholds.
+    pub(crate) counted: u32,
+}
+
 /// A port's rule for cells at the head of its queue, and the arrival times from which it computes their waiting times.
 pub(crate) struct HeadRule {
     pub(crate) marker: Option<Marker>,
@@ -272,13 +281,19 @@ impl HeadRule {
     /// Passes a cell that would start at `now` to the rule. Returns the cell, perhaps marked, or `None` if it is dropped.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "only one place calls the function, once per cell")]
-    pub(crate) fn on_departure(&mut self, cell: Cell, left: u32, now: Time, admission: &mut Admission) -> Option<Cell> {
+    pub(crate) fn on_departure(
+        &mut self,
+        cell: Cell,
+        behind: Behind,
+        now: Time,
+        admission: &mut Admission,
+    ) -> Option<Cell> {
         let Some(arrivals) = &mut self.arrivals else { return Some(cell) };
         if self.decides
             && self.marker.is_none()
             && let Some(fate) = arrivals.leave_inside(cell)
         {
-            admission.on_departure_from_head(cell.label(), left, now);
+            admission.on_departure_from_head(cell.label(), behind.left, now);
             if fate == AtHead::Drop {
                 admission.drop_at_head(cell);
                 return None;
@@ -286,12 +301,18 @@ impl HeadRule {
             self.frame_ends.on_departure(arrivals);
             return Some(cell);
         }
-        self.on_departure_of_any(cell, left, now, admission)
+        self.on_departure_of_any(cell, behind, now, admission)
     }
 
     /// A slower variant of [`HeadRule::on_departure`], for all kinds of cells.
     #[inline(never)]
-    fn on_departure_of_any(&mut self, mut cell: Cell, left: u32, now: Time, admission: &mut Admission) -> Option<Cell> {
+    fn on_departure_of_any(
+        &mut self,
+        mut cell: Cell,
+        Behind { left, counted }: Behind,
+        now: Time,
+        admission: &mut Admission,
+    ) -> Option<Cell> {
         let arrivals = self.arrivals.as_mut().expect("the rule acts on departures");
         let fate = if self.decides { arrivals.decide(cell, left, now, admission, |_, _, _| {}) } else { AtHead::Send };
         let waited = arrivals.leave(cell, now);
@@ -306,7 +327,7 @@ impl HeadRule {
         if self.decides {
             self.frame_ends.on_departure(arrivals);
         }
-        Some(self.marker.as_mut().map_or(cell, |marker| marker.on_departure(Departing { cell, left, waited })))
+        Some(self.marker.as_mut().map_or(cell, |marker| marker.on_departure(Departing { cell, left: counted, waited })))
     }
 }
 

@@ -435,9 +435,10 @@ impl Port {
         }
     }
 
-    /// Returns the number of cells left in the queue of a VC.
+    /// Returns the number of cells left in the queue of a VC. Cells of frames that wait for their last cells do not count.
     pub(crate) fn left_in_queue_of(&self, label: Label) -> u32 {
-        self.queues.as_ref().map_or(self.occupancy, |queues| queues.left(label))
+        let in_single_queue = || u32::try_from(self.fifo.len()).expect("the size of a buffer in cells fits in 32 bits");
+        self.queues.as_ref().map_or_else(in_single_queue, |queues| queues.left(label))
     }
 
     /// Records that the cell which [`Port::take`] has passed on is dropped at the head of the queue instead.

@@ -104,6 +104,7 @@ mod tests {
     use super::*;
     use crate::cell::tests::cell;
     use crate::port::CellQueues;
+    use crate::scheduler::WaitingCells;
 
     /// Queues of which the first VC uses L.
     fn queues(shift: u64) -> CellQueues {
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn the_entry_times_of_frames_that_have_left_are_not_kept() {
         let mut scheduler = TimeShiftedFifo { shift: Span(0), frames: ti_vec![VecDeque::new()], begun: None };
-        let mut waiting = WaitingCells { queues: vec![VecDeque::new(); 2], ..WaitingCells::default() };
+        let mut waiting =
+            WaitingCells { queues: vec![VecDeque::new(); 2], sent: VecDeque::new(), used_turns: Vec::new() };
         for frame in 0..100 {
             waiting.queues[L].push_back(cell(0, frame, true));
             scheduler.on_enter(cell(0, frame, true), Time(1));

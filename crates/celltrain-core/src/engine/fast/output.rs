@@ -12,7 +12,7 @@ use super::timing::{Arrivals, Effects, Timing};
 use super::train::cells_after;
 use super::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::cell::{Cell, Run};
-use crate::departure::HeadRule;
+use crate::departure::{Behind, HeadRule};
 use crate::index::{Label, LinkIndex};
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
@@ -200,8 +200,9 @@ impl<D: Discipline> Output<D> {
             };
             let label = cell.label();
             let own_queue = if rule.decides() { self.buffer.queue.in_queue_of(label) } else { None };
-            let left = own_queue.unwrap_or(self.buffer.occupancy);
-            let Some(cell) = rule.on_departure(cell, left, self.next_start, &mut self.buffer.admission) else {
+            let left = own_queue.unwrap_or(self.buffer.ready());
+            let behind = Behind { left, counted: self.buffer.occupancy };
+            let Some(cell) = rule.on_departure(cell, behind, self.next_start, &mut self.buffer.admission) else {
                 self.buffer.drop_taken(label);
                 continue;
             };

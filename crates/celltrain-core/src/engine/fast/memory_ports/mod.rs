@@ -28,6 +28,7 @@ use super::plan::MemoryPlace;
 use super::port_queue::{PortQueue, VcCounts};
 use super::timing::Arrivals;
 use crate::cell::{Cell, Run};
+use crate::departure::Behind;
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
@@ -750,11 +751,12 @@ fn leave(
     if let Some(rule) = &mut port.rule {
         let of = rule.marker.as_ref().map_or(Counted::Port, |marker| marker.of);
         let label = cell.label();
+        let counted = memory.counted(of, class, port.occupancy);
         let left = match &port.waiting {
             Waiting::Scheduled(queues) if rule.decides() => queues.left(label),
-            _ => memory.counted(of, class, port.occupancy),
+            _ => port.occupancy - port.stored.as_ref().map_or(0, |stored| stored.cells),
         };
-        let Some(sent) = rule.on_departure(cell, left, now, &mut port.admission) else {
+        let Some(sent) = rule.on_departure(cell, Behind { left, counted }, now, &mut port.admission) else {
             if let Waiting::Scheduled(queues) = &mut port.waiting {
                 queues.on_dropped(label);
             }
