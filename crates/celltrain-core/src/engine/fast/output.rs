@@ -14,6 +14,7 @@ use super::waiting_cells::{Departures, Kept, WaitingCells};
 use crate::cell::{Cell, Run};
 use crate::departure::{Behind, HeadRule};
 use crate::index::{Label, LinkIndex};
+use crate::marking::MarkedAt;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
@@ -123,6 +124,13 @@ impl<D: Discipline> Output<D> {
     #[inline(always)]
     pub(super) fn sees_departures(&self) -> bool {
         self.is_deferred() && self.rule.is_some()
+    }
+
+    /// Returns whether the rest of a frame may be refused before all of its cells arrive, at a port with a rule that acts
+    /// on departures. A marker of arriving packets counts refused packets too, and a policy may drop the rest of the frame
+    /// at the head of the queue, which changes the reason for which arriving cells are refused.
+    pub(super) fn may_refuse_at_once(&self) -> bool {
+        self.timing.marks == Some(MarkedAt::Dequeue) && !self.rule.as_ref().is_some_and(|rule| rule.decides())
     }
 
     /// Records arriving cells for the port's allocator.

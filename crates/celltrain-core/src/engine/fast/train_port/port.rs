@@ -8,7 +8,6 @@ use crate::engine::fast::timing::Effects;
 use crate::engine::fast::train::{Input, Train, TrainIngress};
 use crate::engine::fast::waiting_cells::Departures;
 use crate::index::LinkIndex;
-use crate::marking::MarkedAt;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::tie::{ServiceOrder, TieBreaker};
@@ -205,8 +204,7 @@ impl<D: TrainDiscipline> TrainPort<D> {
         self.output.buffer.now = now;
         let marks = self.output.sees_departures();
         match self.output.buffer.fate(run.last) {
-            // A marker also counts packets that the port refuses when they arrive.
-            FrameOutcome::Refused if !marks || self.output.timing.marks == Some(MarkedAt::Dequeue) => {
+            FrameOutcome::Refused if !marks || self.output.may_refuse_at_once() => {
                 self.output.buffer.admission.refuse(run);
                 return;
             }
