@@ -135,7 +135,6 @@ impl CoDel {
             reached!(CoDelMarks);
             return AtHead::Mark;
         }
-        reached!(CoDelDropsAgain if self.after == After::Drop);
         self.after = after;
         AtHead::Drop
     }
@@ -167,7 +166,8 @@ impl BufferPolicy for CoDel {
 impl HeadPolicy for CoDel {
     fn on_head(&mut self, head: &Head, _rng: &mut Stream) -> AtHead {
         let may_drop = self.may_drop(head);
-        match std::mem::take(&mut self.after) {
+        let before = std::mem::take(&mut self.after);
+        match before {
             After::FirstDrop => return AtHead::Send,
             After::Drop if may_drop => self.drop_next = self.control_law(self.drop_next),
             After::Drop | After::Return => {}
@@ -179,6 +179,7 @@ impl HeadPolicy for CoDel {
             }
             self.count = self.count.saturating_add(1);
             let fate = self.act(head, After::Drop);
+            reached!(CoDelDropsAgain if before == After::Drop && fate == AtHead::Drop);
             if fate == AtHead::Mark {
                 self.drop_next = self.control_law(self.drop_next);
             }
