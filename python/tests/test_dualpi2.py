@@ -104,7 +104,7 @@ class Model:
     def update(self) -> None:
         """The timer's action."""
         curq = max(self.lq.time, self.cq.time)
-        self.p_prime += 0.16 * (curq - self.target) + 3.2 * (curq - self.prevq)
+        self.p_prime += 0.15 * (curq - self.target) + 3.0 * (curq - self.prevq)
         self.p_prime = min(max(self.p_prime, 0.0), 1.0)
         self.prevq = curq
 
@@ -172,7 +172,7 @@ def test_the_events_of_dualpi2_have_the_coupled_probabilities(tmp_path: Path) ->
     for time_s, reason, probability in zip(*columns, strict=True):
         for words, by_update in found.items():
             if words in (reason or "") and probability is not None:
-                by_update[int(time_s / 0.016)] = probability
+                by_update[int(time_s / 0.015)] = probability
     p_cl, p_c = found.values()
     both = p_cl.keys() & p_c.keys()
     assert len(both) > 20

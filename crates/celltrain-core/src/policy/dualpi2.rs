@@ -69,8 +69,7 @@ pub struct Config {
     pub tshift: Duration,
 }
 
-/// Values of RFC 9332, appendix A.1. The gains and `t_update` are those of Linux; the RFC's formulas give 0.15, 3 and 15 ms
-/// for a largest round-trip time of 100 ms.
+/// Values of RFC 9332, appendix A.1, for a largest round-trip time of 100 ms.
 mod defaults {
     use crate::units::{Bytes, Duration};
 
@@ -82,16 +81,19 @@ mod defaults {
         Duration::from_milliseconds(15)
     }
 
+    /// The smaller of the target and a third of the largest round-trip time.
     pub(super) fn t_update() -> Duration {
-        Duration::from_milliseconds(16)
+        Duration::from_milliseconds(15)
     }
 
+    /// A tenth of `t_update`, divided by the square of the largest round-trip time.
     pub(super) fn alpha() -> f64 {
-        0.16
+        0.15
     }
 
+    /// 0.3, divided by the largest round-trip time.
     pub(super) fn beta() -> f64 {
-        3.2
+        3.0
     }
 
     pub(super) fn min_th() -> Duration {
@@ -427,16 +429,16 @@ mod tests {
         let mut policy = dualpi2(|_| ());
         policy.on_head(&head(C, 0, 40_000), &mut stream());
         policy.on_head(&head(L, 0, 2_000), &mut stream());
-        policy.catch_up(Time(16_000));
-        let first = 0.16 * (0.04 - 0.015) + 3.2 * 0.04;
+        policy.catch_up(Time(15_000));
+        let first = 0.15 * (0.04 - 0.015) + 3.0 * 0.04;
         assert_eq!(policy.p, first);
-        policy.catch_up(Time(32_000));
-        assert_eq!(policy.p, first + 0.16 * (0.04 - 0.015));
-        policy.on_departure(C, 0, Time(33_000));
-        policy.catch_up(Time(48_000));
+        policy.catch_up(Time(30_000));
+        assert_eq!(policy.p, first + 0.15 * (0.04 - 0.015));
+        policy.on_departure(C, 0, Time(31_000));
+        policy.catch_up(Time(45_000));
         let third = policy.p;
         assert!(third < first / 10.0, "the longer delay is now that of L: {third}");
-        policy.on_departure(L, 0, Time(49_000));
+        policy.on_departure(L, 0, Time(46_000));
         policy.catch_up(Time(1 << 60));
         assert_eq!((policy.p, policy.prevq), (0.0, 0.0));
         assert!(policy.next_update > Time(1 << 60));
