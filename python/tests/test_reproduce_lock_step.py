@@ -205,7 +205,7 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_the_range_of_other_runs_contains_90_to_99_percent_of_the_values_of_a_run_under_any_tie_order(
+def test_the_range_of_other_tie_orders_contains_90_to_99_percent_of_values(
     order: str,
 ) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))

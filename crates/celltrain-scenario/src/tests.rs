@@ -227,7 +227,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn each_host_of_a_star_can_send_to_a_common_host_or_the_next_host_or_all_hosts_or_none() {
+fn hosts_of_a_star_send_to_one_common_host_the_next_all_or_none() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);

@@ -110,7 +110,7 @@ fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn a_capture_of_one_host_has_link_type_raw_ip_and_a_capture_of_several_hosts_has_link_type_ipv4() {
+fn captures_of_one_host_have_link_type_raw_ip_and_of_several_ipv4() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);

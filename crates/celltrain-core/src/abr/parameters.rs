@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn if_the_default_of_an_abr_parameter_is_out_of_range_the_message_says_that_the_value_is_a_default() {
+    fn the_message_about_an_abr_default_out_of_range_calls_it_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));

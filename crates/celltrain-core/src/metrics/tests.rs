@@ -73,7 +73,7 @@ fn contract(network: &Network) -> crate::gfr::Gfr {
 }
 
 #[test]
-fn jains_index_is_1_for_equal_flows_and_k_over_n_if_only_k_of_n_flows_share_the_link() {
+fn jains_index_is_k_over_n_if_k_of_n_flows_share_the_link() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));

@@ -118,7 +118,7 @@ fn the_vcs_on_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn the_atm_part_of_a_path_lies_between_its_edge_devices_or_is_the_whole_path_if_there_are_none() {
+fn a_path_is_atm_between_its_edge_devices_or_throughout_if_it_has_none() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_of_dfba_1998_depends_on_the_buffer_share_of_the_vc_and_on_the_queue_length() {
+    fn dfba_1998_drops_by_the_buffer_share_of_the_vc_and_the_queue_length() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];

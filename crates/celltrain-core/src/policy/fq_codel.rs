@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_an_arriving_frame_is_refused_if_fq_codel_drops_its_first_cells_or_if_no_frame_can_make_room() {
+    fn fq_codel_refuses_the_rest_of_a_frame_after_dropping_or_refusing_its_cells() {
         let mut first = port(4);
         offer(&mut first, 0, 0, 6);
         assert_eq!(

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_data_that_a_congestion_mark_belongs_to_ends_at_the_highest_sequence_number_sent() {
+    fn the_observation_window_of_a_mark_ends_at_the_highest_sequence_number_sent() {
         let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);

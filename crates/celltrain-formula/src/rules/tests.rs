@@ -276,7 +276,7 @@ fn a_warning_lists_the_defined_names_that_no_formula_uses() {
 }
 
 #[test]
-fn an_initial_value_given_as_a_formula_is_evaluated_once_at_the_start_of_the_run() {
+fn a_formula_of_an_initial_value_is_evaluated_once_when_the_run_starts() {
     let by_vc = [("W", Constant::Value(PerVc::from([("vc0", 1.0), ("vc1", 3.0)])))];
     let at_start =
         |text: &str, vcs| Table::new("true", &by_vc).with_texts(vcs, |texts| texts.at_start(&Queue, ("weight", text)));

@@ -127,7 +127,7 @@ fn at_head(policy: &mut Formula, vc: u32, now: u64, waited: u64, behind: u32) ->
 }
 
 #[test]
-fn a_policy_formula_can_drop_frames_at_the_head_of_the_queue_by_the_time_for_which_they_have_waited() {
+fn a_policy_formula_can_drop_frames_at_the_head_by_their_waiting_time() {
     let mut config = formula("true", &[]);
     config.vc_state = state(&[("dropped", 0.0), ("sent", 0.0)]);
     config.drop_head = Some("sojourn > 5 ms and X > 10 and dropped < 2 and now >= 1 s and sent > 0".into());

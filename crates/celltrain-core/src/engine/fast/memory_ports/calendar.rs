@@ -199,7 +199,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_calendar_of_a_shared_memory_returns_ports_in_the_order_in_which_they_become_free_then_by_number() {
+    fn a_shared_memorys_calendar_orders_ports_by_free_time_then_number() {
         let mut rng = Stream::new(1, "calendar");
         for rates in 1..4 {
             let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();

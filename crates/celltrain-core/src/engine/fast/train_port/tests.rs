@@ -215,7 +215,7 @@ fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() 
 }
 
 #[test]
-fn a_queue_and_a_port_that_only_counts_cells_admit_the_same_cells_in_batches_and_one_at_a_time() {
+fn queues_and_counting_ports_admit_the_same_cells_in_batches_and_singly() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
