@@ -1900,9 +1900,9 @@ class DualPi2(Model):
     """
 
     alpha: float = Field(
-        default=0.16, description="Weight of the difference between the delay and its target, per second."
+        default=0.15, description="Weight of the difference between the delay and its target, per second."
     )
-    beta: float = Field(default=3.2, description="Weight of the change of the delay since the last update, per second.")
+    beta: float = Field(default=3.0, description="Weight of the change of the delay since the last update, per second.")
     k: float = Field(
         default=2.0,
         description=(
@@ -1924,7 +1924,7 @@ class DualPi2(Model):
         examples=["5us"],
     )
     t_update: str = Field(
-        default="16ms", description="`Tupdate`: time between updates of the probability.", examples=["5us"]
+        default="15ms", description="`Tupdate`: time between updates of the probability.", examples=["5us"]
     )
     target: str = Field(default="15ms", description="Target delay of the longer queue.", examples=["5us"])
     th_len: str = Field(
