@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from queue_models import CELL, UNITS, Draws, refusals, steps
+
+import celltrain as ct
 
 _SCALES = [(0.000001, 2048), (0.00001, 512), (0.0001, 128), (0.001, 32), (0.01, 8), (0.1, 2)]
 
@@ -118,3 +122,25 @@ def test_pie_refuses_the_same_frames_as_a_model_of_the_rfc(tmp_path: Path, optio
     frames, refused = refusals(steps(tmp_path, "pie", settings, seed=5, duration="1s"), model)
     assert frames > 1000
     assert refused > 20
+
+
+@pytest.mark.nightly
+def test_pie_settles_at_its_target_and_at_the_drop_probability_that_leaves_the_rate_of_the_link(tmp_path: Path) -> None:
+    """The fixed point under constant overload: 1 - 50 / 60, and QDELAY_REF (RFC 8033, 4.2), from 30 seeds."""
+    scenario = tmp_path / "overload.toml"
+    scenario.write_text(
+        'duration = "20s"\nmeasure.from = "10s"\nhost.start_spread = "50ms"\n'
+        '[topology.n_source]\nsources = 3\nlink_rate = "50Mbps"\nlink_delay = "1ms"\n'
+        '[flow.tcp1-3.traffic.constant_rate]\nrate = "20Mbps"\npacket = "1000B"\n'
+        "[port.bottleneck]\nbuffer = 20000\n[port.bottleneck.policy.pie]\n"
+    )
+    ports = [ct.run(scenario, seed=seed, delays=True).ports.to_pylist()[0] for seed in range(1, 31)]
+    drops = [port["discarded_frame_cells"] / port["offered_cells"] for port in ports]
+    delays = [port["delay_ms_mean"] for port in ports]
+
+    def half(values: list[float]) -> float:
+        return float(2.045 * stdev(values) / math.sqrt(len(values)))
+
+    assert abs(mean(drops) - 1 / 6) <= half(drops)
+    # A packet waits for its own 22 cells too, 0.19 ms, which the queue does not contain when the packet arrives.
+    assert 15 - half(delays) <= mean(delays) <= 15.19 + half(delays)
