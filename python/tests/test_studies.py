@@ -81,7 +81,7 @@ def test_every_key_in_the_configuration_of_a_study_changes_at_least_one_scenario
 
 
 def test_every_claim_in_a_study_states_its_reason_and_refers_to_existing_rows(study: Paper) -> None:
-    assert 3 <= len(study.claims) <= 7
+    assert 3 <= len(study.claims) <= 6
     assert len({claim["id"] for claim in study.claims}) == len(study.claims)
     for claim in study.claims:
         assert claim["reason"]

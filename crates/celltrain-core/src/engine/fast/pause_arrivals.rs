@@ -1,4 +1,4 @@
-//! What the engine does when a pause frame arrives: ports stop or continue, and it looks for deadlocks.
+//! Arrivals of pause frames: ports stop or continue, and the engine looks for deadlocks.
 
 use super::engine::Engine;
 use super::event_list::{Leaf, Rank};
