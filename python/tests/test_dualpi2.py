@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from queue_models import CELL, UNITS, Step, steps
+from queue_models import UNITS, Step, steps
 
 import celltrain as ct
 
@@ -31,6 +32,10 @@ class Queue:
             self.count -= 1
             return True
         return False
+
+
+#: A packet of 1,500 bytes with LLC/SNAP header and AAL5 trailer, in cells.
+TH_LEN = math.ceil((1500 + 8 + 8) / 48)
 
 
 class Model:
@@ -75,7 +80,7 @@ class Model:
         if frame not in self.acts:
             queue.time = (now - self.entered[frame]) / UNITS
             others = sum(other != frame for other in queue.cells)
-            self.acts[frame] = self.decide_l(queue, others * CELL) if queue is self.lq else self.decide_c(queue)
+            self.acts[frame] = self.decide_l(queue, others) if queue is self.lq else self.decide_c(queue)
         if not queue.cells:
             queue.time = 0.0
         return frame
@@ -84,7 +89,7 @@ class Model:
         """Lines 5 to 18 of figure 8."""
         p_cl, p_c = min(2 * self.p_prime, 1.0), self.p_prime**2
         if p_cl < 1:
-            native = self.laqm(queue.time) if behind > 1500 else 0.0
+            native = self.laqm(queue.time) if behind > TH_LEN else 0.0
             return "mark" if queue.recur(max(native, p_cl)) else "send"
         if queue.recur(p_c):
             return "drop"

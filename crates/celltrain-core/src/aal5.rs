@@ -104,16 +104,19 @@ fn atm() -> CellFormat {
 
 impl Default for Aal5Options {
     fn default() -> Self {
-        Self {
-            encapsulation: Encapsulation::default(),
-            max_sdu: Bytes { bytes: MAX_SDU },
-            cell: CellFormat::ATM,
-            framing: Framing::Aal5,
-        }
+        Self::ATM
     }
 }
 
 impl Aal5Options {
+    /// Framing of AAL5 with LLC/SNAP in cells of ATM.
+    pub(crate) const ATM: Self = Self {
+        encapsulation: Encapsulation::LlcSnap,
+        max_sdu: Bytes { bytes: MAX_SDU },
+        cell: CellFormat::ATM,
+        framing: Framing::Aal5,
+    };
+
     /// Returns the number of cells in a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` in ATM
     /// (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {

@@ -50,7 +50,7 @@ impl PortCertificate {
         clock: Clock,
         in_memory: bool,
     ) -> bool {
-        let Link { name, buffer, policy, rate, .. } = &candidate.links[link];
+        let port @ Link { buffer, policy, .. } = &candidate.links[link];
         if (*buffer, policy) == (self.buffer, &self.policy) {
             return true;
         }
@@ -72,7 +72,7 @@ impl PortCertificate {
             return false;
         }
         let mut policy = candidate.policy(routing, link);
-        policy.at_port(&PortInfo::of(name, *buffer, *rate, clock));
+        policy.at_port(&PortInfo::of(candidate, port, clock));
         let names = candidate.vc_names(routing, link);
         let own = self.policy.build(self.buffer, &names);
         if !self.never_filled() && own.overflow() != policy.overflow() {

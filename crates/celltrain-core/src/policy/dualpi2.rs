@@ -61,7 +61,7 @@ pub struct Config {
     /// Difference between `min_th` and the waiting time from which every frame of L is marked; `"0s"` for a step.
     #[serde(default = "defaults::range")]
     pub range: Duration,
-    /// `Th_len`: no frame is marked for its own waiting time if at most this number of bytes waits behind it in L.
+    /// `Th_len`: no frame is marked for its own waiting time if at most one packet of this length waits behind it in L.
     #[serde(default = "defaults::th_len")]
     pub th_len: Bytes,
     /// Advantage of L: a frame of C is sent first if it has waited longer by more than this time.
@@ -339,12 +339,10 @@ impl DualPi2 {
 }
 
 impl BufferPolicy for DualPi2 {
-    #[expect(clippy::cast_possible_truncation, reason = "casting a larger value gives the largest value of the type")]
-    #[expect(clippy::cast_sign_loss, reason = "the value is not negative")]
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let clock = port_info.clock;
         self.clock = Some(clock);
-        self.th_len = (self.config.th_len.bytes as f64 * 8.0 / clock.cell_bits as f64) as u32;
+        self.th_len = port_info.aal5.frame_cells(self.config.th_len.bytes);
         self.t_update = Span(clock.span(self.config.t_update).0.max(1));
         self.next_update = Time(self.t_update.0);
     }
@@ -474,10 +472,10 @@ mod tests {
     #[test]
     fn a_frame_of_l_behind_which_at_most_th_len_waits_is_not_marked_for_its_own_waiting_time() {
         let mut policy = dualpi2(|_| ());
-        // 1,500 bytes are 28.3 cells.
-        let few = Head { behind: 28, ..head(L, 1, 9000) };
+        // A packet of 1,500 bytes is a frame of 32 cells.
+        let few = Head { behind: 32, ..head(L, 1, 9000) };
         assert_eq!(fates(&mut policy, &few, 10), [10, 0, 0]);
-        assert_eq!(fates(&mut policy, &Head { behind: 29, ..few }, 11), [1, 10, 0]);
+        assert_eq!(fates(&mut policy, &Head { behind: 33, ..few }, 11), [1, 10, 0]);
     }
 
     #[test]

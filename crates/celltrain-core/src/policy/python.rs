@@ -151,6 +151,10 @@ impl Config {
 #[cfg(any(test, feature = "samples"))]
 struct Stand;
 
+/// An object of that class: half of the buffer, in cells.
+#[cfg(any(test, feature = "samples"))]
+struct Half(u32);
+
 #[cfg(any(test, feature = "samples"))]
 impl Interpreter for Stand {
     fn check(&self, config: &Config) -> Vec<Fault> {
@@ -163,14 +167,14 @@ impl Interpreter for Stand {
     }
 
     fn object(&self, _config: &Config, port_info: &PortInfo<'_>, _vcs: &[String]) -> Box<dyn Object> {
-        Box::new(PortInfo { name: "", ..*port_info })
+        Box::new(Half(port_info.capacity.unwrap_or(u32::MAX) / 2))
     }
 }
 
 #[cfg(any(test, feature = "samples"))]
-impl Object for PortInfo<'static> {
+impl Object for Half {
     fn admit(&mut self, buffer: &View<'_>, _vc: Label, rng: &mut Stream) -> bool {
-        buffer.occupancy <= self.capacity.unwrap_or(u32::MAX) / 2 || (!buffer.tagged && rng.unit() < 0.5)
+        buffer.occupancy <= self.0 || (!buffer.tagged && rng.unit() < 0.5)
     }
 }
 
@@ -212,7 +216,12 @@ mod tests {
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");
         assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "no decision before");
-        policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, clock: Clock::exact(1) });
+        policy.at_port(&PortInfo {
+            name: "sw1->sw2",
+            cells_per_second: 1.0,
+            clock: Clock::exact(1),
+            ..PortInfo::unknown()
+        });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }
 }

@@ -153,7 +153,7 @@ impl PortBuilder<'_> {
         self.token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
         let port = &network.links[link];
         let mut policy = network.policy(routing, link);
-        policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
+        policy.at_port(&PortInfo::of(network, port, self.clock));
         // With a single queue, cells leave in the order of arrival under any scheduler.
         let has_queues = |service: &Service| service.has_a_choice() || policy.overflow() == Overflow::PushOutLongest;
         let queues = network.service(routing, link).filter(has_queues);

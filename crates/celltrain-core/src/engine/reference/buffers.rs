@@ -121,7 +121,7 @@ impl<'a> Buffers<'a> {
             let vcs = routing.vcs[index].len();
             token.tick(vcs)?;
             let mut policy = network.policy(routing, index);
-            policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
+            policy.at_port(&PortInfo::of(network, link, clock));
             let queues = network.service(routing, index);
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port

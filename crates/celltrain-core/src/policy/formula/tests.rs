@@ -232,12 +232,7 @@ fn the_engine_does_not_call_a_policy_formula_while_it_would_certainly_admit_ever
 fn a_policy_formula_can_use_the_rate_of_the_port_and_the_time() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
-    policy.at_port(&PortInfo {
-        name: "sw1->sw2",
-        capacity: None,
-        cells_per_second: 5000.0,
-        clock: Clock::exact(1_000_000),
-    });
+    policy.at_port(&PortInfo { cells_per_second: 5000.0, clock: Clock::exact(1_000_000), ..PortInfo::unknown() });
     let mut admits = |x: u32, now: u64| {
         policy.admit_frame(&View { now: Time(now), ..view(1000, &[x]) }, Label::new(0), &mut Stream::new(1, "bench"))
     };
@@ -354,7 +349,12 @@ fn a_policy_formula_that_uses_the_port_rate_is_checked_when_the_rate_is_known() 
     assert_eq!(config.check(Some(10), &[]), []);
     assert_eq!(config.check(Some(10), &["vc0"]), []);
     let mut policy = config.build(10, &["vc0"]);
-    policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, clock: Clock::exact(1) });
+    policy.at_port(&PortInfo {
+        name: "sw1->sw2",
+        cells_per_second: 1.0,
+        clock: Clock::exact(1),
+        ..PortInfo::unknown()
+    });
     assert_eq!(policy.replaced_results(), 1);
 }
 
