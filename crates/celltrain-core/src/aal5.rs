@@ -110,7 +110,7 @@ impl Default for Aal5Options {
 
 impl Aal5Options {
     /// Framing of AAL5 with LLC/SNAP in cells of ATM.
-    pub(crate) const ATM: Self = Self {
+    pub const ATM: Self = Self {
         encapsulation: Encapsulation::LlcSnap,
         max_sdu: Bytes { bytes: MAX_SDU },
         cell: CellFormat::ATM,

@@ -17,6 +17,7 @@ mod outcome;
 pub mod quic;
 mod seen;
 mod segments;
+mod serve;
 #[cfg(feature = "smoltcp")]
 pub mod smoltcp;
 mod stack;
@@ -31,6 +32,7 @@ pub use driver::{HostedFlow, Hosts, HostsError, MakeStacks};
 pub use outcome::{FlowOutcome, Outcome};
 pub use seen::{Seen, Step};
 pub use segments::Segments;
+pub use serve::serve;
 pub use stack::{Endpoint, Packet, Report, Side, Stack};
 pub use trial::Trial;
 

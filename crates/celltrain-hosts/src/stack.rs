@@ -119,6 +119,11 @@ impl Endpoint {
         [&start, &self.local.octets()[..], &self.remote.octets(), payload].concat()
     }
 
+    /// Returns the number of the pair of addresses to which an address belongs.
+    pub(crate) fn pair_number(address: Ipv4Addr) -> u32 {
+        (address.to_bits() - NETWORK) >> 2
+    }
+
     /// Returns both ends of a flow, the sender first.
     pub fn pair(network: &Network, flow: FlowIndex) -> [Self; 2] {
         [Side::Sender, Side::Receiver].map(|side| Self::of(network, flow, side))

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use celltrain_core::aal5::Aal5Options;
 use celltrain_core::cell::{Cell, FrameNumber};
 use celltrain_core::index::Label;
 use celltrain_core::policy::formula::PortInfo;
@@ -376,6 +377,7 @@ fn port_info(capacity: u32) -> PortInfo<'static> {
         capacity: Some(capacity),
         cells_per_second: 353_207.5,
         clock: Clock::exact(1_000_000_000),
+        aal5: &Aal5Options::ATM,
     }
 }
 

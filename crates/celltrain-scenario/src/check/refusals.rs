@@ -60,6 +60,7 @@ pub(super) fn check(
                 exact: true,
                 cell_bits: resolved.scenario.cell.format().bits(),
             },
+            aal5: &resolved.scenario.framing(),
         };
         let end = Time(resolved.scenario.duration.picoseconds);
         let key = join(&join(&join("port", name), "policy"), port.policy.name());

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use celltrain_core::aal5::Aal5Options;
 use celltrain_core::policy::PerVc;
 use celltrain_core::policy::formula::{Constant, Start, Table};
 use celltrain_core::policy::{Configure, PolicyConfig, epd};
 use celltrain_core::threshold::Threshold;
 use celltrain_core::units::Clock;
 
-const FACTS: PortInfo<'static> =
-    PortInfo { name: "trial", capacity: Some(1000), cells_per_second: 353_207.5, clock: Clock::exact(1_000_000_000) };
+const FACTS: PortInfo<'static> = PortInfo {
+    name: "trial",
+    capacity: Some(1000),
+    cells_per_second: 353_207.5,
+    clock: Clock::exact(1_000_000_000),
+    aal5: &Aal5Options::ATM,
+};
 
 fn refusals_of(policy: Box<dyn BufferPolicy>) -> Vec<String> {
     let Probe { refusals, remark, .. } = probe(policy, &FACTS, &VCS, Time(10_000_000_000), ROUNDS);
