@@ -77,6 +77,8 @@ lint-rust: | .make/tools
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --check
+	@for manifest in examples/known-bugs examples/own-stack fuzz; do \
+	    cargo metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml > /dev/null || exit 1; done
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \

@@ -1,12 +1,13 @@
 """Programs as transport stacks: starts one for each end of a flow. `celltrain_hosts::serve` is the program's side.
 
-    cargo build --release
-    celltrain run lan-tail-drop --set "stack=program.py:Program:command=target/release/own-stack 16"
-    celltrain bottleneck --senders "program.py:Program:command=target/release/own-stack 16"
+cargo build --release
+celltrain run lan-tail-drop --set "stack=program.py:Program:command=target/release/own-stack 16"
+celltrain bottleneck --senders "program.py:Program:command=target/release/own-stack 16"
 """
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import struct
 import subprocess
@@ -24,16 +25,19 @@ class Program(ct.Stack):
         """Starts the program, and tells it the end of the flow."""
         self._process = subprocess.Popen(shlex.split(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         end, self._timeout = self.end, None
-        self._process.stdin.write(struct.pack("<B4s4sQ", end.side == "receiver", end.local, end.remote, end.seed))
+        self._calls = struct.pack("<B4s4sQ", end.side == "receiver", end.local, end.remote, end.seed)
 
     def on_packet(self, now: int, packet: bytes) -> None:
         """Passes a packet on."""
-        self._process.stdin.write(struct.pack("<cQI", b"p", now, len(packet)) + packet)
+        self._calls += struct.pack("<cQI", b"p", now, len(packet)) + packet
 
     def poll(self, now: int) -> list[bytes]:
         """Returns the program's packets."""
-        self._process.stdin.write(struct.pack("<cQ", b"q", now))
-        self._process.stdin.flush()
+        calls, self._calls = self._calls + struct.pack("<cQ", b"q", now), b""
+        with contextlib.suppress(BrokenPipeError):
+            # If the program has ended, it has no answer either.
+            self._process.stdin.write(calls)
+            self._process.stdin.flush()
         [count] = self._read("<I")
         packets = []
         for _ in range(count):
@@ -59,5 +63,7 @@ class Program(ct.Stack):
     def __del__(self) -> None:
         """Ends the program by closing its input."""
         if process := getattr(self, "_process", None):
-            with process:
-                pass
+            process.stdout.close()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.wait()

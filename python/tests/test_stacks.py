@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import random
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import WITHOUT_POLICY, is_refused
+from conftest import ROOT, WITHOUT_POLICY, is_refused
 
 import celltrain as ct
 from celltrain.model.network import network
@@ -296,6 +301,31 @@ class Elsewhere(Windowed):
         packet[self.change] ^= 0xFF
         return bytes(packet)
 
+
+#: Serves a stack over standard input and output, as `celltrain_hosts::serve` does.
+SERVED = """
+import struct, sys, types
+class Stack:
+    received, completed = 0, False
+{source}
+def read(form):
+    data = sys.stdin.buffer.read(struct.calcsize(form))
+    return struct.unpack(form, data) if data else None
+side, local, remote, seed = read("<B4s4sQ")
+stack = Windowed()
+stack.end = types.SimpleNamespace(side="receiver" if side else "sender", local=local, remote=remote, file_bytes=None)
+stack.start()
+while call := read("<cQ"):
+    if call[0] == b"p":
+        stack.on_packet(call[1], sys.stdin.buffer.read(*read("<I")))
+        continue
+    packets = stack.poll(call[1])
+    out = struct.pack("<I", len(packets)) + b"".join(struct.pack("<I", len(packet)) + packet for packet in packets)
+    timeout = stack.next_timeout(call[1])
+    out += struct.pack("<QQ?", 2**64 - 1 if timeout is None else timeout, stack.received, stack.completed)
+    sys.stdout.buffer.write(out)
+    sys.stdout.buffer.flush()
+"""
 
 #: Methods that every stack must have.
 METHODS = """
@@ -649,6 +679,34 @@ def test_the_check_of_a_stack_detects_nondeterminism_that_starts_after_300_ms():
     # From 300 ms on, each run draws different timeouts.
     [fault] = ct.check(hosting(Late(), duration="900ms"))
     assert fault.problem.startswith("gives another result when it runs again")
+
+
+@pytest.mark.parametrize("is_in_rust", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_a_program_can_be_the_stack_of_both_ends_of_a_flow(tmp_path, celltrain, monkeypatch, is_in_rust):
+    if is_in_rust:
+        command = ["cargo", "build", "--locked", "--manifest-path", str(ROOT / "examples/own-stack/Cargo.toml")]
+        subprocess.run([*command, "--target-dir", str(tmp_path)], check=True, capture_output=True)
+        command = [str(tmp_path / "debug/own-stack"), "8"]
+    else:
+        source = inspect.getsource(Windowed).replace("ct.Stack", "Stack")
+        (tmp_path / "served.py").write_text(SERVED.replace("{source}", source))
+        command = [sys.executable, str(tmp_path / "served.py")]
+    shutil.copy(ROOT / "examples/own-stack/program.py", tmp_path)
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "program")
+    monkeypatch.chdir(tmp_path)
+    ct.save(hosting(Windowed()).replace(stack=None), tmp_path / "lan.toml")
+    arguments = ("run", "lan.toml", "--json", "--set")
+    answer = celltrain(*arguments, f"stack=program.py:Program:command={shlex.join(command)}")
+    assert answer.code == 0, answer.err
+    found, expected = json.loads(answer.out), ct.run(hosting(Windowed())).to_dict()
+    assert found["cells"] == expected["cells"]
+    assert [flow["delivered_bytes"] for flow in found["flows"]] == [
+        flow["delivered_bytes"] for flow in expected["flows"]
+    ]
+    assert is_in_rust or found["fingerprint"] == expected["fingerprint"]
+    ended = celltrain("run", "lan.toml", "--set", "stack=program.py:Program:command=/bin/false")
+    assert ended.code != 0
+    assert "the program has ended with code 1" in ended.err
 
 
 def test_a_protocol_stack_in_a_python_file_is_specified_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
