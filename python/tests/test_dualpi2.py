@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from queue_models import UNITS, Step, steps
@@ -160,6 +161,27 @@ def test_dualpi2_serves_marks_and_drops_the_frames_that_a_model_of_the_rfc_does(
     decisions = follow(found, model, udp)
     assert sum(decisions.values()) > 1000
     assert expected <= {kind for kind, number in decisions.items() if number > 10}, decisions
+
+
+@pytest.mark.nightly
+def test_in_constant_overload_the_share_lost_in_c_is_the_square_of_half_the_share_lost_in_l(tmp_path: Path) -> None:
+    """The coupling of RFC 9332, 2.1, in whole runs with 30 seeds. UDP packets are dropped where others are marked."""
+    scenario = tmp_path / "overload.toml"
+    scenario.write_text(
+        'duration = "20s"\nmeasure.from = "10s"\nhost.start_spread = "50ms"\n'
+        '[topology.n_source]\nsources = 3\nlink_rate = "50Mbps"\nlink_delay = "1ms"\n'
+        '[flow.tcp1.traffic.constant_rate]\nrate = "2Mbps"\npacket = "1000B"\n'
+        '[flow.tcp2-3.traffic.constant_rate]\nrate = "28Mbps"\npacket = "1000B"\n'
+        "[port.bottleneck]\nbuffer = 20000\npolicy.dualpi2.l4s = { tcp1 = 1, default = 0 }\n"
+    )
+
+    def lost(flows: list[dict[str, int]]) -> float:
+        return 1 - sum(flow["packets_delivered"] for flow in flows) / sum(flow["packets_sent"] for flow in flows)
+
+    runs = [ct.run(scenario, seed=seed).to_dict()["flows"] for seed in range(1, 31)]
+    differences = [lost(rest) - (lost([first]) / 2) ** 2 for first, *rest in runs]
+    assert min(lost(rest) for _, *rest in runs) > 0.1
+    assert abs(mean(differences)) <= 2.045 * stdev(differences) / math.sqrt(len(differences))
 
 
 def test_dualpi2_gives_dctcp_and_newreno_similar_rates_and_a_short_delay_to_dctcp() -> None:
