@@ -124,6 +124,27 @@ def test_a_qlog_file_has_each_segment_and_acknowledgement_of_the_event_log(logge
     assert len(of(events, "packet_received")) == len(received)
 
 
+def test_a_qlog_file_for_qvis_has_the_same_events_with_the_names_of_version_0_3(logged, tmp_path):
+    """Version 0.3: draft-ietf-quic-qlog-main-schema-02, 3.3, and draft-ietf-quic-qlog-quic-events-01, 5."""
+    _, events = logged
+    ct.run(LAN, qlog=tmp_path / "run.qlog")
+    log = json.loads((tmp_path / "run-tcp1.qlog").read_text())
+    assert (log["qlog_version"], log["qlog_format"]) == ("0.3", "JSON")
+    [trace] = log["traces"]
+    assert trace["common_fields"]["time_format"] == "relative" and trace["vantage_point"]["type"] == "client"
+    names = {"metrics_updated": "recovery_metrics_updated", "loss_timer_updated": "timer_updated"}
+    for old, new in zip(trace["events"], events, strict=True):
+        category, _, name = old["name"].partition(":")
+        assert category == ("transport" if name in ("packet_sent", "packet_received") else "recovery")
+        assert new["name"] == f"quic:{names.get(name, name)}" and old["time"] == new["time"]
+        changed = {key: value for key, value in new["data"].items() if key != "frames"}
+        assert {key: value for key, value in old["data"].items() if key != "frames"} == changed
+        for found, frame in zip(old["data"].get("frames", []), new["data"].get("frames", []), strict=True):
+            if frame["frame_type"] == "stream":
+                assert (found["offset"], found["length"]) == (frame["offset"], frame["raw"]["payload_length"])
+            assert all(len(numbers) == 2 for numbers in found.get("acked_ranges", []))
+
+
 def test_losses_in_a_qlog_file_are_the_retransmissions_of_the_event_log(logged):
     result, events = logged
     rows = [row for row in result.events["segments"].to_pylist() if row["event"] == "retransmitted"]

@@ -98,8 +98,8 @@ def run(
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
-        qlog (FILE): Write the log of a connection at its sender there, such as run.sqlog. Several connections have a file
-            each: run-tcp1.sqlog.
+        qlog (FILE): Write the log of a connection at its sender there, such as run.sqlog, or run.qlog for the viewer
+            qvis. Several connections have a file each: run-tcp1.sqlog.
 
     Examples:
         celltrain run lan-epd --set port.bottleneck.buffer=2000

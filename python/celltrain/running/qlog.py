@@ -22,6 +22,7 @@ from celltrain.errors import OutputError, ScenarioError
 from celltrain.model.files import making, writing
 from celltrain.model.network import MSS, MTU, Network
 from celltrain.model.paths import QUANTITIES
+from celltrain.running import qvis
 from celltrain.running.events import Capture, Events
 from celltrain.running.quic import Record, of_capture
 from celltrain.text import shown
@@ -154,17 +155,17 @@ def _windows(result: Any, settings: Mapping[str, Any], flow: str) -> dict[float,
 
 
 def write(path: Path, flow: str, records: Iterable[Record], *, title: str) -> None:
-    """Writes the records of one flow as a JSON text sequence."""
+    """Writes the records of one flow: as a JSON text sequence, or for qvis to a file whose name ends in `.qlog`."""
     common = {"time_format": "relative_to_epoch", "reference_time": {"clock_type": "monotonic", "epoch": "unknown"}}
-    trace = {
-        "title": title,
-        "common_fields": {"group_id": flow, **common},
-        "vantage_point": {"name": f"sender of {flow}", "type": "client"},
-        "event_schemas": [EVENT_SCHEMA],
-    }
+    place = {"name": f"sender of {flow}", "type": "client"}
+    fields = {"group_id": flow, **common}
+    trace = {"title": title, "common_fields": fields, "vantage_point": place, "event_schemas": [EVENT_SCHEMA]}
     head = {"file_schema": FILE_SCHEMA, "serialization_format": FORMAT, "title": title}
     about = f"simulated by celltrain {_core.build()['version']}; segments of TCP are shown as packets of QUIC"
     with writing(path), path.open("x", encoding="utf-8") as file:
+        if path.suffix == ".qlog":
+            qvis.write(file, {"title": title, "group_id": flow, "vantage_point": place}, records, about)
+            return
         _write(file, {**head, "description": about, "trace": trace})
         for time, name, data in records:
             # Times in milliseconds keep the picoseconds of the simulation.

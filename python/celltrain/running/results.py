@@ -106,7 +106,7 @@ def run(
         pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
             at the senders' hosts. Capturing does not affect the run.
         qlog: A file for the log of each connection at its sender, such as `"run.sqlog"`, in the form of JSON text
-            sequences. Several connections get a file each: `run-tcp1.sqlog`. If `events` are recorded, they must contain
+            sequences, or `"run.qlog"` for the viewer qvis. Several connections get a file each: `run-tcp1.sqlog`. If `events` are recorded, they must contain
             segments, and their choice of flows and times applies.
         options: See `celltrain.RunOptions`: engine, threads, progress, cancel.
 
