@@ -41,7 +41,7 @@ SERIES = {
     "hops": ("contended ports in a row", False),
     "seconds": ("simulated time (s)", True),
     "switches": ("switches of a mesh", True),
-    "degree": ("trunks per switch of a mesh", True),
+    "degree": ("trunk links per switch of a mesh", True),
     "vcs": ("VCs of a mesh", True),
 }
 

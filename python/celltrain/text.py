@@ -21,7 +21,7 @@ MOST_CLAUSE = 1000
 MOST_CELL = 32_767
 
 #: Problem reported for a text that cannot be encoded in UTF-8.
-BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
+BROKEN = "contains an incomplete character (a lone surrogate), which UTF-8 cannot write"
 
 # A cell of a spreadsheet that begins with one of these characters is a formula, unless the mark precedes it. Numbers need
 # no mark.

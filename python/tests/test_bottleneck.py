@@ -201,9 +201,7 @@ def test_a_bottleneck_case_that_the_linux_kernel_cannot_run_is_not_run():
     assert sender.lacks(endless) == "" and sender.lacks(limited) == "programs in Linux hosts send endless data only"
 
 
-def test_an_expectation_of_a_bottleneck_case_has_a_mean_with_an_interval_and_the_number_of_seeds_that_meet_it(
-    tmp_path, celltrain
-):
+def test_an_expectation_reports_a_mean_with_interval_and_how_many_seeds_meet_it(tmp_path, celltrain):
     path = case(tmp_path, CASE.replace("sources = 1", "sources = 3"))
     answer = ct.bottleneck([path], senders=["reno"], seeds=4)
     found = answer["cases"][0]["senders"]["reno"]

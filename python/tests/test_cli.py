@@ -703,9 +703,7 @@ def test_the_explain_command_suggests_a_memory_policy_whose_name_has_the_same_wo
     assert "celltrain list memory_policies" in celltrain("list", "policies").out
 
 
-def test_a_measure_of_file_transfers_is_refused_in_a_scenario_without_files_and_the_error_names_the_missing_setting(
-    celltrain, small
-):
+def test_a_measure_of_file_transfers_needs_files_and_the_error_names_the_missing_setting(celltrain, small):
     """Regression: the message was about a number or a text without p95."""
     refused = celltrain("compare", small, "--seeds", 1, "--measures", "file_delay_ms.p95")
     is_refused(refused, ["'file_delay_ms.p95' has no value, because this scenario has no files", "measure.file_size"])

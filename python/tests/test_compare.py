@@ -228,7 +228,7 @@ def test_a_comparison_warns_if_different_seeds_gave_identical_runs():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_the_options_suggested_if_all_seeds_give_identical_runs_make_the_runs_differ(celltrain):
+def test_if_all_runs_are_identical_the_suggested_options_make_them_differ(celltrain):
     """Both settings are in the scenario that the warning names, and each removes the warning."""
     alone = (
         "run",

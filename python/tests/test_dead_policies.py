@@ -147,7 +147,7 @@ def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nea
     assert ct.vet(policy, scenarios=["lan-5"], against=[], seeds=1)["remarks"] == [f"formula {expected}"]
 
 
-def test_the_check_and_vet_commands_report_a_formula_that_drops_every_frame_at_the_head_of_the_queue():
+def test_check_and_vet_report_a_formula_that_drops_every_frame_at_the_head():
     policy = {"formula": {"admit": "true", "drop_head": "sojourn >= 0 s"}}
     expected = "drops every frame at the head of the queue, even if it has not waited"
     assert read(lan(policy)).warnings == [f"port.bottleneck.policy.formula {expected}"]

@@ -126,7 +126,7 @@ def printed(stderr: str) -> dict[str, float]:
 
 @LINUX
 @pytest.mark.slow
-def test_in_an_emulation_a_datagram_and_the_reply_take_at_least_the_round_trip_time_of_the_network(line):
+def test_a_datagram_and_its_reply_take_at_least_the_emulated_round_trip_time(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
     # Linux disables IPv6 on devices with such a small MTU.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)

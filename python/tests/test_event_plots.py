@@ -203,7 +203,7 @@ def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_
     assert plot.notes == []
 
 
-def test_if_no_frame_lost_only_some_of_its_cells_the_ladder_plot_shows_the_frame_with_the_longest_delay(
+def test_without_partly_lost_frames_the_ladder_plot_shows_the_frame_with_the_longest_delay(
     result: ct.RunResult,
 ) -> None:
     frames = result.events["frames"].to_pylist()

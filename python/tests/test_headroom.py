@@ -109,7 +109,7 @@ def test_text_and_json_output_show_the_required_and_the_configured_headroom():
     assert switch("lossless", cable=None).to_dict()["rows"][0]["headroom_needed"] is None
 
 
-def test_the_limits_of_the_pause_response_time_agree_in_the_python_package_and_the_engine_and_the_page():
+def test_package_engine_and_page_have_the_same_limits_of_the_pause_response_time():
     rust = (ROOT / "crates/celltrain-core/src/memory/pause_response.rs").read_text()
     listed = re.findall(r"^    \(([\d_]+), (\d+)\),$", rust, re.MULTILINE)
     assert {int(speed.replace("_", "")): int(quanta) for speed, quanta in listed} == generations.RESPONSE

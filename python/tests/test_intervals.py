@@ -26,7 +26,7 @@ pytest.importorskip("matplotlib")
         ("efficiency - fairness", (-np.inf, np.inf)),
     ],
 )
-def test_the_confidence_interval_of_a_measure_stays_within_the_bounds_of_the_measure_such_as_0_and_1(
+def test_confidence_intervals_stay_within_the_bounds_of_their_measure(
     measure: str, limits: tuple[float, float]
 ) -> None:
     assert bounds(measure) == limits

@@ -161,7 +161,7 @@ def test_a_sample_of_the_joint_search_runs_random_configurations_with_every_tie_
     runs.close()
 
 
-def test_the_joint_search_keeps_a_configuration_with_at_most_one_exact_lock_step_row_less_than_the_defaults(
+def test_the_joint_search_drops_a_configuration_with_two_exact_rows_fewer_than_the_defaults(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.duration = None
@@ -230,7 +230,7 @@ def test_the_joint_search_excludes_choices_that_make_two_lock_step_rows_inexact_
 
 
 @pytest.mark.nightly
-def test_window_growth_in_whole_bytes_makes_1_lock_step_row_inexact_and_ssthresh_in_whole_segments_makes_3_inexact(
+def test_one_lock_step_row_needs_fractional_bytes_of_window_and_three_fractional_segments_of_ssthresh(
     tmp_path: Path,
 ) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
@@ -263,7 +263,7 @@ def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_fr
 
 
 @pytest.mark.nightly
-def test_all_lock_step_rows_are_exact_at_any_clock_drift_only_with_timer_rules_other_than_the_default(
+def test_lock_step_rows_are_exact_under_any_clock_drift_only_without_the_default_timer_rules(
     tmp_path: Path,
 ) -> None:
     space = Space("af-96-1269")

@@ -138,7 +138,7 @@ def fingerprint(policy, engine="fast", **changes) -> str:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_memory_policy_as_a_formula_or_class_gives_the_same_run_as_the_native_policy_on_both_engines(native, others):
+def test_a_memory_policy_written_as_a_formula_or_class_runs_like_the_native_one(native, others):
     expected = fingerprint(native)
     assert expected != fingerprint(ct.CompleteSharing())
     for policy in (native, *others):
@@ -351,9 +351,7 @@ def test_the_check_of_a_policy_file_reports_errors_in_the_formula_language_that_
         assert "switch" not in done.err.replace("switches", "")
 
 
-def test_an_error_in_a_memory_policy_file_names_the_file_even_if_switches_are_selected_by_a_pattern(
-    celltrain, tmp_path
-):
+def test_an_error_in_a_memory_policy_names_its_file_even_for_a_pattern_of_switches(celltrain, tmp_path):
     """Regression: the key of such a fault has quotes, which its path lacks."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
@@ -534,7 +532,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_an_option_decides_which_policy_is_vetted_if_a_scenario_has_a_port_policy_and_a_memory_policy(
+def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""

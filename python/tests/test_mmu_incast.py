@@ -313,9 +313,7 @@ def test_the_incast_result_gives_the_data_in_bytes_packets_and_cells_and_its_tra
         assert words in text
 
 
-def test_the_csv_form_of_the_incast_result_is_one_row_whose_columns_do_not_depend_on_the_outcome(
-    tmp_path: Path, celltrain: Command
-) -> None:
+def test_the_csv_row_of_an_incast_has_the_same_columns_for_every_outcome(tmp_path: Path, celltrain: Command) -> None:
     folder, found = configured(tmp_path), {}
     for outcome, options in {
         "neither": ("--bytes", "64kB"),
@@ -332,7 +330,7 @@ def test_the_csv_form_of_the_incast_result_is_one_row_whose_columns_do_not_depen
     assert len({tuple(row) for row in found.values()}) == 1
 
 
-def test_the_result_about_a_lossy_incast_states_the_initial_window_and_the_option_to_send_all_data_in_it(
+def test_a_lossy_incast_result_states_the_initial_window_and_suggests_sending_all_data_in_it(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)

@@ -69,7 +69,7 @@ def test_python_setting_names_contain_the_unit_where_the_setting_is_a_bare_numbe
     assert ct.Port(buffer_cells="infinite", policy=ct.TailDrop()).to_dict()["buffer"] == "infinite"
 
 
-def test_a_field_of_a_scenario_class_accepts_an_instance_or_a_dict_and_is_serialized_as_a_table():
+def test_a_field_of_a_scenario_class_accepts_an_instance_or_a_dict():
     by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold=800))
     by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
     assert by_class == by_table

@@ -112,7 +112,7 @@ def test_a_file_named_on_the_command_line_may_be_in_any_folder(tmp_path):
     ["hunter2,12345", "1_000,0.5", "\uff11\uff10,0.5", "\u0663,0.5", "1000,0.5,hunter2", "nan,1", "inf,1",
         "1e999,1", "0x10,1", "1000,1e", "2000,-12345"],
 )  # fmt: skip
-def test_the_error_for_a_malformed_row_of_a_size_file_gives_the_line_number_but_not_the_row(tmp_path, row):
+def test_the_error_for_a_malformed_row_of_a_size_file_gives_only_its_line(tmp_path, row):
     (tmp_path / "mine.csv").write_text(f"500,0.1\n{row}\n9000,1\n")
     (tmp_path / "web.toml").write_text(SIZES.replace("NAME", "mine.csv"))
     [fault] = ct.check(tmp_path / "web.toml")

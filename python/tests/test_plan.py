@@ -359,7 +359,7 @@ def test_a_plan_with_too_many_runs_is_refused_and_the_message_states_their_numbe
     assert MAX_RUNS == 10**8
 
 
-def test_an_error_in_the_base_scenario_of_a_plan_is_reported_with_its_line_in_the_scenario_file(tmp_path):
+def test_an_error_in_the_base_scenario_of_a_plan_has_its_line_in_that_file(tmp_path):
     (tmp_path / "base.toml").write_text('duration = "1s"\n[topology.n_source]\nsources = 0\nlink_delay = "5us"\n')
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\nseeds = 2\n')
     with pytest.raises(ct.PlanError) as refusal:

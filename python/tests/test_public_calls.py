@@ -486,7 +486,7 @@ def test_a_string_with_a_lone_surrogate_is_refused_before_any_file_is_written(la
         lambda: ct.sweep(lan, over=policies, seeds=1, measures=["efficiency"], store="lab"),
         lambda: ct.sweep(lan, over={"duration": ["\ud800"]}, seeds=1, store="lab"),
     ):
-        with pytest.raises(ct.InputError, match="half of a character"):
+        with pytest.raises(ct.InputError, match="contains an incomplete character"):
             call()
     assert [fault.key for fault in ct.check(broken)] == ["name"]
     assert not Path("lab").exists()
@@ -497,7 +497,7 @@ def test_a_lone_surrogate_in_a_graph_node_name_is_an_input_error():
     pytest.importorskip("networkx")
     edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
     Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
-    with pytest.raises(ct.InputError, match=r"^net\.json: has a text that has half of a character"):
+    with pytest.raises(ct.InputError, match=r"^net\.json: contains a text with an incomplete character"):
         ct.import_graph("net.json", flows=1)
 
 

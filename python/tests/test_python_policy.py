@@ -90,9 +90,7 @@ def test_a_policy_class_gives_the_same_run_as_the_equivalent_formula_on_both_eng
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_an_exception_in_a_policy_class_ends_the_run_with_an_error_that_shows_the_call_and_the_traceback(
-    policy, words, engine
-):
+def test_an_exception_in_a_policy_class_ends_the_run_with_the_call_and_the_traceback(policy, words, engine):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(lan(policy), engine=engine)
     [fault] = raised.value.faults
@@ -117,7 +115,7 @@ def test_the_error_for_an_exception_in_a_policy_class_names_the_scenario_file(tm
     assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
-def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_row_of_the_sweep(tmp_path):
+def test_a_policy_class_can_have_axes_and_an_exception_fails_only_one_row(tmp_path):
     class Some(ct.PythonPolicy):
         z = 1.0
 

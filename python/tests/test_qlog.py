@@ -157,7 +157,7 @@ def test_losses_in_a_qlog_file_are_the_retransmissions_of_the_event_log(logged):
     assert [event["data"]["frames"][0]["offset"] for event in resent] == [row["sequence"] for row in rows]
 
 
-def test_windows_and_data_in_flight_and_round_trips_in_a_qlog_file_equal_those_of_the_event_log(logged):
+def test_windows_and_round_trips_in_a_qlog_file_equal_those_of_the_event_log(logged):
     result, events = logged
     latest = {}
     known = {}

@@ -277,7 +277,7 @@ def test_a_logarithmic_axis_of_a_plan_is_drawn_logarithmically_in_a_readable_uni
     assert buffer.get_xscale() == "linear"
 
 
-def test_a_heat_map_in_a_report_shows_means_and_has_a_panel_for_each_value_of_the_third_axis(grid, figures):
+def test_a_heat_map_shows_means_in_one_panel_for_each_value_of_the_third_axis(grid, figures):
     report = ct.report(grid, measures=["efficiency"])
     heat = figures["map-efficiency"]
     panels = [axes for axes in heat.figure.axes if axes.get_title()]

@@ -68,7 +68,7 @@ def test_report_figures_use_a_numeric_plan_axis_for_x_and_other_plan_axes_for_co
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_any_plan_axis_can_be_selected_for_the_x_axis_the_colours_or_the_panels_of_report_figures(store, tmp_path):
+def test_any_axis_can_be_the_x_axis_the_colours_or_the_panels_of_report_figures(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["tail", "fba", "ppd"]

@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_of_a_paper_can_be_selected_by_a_subset_of_their_values_in_any_letter_case():
+def test_rows_of_a_paper_can_be_selected_by_some_values_in_any_letter_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen

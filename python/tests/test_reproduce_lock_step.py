@@ -101,7 +101,7 @@ def test_selecting_a_modelling_alternative_has_the_same_effect_as_the_settings_t
 
 
 @pytest.mark.slow
-def test_the_choice_option_selects_modelling_alternatives_and_an_unknown_one_gives_a_list_of_all(
+def test_the_choice_option_selects_alternatives_and_lists_all_if_one_is_unknown(
     celltrain: Command, tmp_path: Path
 ) -> None:
     words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")

@@ -84,7 +84,7 @@ def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_val
     assert spearman(*pair) is None
 
 
-def test_the_self_error_of_a_seed_is_the_deviation_of_its_value_from_the_mean_of_all_other_seeds() -> None:
+def test_the_self_error_of_a_seed_is_its_deviation_from_the_mean_of_the_others() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
     # The distances lie between 1 and 2.5, between 2 and 2, and between 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
@@ -104,9 +104,7 @@ def test_with_only_one_seed_the_self_error_is_undefined() -> None:
         (0.20, 2.0 / 4),  # above one, printed like one
     ],
 )
-def test_the_rank_of_a_published_number_among_the_results_of_the_seeds_equals_a_value_calculated_by_hand(
-    printed: float, rank: float
-) -> None:
+def test_the_rank_of_a_published_number_among_seeds_equals_a_hand_calculated_value(printed: float, rank: float) -> None:
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
@@ -124,7 +122,7 @@ def test_the_kolmogorov_smirnov_statistic_equals_a_value_calculated_by_hand() ->
     assert ks([]) is None
 
 
-def test_the_ks_distance_of_random_draws_from_the_model_is_below_the_5_percent_limit_in_19_of_20_cases() -> None:
+def test_the_ks_distance_of_random_draws_exceeds_its_5_percent_limit_rarely() -> None:
     seed = 96_1269
     rng = np.random.default_rng(seed)
     below = 0
@@ -187,7 +185,7 @@ def test_the_mean_of_the_seeds_gets_a_verdict_only_with_a_tolerance() -> None:
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_a_number_that_must_match_exactly_is_judged_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
+def test_a_number_that_must_match_exactly_is_judged_by_its_tolerance() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False

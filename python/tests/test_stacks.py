@@ -532,7 +532,7 @@ def test_the_error_for_a_stack_that_floods_its_host_states_the_number_of_packets
         ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
 
 
-def test_the_packet_losses_on_a_link_may_be_given_in_python_as_one_rule_or_a_list_of_rules():
+def test_in_python_the_losses_of_a_link_are_one_rule_or_a_list_of_rules():
     loss = ct.Loss(flow="tcp1", packets=[3])
     without = ct.run(hosting(Windowed())).fingerprint
     found = set()
@@ -778,7 +778,7 @@ def test_a_python_stack_cannot_send_bursts_and_accepts_only_the_settings_that_it
         Windowed(size=3)
 
 
-def test_a_stack_class_in_a_module_that_the_user_did_not_name_is_refused_on_the_command_line(tmp_path, celltrain):
+def test_the_command_line_refuses_a_stack_class_in_a_module_not_named_there(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
     is_refused(

@@ -286,7 +286,7 @@ def test_a_store_file_with_flipped_bits_never_returns_a_wrong_row(made, tmp_path
     assert found > 50
 
 
-def test_a_store_row_for_a_repeated_run_may_refer_only_to_a_run_with_the_same_scenario_and_seed(store):
+def test_a_repeated_run_in_a_store_refers_to_a_run_of_equal_scenario_and_seed(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])

@@ -34,7 +34,7 @@ def plan(text=PLAN):
     return Plan.of_toml(text)
 
 
-def test_each_point_and_seed_of_a_sweep_has_one_row_equal_to_the_result_of_a_single_run(tmp_path):
+def test_each_row_of_a_sweep_equals_the_result_of_a_single_run(tmp_path):
     run_plan(plan(), tmp_path / "s", Local(2))
     wide = Store.open(tmp_path / "s").wide().to_pylist()
     assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]

@@ -49,7 +49,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("base", "before", "after"), WRONG)
-def test_an_error_in_a_scenario_file_is_reported_with_its_line_even_if_an_option_changes_the_scenario(
+def test_an_error_in_a_scenario_file_has_its_line_even_if_options_change_the_scenario(
     base: str, before: str, after: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrong.toml"

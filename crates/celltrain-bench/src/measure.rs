@@ -41,7 +41,7 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
     let run = |_| {
         let begun = Instant::now();
         let outcome = match threads {
-            1 => engine.run_by(mode, &network, &mut Nothing, |_| true),
+            1 => engine.run_by(mode, &network, Nothing, |_| true),
             threads => engine.run_parallel(ParallelOptions::up_to(threads), &network, |_| true),
         };
         let result = outcome.expect("nothing interrupts a benchmark");

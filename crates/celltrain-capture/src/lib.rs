@@ -179,7 +179,7 @@ pub struct SeenCell<'a> {
     pub circuit: Circuit,
     /// Content of the cell.
     pub cell: CellKind,
-    /// Comment on the cell.
+    /// Comment that the capture stores with the cell, for example why it was lost.
     pub comment: Option<&'a str>,
 }
 

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_becomes_active_or_has_just_been_served_goes_to_the_end_of_the_service_order() {
+    fn a_vc_that_becomes_active_or_was_just_served_is_served_last() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);

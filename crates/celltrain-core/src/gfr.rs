@@ -307,7 +307,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_cells_at_pcr_is_eligible_for_the_gfr_guarantee_and_later_cells_are_not() {
+    fn a_burst_of_mbs_cells_at_pcr_is_eligible_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
@@ -335,7 +335,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cells_above_the_peak_cell_rate_or_the_maximum_frame_size_do_not_conform_to_a_gfr_contract() {
+    fn cells_above_pcr_or_the_maximum_frame_size_violate_a_gfr_contract() {
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         let nonconforming = |mfs| {
             let contract = Gfr { pcr, mfs, mbs: Some(24), ..contract(31_104_000) };

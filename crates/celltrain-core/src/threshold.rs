@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_given_as_a_share_of_the_buffer_is_rounded_down_to_cells_without_floating_point_errors() {
+    fn a_threshold_as_a_share_of_the_buffer_is_rounded_down_without_floating_point_errors() {
         let whole = |value: Value, k| read(value).unwrap().whole_cells(k);
         assert_eq!((whole(json!("29%"), 100), whole(json!(0.29), 100)), (29, 29));
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_may_not_exceed_the_buffer_and_a_threshold_given_as_a_share_needs_a_finite_buffer() {
+    fn a_threshold_may_not_exceed_the_buffer_and_a_share_needs_a_finite_buffer() {
         for (buffer, refused, values) in [
             (Some(1000), 0, json!([1000, "1000 cells", "buffer - 1000 cells", 1, "100%"])),
             (Some(1000), 1, json!([1001, "1001 cells", "buffer - 1001 cells"])),

@@ -375,7 +375,7 @@ mod tests {
                 let mut lateness = Lateness::default();
                 let ended = Engine::Fast.run_hosted::<_, EmulationError>(
                     &network,
-                    &mut Nothing,
+                    Nothing,
                     |_| true,
                     |simulation| {
                         lateness = emulation.run(simulation, &control)?;

@@ -47,7 +47,7 @@ impl Unit {
     }
 }
 
-/// The largest power of a unit.
+/// The largest exponent of a base unit, such as 2 in `cells^2`.
 const MOST_POWER: i8 = 16;
 
 impl fmt::Display for Unit {

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_a_protocol_stack_expires_as_soon_as_the_rounded_clock_of_the_stack_reaches_it() {
+    fn a_timeout_expires_as_soon_as_the_rounded_clock_of_the_stack_reaches_it() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {

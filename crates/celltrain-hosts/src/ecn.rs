@@ -41,7 +41,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn marking_a_packet_from_a_protocol_stack_sets_the_ecn_field_to_ce_and_updates_the_ip_checksum() {
+    fn marking_a_packet_of_a_stack_sets_ce_and_updates_the_ip_checksum() {
         let marked = ipv4(IpEcn::CongestionExperienced);
         for ecn in [IpEcn::Ect0, IpEcn::Ect1, IpEcn::CongestionExperienced] {
             let mut packet = ipv4(ecn);

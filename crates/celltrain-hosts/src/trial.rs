@@ -291,7 +291,7 @@ fn observed(
     let hosts = hosts(network, make);
     let run = Engine::Fast.run_hosted(
         network,
-        &mut Nothing,
+        Nothing,
         |_| true,
         |simulation| hosts.run(simulation, |_, seen| observe(seen)),
     );

@@ -184,7 +184,7 @@ fn run(network: &Network, engine: Engine) -> RunResult {
     let mut on_the_way = HashMap::new();
     let result = engine.run_hosted(
         network,
-        &mut Nothing,
+        Nothing,
         |_| true,
         |simulation| {
             hosts.run(simulation, |_, seen| {

@@ -106,7 +106,7 @@ fn emulated(
     let emulation = Emulation::new(network, &plan, &devices);
     let result = Engine::Fast.run_hosted::<_, EmulationError>(
         network,
-        &mut Nothing,
+        Nothing,
         |_| go_on(),
         |simulation| {
             lateness = emulation.run(simulation, control)?;

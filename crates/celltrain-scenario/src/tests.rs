@@ -227,7 +227,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn hosts_of_a_star_send_to_one_common_host_the_next_all_or_none() {
+fn the_pattern_of_a_star_sets_the_destination_of_each_host() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);

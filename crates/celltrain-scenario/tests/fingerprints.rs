@@ -115,11 +115,11 @@ impl Run {
         if self.is_watched {
             self.hosted(&scenario, &network, &mut recorder(&network))
         } else {
-            self.hosted(&scenario, &network, &mut Nothing)
+            self.hosted(&scenario, &network, Nothing)
         }
     }
 
-    fn hosted(&self, scenario: &Scenario, network: &Network, probe: &mut impl Probe) -> RunResult {
+    fn hosted(&self, scenario: &Scenario, network: &Network, probe: impl Probe) -> RunResult {
         let run = match hosts(scenario, network).expect("this build includes all stacks") {
             Some(hosts) => {
                 self.engine.run_hosted(network, probe, |_| true, |simulation| hosts.run(simulation, |_, _| ()))

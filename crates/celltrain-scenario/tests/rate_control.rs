@@ -113,7 +113,7 @@ fn distance(rates: [f64; 4], part: f64) -> f64 {
 }
 
 #[test]
-fn erica_is_max_min_fair_in_a_parking_lot_topology_of_three_hops_and_equal_share_is_not() {
+fn in_a_parking_lot_erica_is_max_min_fair_and_equal_share_is_not() {
     let erica = settled("allocator.erica = { delta = 0.0 }");
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");

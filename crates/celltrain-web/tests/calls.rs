@@ -35,7 +35,7 @@ fn a_malformed_request_from_the_lab_page_returns_an_error_and_does_not_panic() {
 }
 
 #[test]
-fn a_run_on_the_lab_page_gives_the_same_result_as_on_the_command_line_and_reports_progress() {
+fn a_run_on_the_lab_page_reports_progress_and_gives_the_command_lines_result() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -68,7 +68,7 @@ fn the_lab_page_result_refers_to_series_by_column_index() {
 }
 
 #[test]
-fn a_run_on_the_lab_page_returns_a_row_for_each_request_only_if_the_page_requests_them() {
+fn a_run_on_the_lab_page_returns_request_rows_only_on_demand() {
     let toml = r#"
         duration = "10ms"
         [topology.leaf_spine]

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn with_two_ports_the_competitive_ratio_of_longest_queue_drop_does_not_depend_on_how_ties_are_broken() {
+    fn with_two_ports_ties_do_not_change_the_competitive_ratio_of_longest_queue_drop() {
         for cells in 2..=11 {
             for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
                 let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));

@@ -356,7 +356,7 @@ class Coordinator:
             self._wide += len(own) >= until.at_most and not statistics.mean(known).half[0] <= until.interval
 
     def _target(self, values: Mapping[int, float | None]) -> int:
-        """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
+        """Returns the number of seeds a point needs, estimated from its finished runs with consecutive seeds."""
         until, first = self._plan.seeds.until, self._plan.seeds.first
         assert until is not None, "only plans with the key until need this"
         target = until.at_least

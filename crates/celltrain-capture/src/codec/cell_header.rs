@@ -191,14 +191,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cell_ends_a_frame_only_if_it_carries_user_data_and_the_low_payload_type_bit_is_set() {
+    fn a_cell_ends_a_frame_only_if_it_carries_user_data_with_the_end_bit() {
         let ends: Vec<u8> =
             (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.last_cell()).collect();
         assert_eq!(ends, [0b001, 0b011]);
     }
 
     #[test]
-    fn a_cell_reports_congestion_only_if_it_carries_user_data_and_the_middle_payload_type_bit_is_set() {
+    fn a_cell_reports_congestion_only_if_it_carries_user_data_with_the_congestion_bit() {
         let marked: Vec<u8> = (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.efci()).collect();
         assert_eq!(marked, [0b010, 0b011]);
     }

@@ -180,7 +180,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
 }
 
 #[test]
-fn captured_packets_are_in_time_order_and_lost_packets_have_a_comment_that_says_where_they_were_lost() {
+fn captured_packets_are_in_time_order_and_lost_ones_say_where_they_were_lost() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();

@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_is_delivered_only_if_all_its_cells_and_the_last_cell_of_the_previous_frame_arrive(
+    fn a_frame_needs_all_its_cells_and_the_last_cell_of_the_frame_before(
         lengths in prop::collection::vec(1u32..6, 1..40),
         losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {

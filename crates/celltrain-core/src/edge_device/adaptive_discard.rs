@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_queue_of_an_edge_device_is_the_number_of_whole_packets_that_fit_into_its_buffer() {
+    fn the_largest_queue_of_an_edge_device_is_the_number_of_whole_packets_that_fit() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
             bench.offer_many(mqs, cells);

@@ -412,7 +412,7 @@ proptest! {
 }
 
 #[test]
-fn the_default_settings_of_discard_algorithms_are_valid_for_buffers_of_500_and_1000_cells_and_infinite_ones() {
+fn default_settings_of_discard_algorithms_are_valid_for_finite_and_infinite_buffers() {
     assert_eq!(DiscardConfig::default().name(), "tail_drop");
     for discard in DiscardConfig::samples() {
         let memory = discard.memory().unwrap_or_default();

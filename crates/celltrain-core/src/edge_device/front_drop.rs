@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn front_drop_in_a_shared_memory_removes_packets_of_the_same_vc_before_those_of_the_longest_queue() {
+    fn front_drop_removes_packets_of_the_same_vc_before_those_of_the_longest_queue() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);

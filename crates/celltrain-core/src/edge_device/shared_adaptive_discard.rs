@@ -247,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_that_uses_less_than_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
+        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_others(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cancellation_checks_become_rarer_as_simulated_time_passes_and_the_last_is_at_the_end_of_the_step() {
+    fn cancellation_checks_become_rarer_as_simulated_time_passes_and_end_with_the_step() {
         let (start, step) = (Time(5_000), Span(1_000_000));
         let mut checks = Checks { to: start, start, step, next: start };
         let mut found = vec![start];

@@ -60,7 +60,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns [`Interrupted`] if `keep_going` returned false.
-    pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+    pub fn run(self, network: &Network, probe: impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         self.run_by(PortMode::default(), network, probe, keep_going)
     }
 
@@ -74,7 +74,7 @@ impl Engine {
         self,
         mode: PortMode,
         network: &Network,
-        probe: &mut impl Probe,
+        probe: impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Outcome {
         asking(keep_going, |progress, token| {
@@ -91,7 +91,7 @@ impl Engine {
         self,
         network: &Network,
         until: Duration,
-        probe: &mut impl Probe,
+        probe: impl Probe,
         keep_going: impl FnMut(f64) -> bool,
     ) -> Result<(), Interrupted> {
         asking(keep_going, |progress, token| {
@@ -110,9 +110,9 @@ impl Engine {
     pub fn run_hosted<P: Probe, E: From<Interrupted>>(
         self,
         network: &Network,
-        probe: &mut P,
+        probe: P,
         keep_going: impl FnMut(f64) -> bool,
-        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, &mut P>) -> Result<(), E>,
+        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, P>) -> Result<(), E>,
     ) -> Result<RunResult, E> {
         asking(keep_going, |progress, token| {
             let simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
@@ -132,9 +132,9 @@ impl Engine {
         self,
         network: &Network,
         until: Duration,
-        probe: &mut P,
+        probe: P,
         keep_going: impl FnMut(f64) -> bool,
-        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, &mut P>) -> Result<(), E>,
+        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, P>) -> Result<(), E>,
     ) -> Result<(), E> {
         asking(keep_going, |progress, token| {
             let simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
@@ -252,7 +252,7 @@ impl Progress {
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {
-        self.run(network, &mut Nothing, |_| true).expect("nothing cancels this run")
+        self.run(network, Nothing, |_| true).expect("nothing cancels this run")
     }
 
     /// Runs a network to its end with a recorder.

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use crate::aal5::Encapsulation;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::engine::{Engine, Outcome, ParallelOptions, PortMode, Progress, Simulation, explain_plan};
+use crate::events::{Event, Observer};
 use crate::gfr::{EdgeCounters, Gfr};
 use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
@@ -17,16 +18,35 @@ use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, SECOND, n_source_network};
 use crate::network::{Merge, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
-use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{TcpConfig, TcpOptions, WindowOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
-use crate::units::{BitRate, Bytes, Duration};
+use crate::units::{BitRate, Bytes, Duration, Time};
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+}
+
+/// Calls a function for each event of a run of the reference engine.
+///
+/// The engines are compiled once for each type of probe, so all unit tests use this type.
+pub(super) fn watch(network: &Network, mut on_event: impl FnMut(Time, Event)) -> RunResult {
+    struct Watch<'a>(&'a mut dyn FnMut(Time, Event));
+
+    impl Observer for Watch<'_> {
+        const OBSERVES: bool = true;
+
+        fn on_event(&mut self, now: Time, event: Event) {
+            self.0(now, event);
+        }
+    }
+
+    impl Probe for Watch<'_> {}
+
+    Engine::Reference.run(network, Watch(&mut on_event), |_| true).expect("nothing cancels this run")
 }
 
 /// Returns the result of the fast engine after checking that the reference engine agrees. On each push, long runs use
@@ -243,7 +263,7 @@ fn both_engines_agree_for_every_policy_and_scheduler_and_for_vcs_that_merge() {
         Engine::Reference.record(&network, &mut by_reference);
         let expected_ranges = ranges(by_reference);
         for mode in [PortMode::Trains, PortMode::Streams] {
-            let result = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true).unwrap();
+            let result = Engine::Fast.run_by(mode, &network, Nothing, |_| true).unwrap();
             assert_eq!(result, expected, "{what}, {mode:?}");
             let mut watched = recorder();
             Engine::Fast.run_by(mode, &network, &mut watched, |_| true).unwrap();
@@ -339,7 +359,7 @@ fn checking_for_cancellation_within_a_large_batch_does_not_change_the_result() {
         most = most.max(in_a_row);
         true
     };
-    let result = Engine::Fast.run(&network, &mut Nothing, watch).unwrap();
+    let result = Engine::Fast.run(&network, Nothing, watch).unwrap();
     assert!(most >= 50, "the callback was called {most} times within an event");
     assert_eq!(result, run(&network));
 }

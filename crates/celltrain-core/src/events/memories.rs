@@ -36,7 +36,7 @@ pub struct MemoryRefusal {
     pub memory: MemoryIndex,
     /// The queue or priority group that had no room.
     pub queue: QueueIndex,
-    /// The limit of the memory that was reached.
+    /// The memory's limit that the cell would exceed.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
@@ -57,7 +57,7 @@ pub enum MemoryStep {
         vc: VcIndex,
         /// Number of the cell's frame within the VC, or of the RM cell.
         frame: FrameNumber,
-        /// The limit of the memory that was reached.
+        /// The memory's limit that the cell would exceed.
         limit: Limit,
         /// The rule of the policy, in words.
         rule: &'static str,

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_under_constant_overload_drops_after_an_interval_divided_by_the_square_root_of_the_number_of_drops() {
+    fn under_overload_the_nth_codel_drop_follows_after_the_interval_over_root_n() {
         let mut codel = codel(&Config::default());
         // A frame per 10 us; the queue stays long.
         let drops: Vec<u64> = (0..200_000).map(|i| i * 10).filter(|&now| at(&mut codel, now) == AtHead::Drop).collect();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_drops_nothing_if_a_frame_waited_less_than_the_target_or_at_most_maxpacket_waits_behind_it() {
+    fn codel_drops_no_frame_that_waited_less_than_the_target_or_precedes_at_most_maxpacket() {
         // 1,500 bytes are 28 cells.
         for (waited, behind, drops) in [(5000, 29, true), (4999, 29, false), (5000, 28, false)] {
             let mut codel = codel(&Config::default());

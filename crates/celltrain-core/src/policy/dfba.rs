@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_of_a_vc_rises_from_zero_at_its_threshold_to_its_weight_at_its_ceiling() {
+    fn the_drop_probability_of_a_vc_rises_from_its_threshold_to_its_ceiling() {
         // For VC 0, the probability is 0.4 (X_i - 400) / 200: 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
         // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);

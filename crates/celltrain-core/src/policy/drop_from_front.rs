@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn after_drop_from_front_has_removed_a_cell_of_a_frame_later_cells_of_the_frame_are_refused() {
+    fn once_drop_from_front_has_removed_a_cell_later_cells_of_the_frame_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);

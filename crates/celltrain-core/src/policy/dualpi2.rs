@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dualpi2_update_adds_the_weighted_error_and_change_of_the_longer_delay_and_p_stays_a_probability() {
+    fn each_dualpi2_update_adds_the_weighted_error_and_change_of_the_longer_delay() {
         let mut policy = dualpi2(|_| ());
         policy.on_head(&head(C, 0, 40_000), &mut stream());
         policy.on_head(&head(L, 0, 2_000), &mut stream());
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_of_drops_in_c_is_the_square_of_that_of_marks_in_l_divided_by_k() {
+    fn drops_in_queue_c_have_the_squared_marking_probability_of_queue_l_over_k() {
         for (k, p) in [(2.0, 0.2), (2.0, 0.01), (1.0, 0.7), (4.0, 0.1)] {
             let mut policy = dualpi2(|config| config.k = k);
             policy.p = p;
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_l_behind_which_at_most_th_len_waits_is_not_marked_for_its_own_waiting_time() {
+    fn a_frame_of_queue_l_with_at_most_th_len_behind_it_is_not_marked() {
         let mut policy = dualpi2(|_| ());
         // A packet of 1,500 bytes is a frame of 32 cells.
         let few = Head { behind: 32, ..head(L, 1, 9000) };

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn fq_codel_refuses_the_rest_of_a_frame_after_dropping_or_refusing_its_cells() {
+    fn once_fq_codel_has_dropped_or_refused_cells_it_refuses_the_rest_of_the_frame() {
         let mut first = port(4);
         offer(&mut first, 0, 0, 6);
         assert_eq!(

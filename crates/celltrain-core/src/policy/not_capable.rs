@@ -126,7 +126,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn a_port_uses_the_same_cell_count_to_drop_packets_without_ecn_as_to_mark_packets_with_ecn() {
+    fn a_packet_without_ecn_is_dropped_at_the_queue_length_that_would_mark_it() {
         for of in [Counted::Queue, Counted::Memory] {
             let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
             let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);

@@ -51,7 +51,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn fixed_per_vc_accounting_limits_each_vc_to_an_equal_share_of_the_threshold_if_the_queue_exceeds_it() {
+    fn above_its_threshold_fixed_per_vc_accounting_limits_each_vc_to_an_equal_share() {
         let config = |k| Config { threshold: 750.into(), k };
         // With three active VCs, F = 250, whatever Q is.
         assert_eq!([750, 751, 1000].map(|q| most_cells(&config(1.0), 1000, q, 3)), [750, 250, 250]);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pie_update_adds_the_weighted_error_and_change_of_the_delay_scaled_down_while_the_probability_is_small() {
+    fn each_pie_update_adds_the_weighted_error_and_change_of_the_delay() {
         let mut pie = pie(&Config::default());
         leaves(&mut pie, 0, 40_000);
         pie.catch_up(Time(15_000));

@@ -131,7 +131,11 @@ mod tests {
         bench.offer_frame(1, 9);
         assert_eq!(bench.virtual_queues(), [3, 5], "the virtual queue of 5 cells is above the average of 4");
         bench.offer_frame(0, 9);
-        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, so its frame enters");
+        assert_eq!(
+            bench.virtual_queues(),
+            [12, 5],
+            "VC 0's virtual queue is shorter than the average, so its frame is admitted"
+        );
         assert_eq!(bench.port.per_vc().raw, [10, 7]);
     }
 

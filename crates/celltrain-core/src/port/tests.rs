@@ -45,7 +45,7 @@ fn a_merge_point_holds_a_frame_until_its_last_cell_arrives() {
 }
 
 #[test]
-fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_does_not_fit_into_the_buffer() {
+fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_does_not_fit() {
     let mut port = merging_port(3);
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
@@ -57,7 +57,7 @@ fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_does_not_fit_into_th
     assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
 }
 
-/// The policy admits every frame, so the start of a frame matters only after a loss.
+/// Uses tail drop, which admits every frame, so frames lose cells only because the buffer is full.
 #[test]
 fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);

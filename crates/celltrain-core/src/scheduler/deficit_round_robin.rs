@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_is_served_before_old_queues_but_only_once_until_all_old_queues_have_been_served() {
+    fn a_new_queue_is_served_before_the_old_ones_but_only_once_per_turn() {
         let mut queues = queues(2);
         (0..6).for_each(|frame| push(&mut queues, 0, frame, 1));
         assert_eq!(sent(&mut queues, 3), [0; 3]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_loses_the_first_half_of_the_frames_that_have_not_begun_to_leave_but_at_most_64() {
+    fn the_longest_queue_drops_half_of_its_waiting_frames_but_at_most_64() {
         for (frames, lost) in [(1, 1), (2, 1), (3, 2), (4, 2), (128, 64), (1000, 64)] {
             let mut queues = queues(1);
             (0..=frames).for_each(|frame| push(&mut queues, 1, frame, 3));

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn wfq_serves_a_backlogged_vc_three_times_as_often_as_a_vc_with_a_third_of_its_weight() {
+    fn wfq_serves_a_backlogged_vc_of_triple_weight_three_times_as_often() {
         let mut queues = queues(&[3.0, 1.0]);
         // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
         // served first.

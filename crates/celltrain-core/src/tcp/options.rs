@@ -356,7 +356,7 @@ mod tests {
     use crate::tcp::WindowGrowth;
 
     #[test]
-    fn default_receive_windows_are_127_segments_on_the_lan_and_1171_on_the_wan_as_in_the_paper() {
+    fn receive_windows_default_to_127_segments_and_1171_on_the_wan_as_in_the_paper() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_variant_has_11_keys_and_5_groups_of_keys_and_every_moved_key_is_in_its_new_group() {
+    fn a_tcp_variant_has_16_keys_of_which_5_are_tables_with_the_moved_keys() {
         let schema = serde_json::to_value(schemars::schema_for!(TcpOptions)).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), 16);

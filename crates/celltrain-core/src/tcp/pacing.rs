@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pacing_rate_is_twice_cwnd_per_srtt_below_half_of_ssthresh_and_120_percent_of_it_above() {
+    fn the_pacing_rate_is_twice_cwnd_per_srtt_and_120_percent_from_half_ssthresh() {
         let mut pace = Pace::new(Span(0), Pacing::Window);
         pace.follow(10, 10.0, 40.0);
         assert_eq!(pace.interval, Span(0), "no round trip was measured");

@@ -124,7 +124,7 @@ macro_rules! rules {
 
             fn add_profiles(schema: &mut ::schemars::Schema) {
                 $crate::tcp::profile::add_profiles(schema, |rules| {
-                    ::serde_json::to_value($Rules::of(rules)).expect("every value of a profile has a form in JSON")
+                    ::serde_json::to_value($Rules::of(rules)).expect("every value of a profile can be written as JSON")
                 });
             }
         }

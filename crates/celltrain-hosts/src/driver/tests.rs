@@ -81,7 +81,7 @@ fn run(network: &Network, make: impl Fn(usize, &Log) -> [Script; 2]) -> (Calls, 
         let log = Log::default();
         let flows = network.flows.keys().map(|flow| hosted(network, flow, make(usize::from(flow), &log)));
         let hosts = Hosts::new(network, flows.collect());
-        let result = engine.run_hosted(network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
+        let result = engine.run_hosted(network, Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
         let log = std::mem::take(&mut *log.lock().unwrap());
         (log, result)
     });
@@ -116,7 +116,7 @@ fn a_packet_from_a_protocol_stack_and_the_reply_arrive_after_transmission_and_pr
 }
 
 #[test]
-fn a_timeout_of_a_protocol_stack_set_in_the_past_expires_one_time_unit_after_the_current_time() {
+fn a_timeout_set_in_the_past_expires_one_time_unit_after_the_current_time() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -158,7 +158,7 @@ fn a_packet_from_a_protocol_stack_is_reported_as_lost_when_a_later_packet_arrive
     let mut seen = Vec::new();
     let result = Engine::Fast.run_hosted(
         &network,
-        &mut Nothing,
+        Nothing,
         |_| true,
         |simulation| {
             hosts.run(simulation, |_, packet| seen.push((packet.step, usize::from(packet.flow), packet.number)))
@@ -261,7 +261,7 @@ fn a_stack_that_never_clears_an_expired_timer_aborts_the_run_and_a_slow_stack_do
         let stacks = Endpoint::pair(&network, flow).map(|end| stack(end) as Box<dyn Stack>);
         let hosts = Hosts::new(&network, vec![HostedFlow { flow, stacks }]);
         let result =
-            Engine::Fast.run_hosted(&network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
+            Engine::Fast.run_hosted(&network, Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
         result.map(drop).map_err(|error| error.to_string())
     };
     for rate in [9_600, 64_000, 1_536_000, 155_520_000, 10_000_000_000] {

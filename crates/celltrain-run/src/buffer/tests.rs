@@ -171,7 +171,7 @@ impl Observer for Ends {
 }
 
 #[test]
-fn buffer_events_report_a_frame_as_damaged_if_and_only_if_the_receiving_host_does_not_deliver_it() {
+fn buffer_events_report_as_damaged_exactly_the_frames_that_are_not_delivered() {
     for policy in ["tail_drop", "drop_from_front", "ppd"] {
         let text = format!(
             "duration = \"200ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\

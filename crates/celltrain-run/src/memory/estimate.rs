@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimated_data_in_flight_exceeds_neither_the_window_nor_the_file_nor_what_the_run_can_send() {
+    fn the_estimated_data_in_flight_is_limited_by_the_window_the_file_and_the_run() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);

@@ -84,7 +84,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
 }
 
 #[test]
-fn a_run_uses_the_given_seed_or_else_that_of_the_scenario_and_repeating_it_gives_the_same_result() {
+fn a_run_uses_the_given_seed_or_that_of_the_scenario_and_is_reproducible() {
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);

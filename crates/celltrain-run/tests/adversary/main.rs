@@ -186,7 +186,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     let mut results = Vec::new();
     for (engine, limit) in [(Engine::Fast, limit), (Engine::Reference, 20 * limit)] {
         let start = Instant::now();
-        let Ok(result) = engine.run(&network, &mut Nothing, |_| start.elapsed() < limit) else {
+        let Ok(result) = engine.run(&network, Nothing, |_| start.elapsed() < limit) else {
             let late = start.elapsed().saturating_sub(limit);
             let told = format!("the {} engine stops {late:?} after its limit of {limit:?}", engine.name());
             return if late > beyond { Err(told) } else { Ok(Outcome::Stopped(late)) };

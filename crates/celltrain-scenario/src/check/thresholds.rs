@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_given_as_a_small_number_without_a_unit_gives_a_warning_but_not_as_a_percentage() {
+    fn a_threshold_as_a_small_number_without_a_unit_gives_a_warning() {
         let doubt = |value: Value, k| doubt(serde_json::from_value(value).unwrap(), k);
         assert_eq!(
             doubt(json!(80), 1000).unwrap(),

@@ -185,7 +185,7 @@ cells = {cells}
 }
 
 #[test]
-fn if_a_memory_is_5_percent_too_small_for_an_incast_the_query_takes_one_retransmission_timeout_longer() {
+fn a_memory_5_percent_too_small_for_an_incast_delays_the_query_by_one_timeout() {
     // A queue of 310 packets of 16 cells stops at half of a memory of 9920 cells. It grows a little longer, because a
     // packet waits until it is whole. If cells may leave before their packet is complete, each of the 32 packets that
     // arrive together may exceed the threshold by all cells but one.

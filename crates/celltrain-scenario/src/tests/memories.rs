@@ -115,7 +115,7 @@ policy.static_thresholds = {}
 }
 
 #[test]
-fn an_error_in_a_memory_table_is_reported_with_its_line_the_wrong_value_and_the_valid_values() {
+fn an_error_in_a_memory_table_names_the_line_the_wrong_value_and_valid_values() {
     let with = |more: &str| format!("{MEMORY}{more}");
     let replaced = |from: &str, to: &str| {
         assert!(MEMORY.contains(from));

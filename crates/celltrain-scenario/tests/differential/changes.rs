@@ -15,7 +15,7 @@ use celltrain_core::wire::Wire;
 
 use super::losses;
 
-/// Kinds of changes, and kinds of places where they apply.
+/// Kinds of changes of links, and kinds of links and engines with changes.
 pub(crate) const KINDS: &[&str] = &[
     "steps of rates", "a random walk of rates", "a trace", "an outage", "steps of delays", "a random walk of delays",
     "uniform jitter", "normal jitter", "packets that overtake", "rate and delay of the same link",

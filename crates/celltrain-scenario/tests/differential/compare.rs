@@ -51,7 +51,7 @@ fn same_in_all_ways(
         let mut watched = recorder(network, step);
         same_results(&forced(&mut watched).expect("nothing cancels this run"), reference).map_err(in_that_way)?;
         same_series(&watched, by_reference).map_err(in_that_way)?;
-        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run");
+        let unwatched = Engine::Fast.run_by(ways, network, Nothing, |_| true).expect("nothing cancels this run");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
     for (ways, threads) in ON_THREADS {

@@ -202,7 +202,7 @@ fn newreno_sends_no_more_than_cwnd_allows_after_a_timeout_during_fast_recovery()
 /// draft-ietf-ccwg-bbr-06, 5.3.4.2: `ProbeRTT` leaves 0.98 of bw to a flow that is alone, and 5.6.2: the pace is 1 % below
 /// bw. Probes for bandwidth make up for a part of this.
 #[test]
-fn one_bbr_flow_reaches_the_link_share_of_the_draft_if_the_buffer_holds_1_or_4_or_20_bdp() {
+fn a_bbr_flow_reaches_the_drafts_link_share_at_buffers_of_1_to_20_bdp() {
     // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.
     let most = 20.0 * 1460.0 * 8.0 / (32.0 * 424.0);
     for cells in [1_900, 4 * 1_900, 20 * 1_900] {

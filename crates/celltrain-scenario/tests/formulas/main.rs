@@ -21,7 +21,7 @@ use celltrain_scenario::{Scenario, build, read_json, read_toml};
 use drawn::Draws;
 
 fn by(ways: PortMode, network: &Network) -> RunResult {
-    Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run")
+    Engine::Fast.run_by(ways, network, Nothing, |_| true).expect("nothing cancels this run")
 }
 
 /// Checks that a scenario gives the same run on both engines if it is rewritten with formulas. Only names of policies
@@ -251,7 +251,7 @@ fn native_policies_and_equivalent_formulas_agree_in_random_scenarios() {
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn the_formula_variable_v_is_the_number_of_vcs_even_if_the_constants_of_all_vcs_are_equal() {
+fn the_formula_variable_v_counts_vcs_even_if_all_their_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",

@@ -104,7 +104,7 @@ fn two_disconnected_copies_of_a_network_in_one_scenario_give_the_same_results() 
 }
 
 #[test]
-fn inserting_a_fast_switch_into_a_link_does_not_change_a_run_if_the_total_delay_stays_the_same() {
+fn inserting_a_fast_switch_into_a_link_of_the_same_total_delay_changes_no_run() {
     check(5, added::split_link);
 }
 

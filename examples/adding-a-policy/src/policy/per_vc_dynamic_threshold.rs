@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn no_vc_may_start_a_frame_if_the_buffer_is_full_even_if_the_vc_has_no_queued_cells() {
+    fn no_vc_may_start_a_frame_in_a_full_buffer_even_without_queued_cells() {
         assert!(admits(&Config::default(), 1000, 999, 9, 0));
         assert!(!admits(&Config::default(), 1000, 1000, 9, 0));
     }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_of_a_ring_sends_to_the_host_as_many_switches_away_as_the_reach_setting_says() {
+    fn the_reach_of_a_ring_sets_how_many_switches_away_the_destinations_are() {
         let paths = paths(&sample());
         assert_eq!(paths[0], ["host1->sw1", "sw1->sw2", "sw2->sw3", "sw3->host3"]);
         assert_eq!(paths[3], ["host4->sw4", "sw4->sw1", "sw1->sw2", "sw2->host2"]);

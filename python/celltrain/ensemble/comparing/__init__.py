@@ -357,7 +357,7 @@ def _without_policies(scenario: Mapping[str, Any]) -> str:
 
 
 def _policies(table: Mapping[str, Any]) -> Iterator[Any]:
-    """Yields the policies of all pools below a table of switches."""
+    """Yields the policy of each pool in a scenario's table `switch`."""
     for key, one in table.items():
         if key == "policy":
             yield one

@@ -450,7 +450,7 @@ def page(answer: Mapping[str, Any]) -> str:
         (f"{len(answer['scenarios']):,}", "scenarios"),
         (f"{answer['seeds']:,}", "seeds in each"),
     ]
-    beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
+    beside = f", compared with {', '.join(answer['beside'])}" if answer["beside"] else ""
     ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
     title, subtitle = f"{answer['policy']}, vetted", f"By celltrain {_core.build()['version']}{beside}"
     warnings = [*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]]

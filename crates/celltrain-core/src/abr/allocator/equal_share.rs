@@ -81,7 +81,7 @@ mod tests {
     const ERT: u64 = 1000;
 
     #[test]
-    fn equal_share_gives_each_of_four_active_vcs_a_quarter_of_the_link_regardless_of_its_current_rate() {
+    fn equal_share_gives_each_of_four_active_vcs_a_quarter_of_the_link() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
             allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);

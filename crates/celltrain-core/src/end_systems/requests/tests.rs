@@ -425,7 +425,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn dctcp_makes_every_packet_ecn_capable_by_the_papers_rules_but_only_new_data_and_syns_by_rfc_rules() {
+fn dctcp_makes_every_packet_ecn_capable_only_by_the_papers_rules() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),

@@ -25,7 +25,7 @@ type Injection = (Time, usize, u64);
 
 /// Sends a burst of packets from each source every 3 ms, and one more packet for each arrival. Returns the injections
 /// and the deliveries.
-fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunResult, Vec<Injection>, Vec<Delivered>) {
+fn answered(engine: Engine, network: &Network, probe: impl Probe) -> (RunResult, Vec<Injection>, Vec<Delivered>) {
     let (mut injections, mut deliveries) = (Vec::new(), Vec::new());
     let result = engine.run_hosted::<_, SimulationError>(
         network,
@@ -65,10 +65,10 @@ fn injecting_packets_in_reply_to_deliveries_gives_the_same_run_as_scheduling_the
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
-    let (whole, injections, deliveries) = answered(Engine::Fast, &network, &mut Nothing);
+    let (whole, injections, deliveries) = answered(Engine::Fast, &network, Nothing);
     assert!(injections.len() > 100, "{}", injections.len());
     assert!(whole.cells.lost > 0);
-    let by_reference = answered(Engine::Reference, &network, &mut Nothing);
+    let by_reference = answered(Engine::Reference, &network, Nothing);
     assert_eq!(by_reference, (whole.clone(), injections.clone(), deliveries));
     for engine in Engine::ALL {
         let mut simulation = Simulation::new(engine, &network);
@@ -83,7 +83,7 @@ fn injecting_packets_in_reply_to_deliveries_gives_the_same_run_as_scheduling_the
 #[test]
 fn recording_the_queues_does_not_change_a_run_with_external_stacks_on_either_engine() {
     let network = lan();
-    let plain = answered(Engine::Fast, &network, &mut Nothing);
+    let plain = answered(Engine::Fast, &network, Nothing);
     let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };
     let recorded = Engine::ALL.map(|engine| {
         let links = network.links.keys().collect();
@@ -104,7 +104,7 @@ fn results_of_a_flow_with_an_external_protocol_stack_contain_the_counters_that_t
         let flow = FlowIndex::new(1);
         let result = engine.run_hosted::<_, Interrupted>(
             &network,
-            &mut Nothing,
+            Nothing,
             |_| true,
             |simulation| {
                 simulation.advance_to_delivery(simulation.clock().time(Duration::from_milliseconds(10)))?;
@@ -137,7 +137,7 @@ fn a_run_with_external_protocol_stacks_can_be_interrupted() {
     for engine in Engine::ALL {
         let run = engine.run_hosted(
             &network,
-            &mut Nothing,
+            Nothing,
             |_| false,
             |simulation| simulation.advance_to_delivery(simulation.end()),
         );
@@ -151,7 +151,7 @@ fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     let network = lan();
     let _ = Engine::Fast.run_hosted(
         &network,
-        &mut Nothing,
+        Nothing,
         |_| true,
         |simulation| simulation.advance_to_delivery(simulation.end() + Span(1)),
     );
@@ -172,7 +172,7 @@ fn by_events(engine: Engine, network: &Network) -> ByEvents {
     let (mut deliveries, mut waiting, mut next_at_end) = (Vec::new(), Vec::new(), None);
     let result = engine.run_hosted::<_, SimulationError>(
         network,
-        &mut Nothing,
+        Nothing,
         |_| true,
         |simulation| {
             let time = |us| simulation.clock().time(Duration::from_microseconds(us));
@@ -235,7 +235,7 @@ fn packets_injected_above_the_marking_threshold_are_marked_if_ecn_capable_and_ot
         let mut deliveries = Vec::new();
         let result = engine.run_hosted::<_, SimulationError>(
             &network,
-            &mut Nothing,
+            Nothing,
             |_| true,
             |simulation| {
                 for tag in 0..20 {

@@ -34,7 +34,7 @@ fn a_simulation_advanced_in_steps_gives_the_result_of_an_uninterrupted_run() {
     let mut network = lan("50ms");
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };
-    let whole = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    let whole = Engine::Fast.run(&network, Nothing, |_| true).unwrap();
     assert_eq!((whole.measured_from_s, whole.measured_to_s), (0.011, 0.037));
     for step in ["3us", "170us", "11ms", "50ms"] {
         each_engine(&network, |mut simulation| {
@@ -50,9 +50,9 @@ fn a_simulation_advanced_in_steps_gives_the_result_of_an_uninterrupted_run() {
 #[test]
 fn a_snapshot_at_an_instant_is_the_result_of_a_run_that_ends_at_this_instant() {
     let (network, short) = (lan("50ms"), lan("20ms"));
-    let end = Engine::Reference.run(&short, &mut Nothing, |_| true).unwrap();
+    let end = Engine::Reference.run(&short, Nothing, |_| true).unwrap();
     assert_eq!(network.clock(), short.clock());
-    let whole = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    let whole = Engine::Fast.run(&network, Nothing, |_| true).unwrap();
     each_engine(&network, |mut simulation| {
         let at = simulation.clock().time(Duration::from_milliseconds(20));
         simulation.advance(at).unwrap();
@@ -103,7 +103,7 @@ fn frames_injected_at_the_same_instant_leave_a_busy_port_in_the_order_of_injecti
 #[test]
 fn injecting_a_frame_changes_the_fingerprints_of_both_engines_equally() {
     let network = lan("50ms");
-    let plain = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap().fingerprint;
+    let plain = Engine::Fast.run(&network, Nothing, |_| true).unwrap().fingerprint;
     let mut found = Vec::new();
     each_engine(&network, |mut simulation| {
         simulation.advance(simulation.clock().time(Duration::from_milliseconds(3))).unwrap();

@@ -57,7 +57,7 @@ fn both_engines_report_how_long_each_departing_packet_has_waited() {
         let expected = run(&network);
         assert_ne!(expected.fingerprint, unmarked.fingerprint, "packets are marked: {}", of_port(&network));
         for mode in [PortMode::Trains, PortMode::Streams] {
-            let result = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true).unwrap();
+            let result = Engine::Fast.run_by(mode, &network, Nothing, |_| true).unwrap();
             assert_eq!(result, expected, "{}, {mode:?}", of_port(&network));
         }
     }

@@ -1,14 +1,13 @@
 //! Tests of losses on links in complete runs of both engines.
 
-use super::{lan, run};
+use super::{lan, run, watch};
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::Engine;
-use crate::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
+use crate::events::{CellStep, Event, FrameStep, SegmentStep};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::link_loss::{Fate, GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
 use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
-use crate::probe::{NetworkView, Probe};
 use crate::rng::Stream;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate, file};
@@ -42,39 +41,23 @@ struct Seen {
     lost_cells: u64,
 }
 
-impl Observer for Seen {
-    const OBSERVES: bool = true;
-
-    fn on_event(&mut self, now: Time, event: Event) {
-        match event {
-            Event::Segment(event) => {
-                if let SegmentStep::Arrived { segment, .. } = event.step {
-                    self.arrived.push(segment.seq / u64::from(segment.len));
-                }
-            }
-            Event::Frame(event) => match event.step {
-                FrameStep::LostOnLink { loss, .. } => self.lost.push((now, event.frame.number(), loss.number)),
-                FrameStep::Failed(_) => self.failed.push(event.frame.number()),
-                _ => {}
-            },
-            Event::Cell(event) => self.lost_cells += u64::from(matches!(event.step, CellStep::LostOnLink(_))),
-            _ => {}
-        }
-    }
-}
-
-impl Probe for Seen {
-    fn next_snapshot(&self) -> Option<Time> {
-        None
-    }
-
-    fn snapshot(&mut self, _: Time, _: &NetworkView<'_>) {}
-}
-
 fn seen(network: &Network) -> Seen {
     run(network);
     let mut seen = Seen::default();
-    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing cancels this run");
+    watch(network, |now, event| match event {
+        Event::Segment(event) => {
+            if let SegmentStep::Arrived { segment, .. } = event.step {
+                seen.arrived.push(segment.seq / u64::from(segment.len));
+            }
+        }
+        Event::Frame(event) => match event.step {
+            FrameStep::LostOnLink { loss, .. } => seen.lost.push((now, event.frame.number(), loss.number)),
+            FrameStep::Failed(_) => seen.failed.push(event.frame.number()),
+            _ => {}
+        },
+        Event::Cell(event) => seen.lost_cells += u64::from(matches!(event.step, CellStep::LostOnLink(_))),
+        _ => {}
+    });
     seen
 }
 
@@ -218,7 +201,7 @@ fn a_random_loss_rule_drops_the_configured_fraction_of_packets_and_uses_a_separa
 }
 
 #[test]
-fn a_link_with_a_two_state_loss_model_has_the_loss_ratios_and_burst_lengths_of_its_markov_chain() {
+fn two_state_losses_have_the_ratio_and_burst_lengths_of_their_markov_chain() {
     let (p, r) = (0.02, 0.25);
     let mut network = packets("4s");
     let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
@@ -253,7 +236,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn a_link_with_a_two_state_loss_model_has_the_loss_ratio_and_correlation_of_its_markov_chain() {
+fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]

@@ -156,7 +156,7 @@ fn non_finite_results_of_a_memory_formula_are_replaced_and_counted() {
 }
 
 #[test]
-fn a_full_pool_pushes_cells_out_of_the_queue_with_the_largest_positive_value() {
+fn a_full_pool_pushes_out_cells_of_the_queue_with_the_largest_push_out_value() {
     let pushing = |push_out: &str, end| {
         let config = Config { push_out: Some(push_out.into()), push_out_end: end, ..formula("q_i < 9", &[]) };
         let mut pool = Pool::new(&config.into(), 12, 3);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn dctcp_reduces_the_window_by_the_fraction_alpha_over_2_on_a_mark_and_halves_it_on_a_loss() {
+    fn dctcp_reduces_the_window_by_alpha_over_2_on_marks_and_halves_it_on_losses() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
         control.alpha = 0.2;

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_counted_in_whole_bytes_grows_by_the_quotient_rounded_down_but_by_at_least_one_byte() {
+    fn growth_of_a_window_in_whole_bytes_is_rounded_down_but_at_least_one_byte() {
         for (cwnd, bytes) in [(2.0, 256.0), (3.0, 170.0), (512.0, 1.0), (600.0, 1.0)] {
             assert_eq!(grown(WindowArithmetic::WholeBytes, cwnd), cwnd + bytes / 512.0);
         }

@@ -4,8 +4,9 @@ mod link_pauses;
 use super::*;
 use crate::aal5::Framing;
 use crate::cancellation::CancellationToken;
+use crate::engine::tests::watch;
 use crate::engine::{Engine, explain_plan};
-use crate::events::{Event, Observer};
+use crate::events::{CellStep, Event};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::memory::longest_queue_drop::Variant;
 use crate::memory::{
@@ -17,7 +18,6 @@ use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
 use crate::network::{Flow, Graph, NodeKind, Vc};
 use crate::policy::{PolicyConfig, drop_from_front, epd, fba, ppd, selective_drop, tail_drop};
 use crate::port::PortCounters;
-use crate::probe::Probe;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, constant_rate};
@@ -240,49 +240,28 @@ fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
     });
 }
 
-/// Records the memory's events.
-#[derive(Default)]
-struct Notes {
-    arrived: u32,
-    paused_at: Option<u32>,
-    refused_at: Option<u32>,
-    reason: &'static str,
-}
-
-impl Observer for Notes {
-    const OBSERVES: bool = true;
-
-    fn on_event(&mut self, _now: Time, event: Event) {
-        match event {
-            Event::Cell(cell) if cell.step == crate::events::CellStep::Arrived && cell.link.number() == 2 => {
-                self.arrived += 1;
-            }
-            Event::Memory(MemoryEvent { step: MemoryStep::Paused, .. }) => self.paused_at = Some(self.arrived),
-            Event::Memory(MemoryEvent { step: step @ MemoryStep::Refused { .. }, .. }) => {
-                self.refused_at.get_or_insert(self.arrived);
-                self.reason = step.reason();
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Probe for Notes {}
-
 #[test]
-fn a_lossless_priority_group_starts_to_pause_and_to_lose_cells_at_the_levels_that_the_formula_gives() {
+fn a_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
         let outputs = outputs_of(&network);
         share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
         add_lossless_group(&mut network, 20, pause_at);
-        let mut notes = Notes::default();
-        let result = Engine::Reference.run(&network, &mut notes, |_| true).unwrap();
+        let (mut arrived, mut paused_at, mut refused_at, mut reason) = (0, None, None, "");
+        let result = watch(&network, |_, event| match event {
+            Event::Cell(cell) if cell.step == CellStep::Arrived && cell.link.number() == 2 => arrived += 1,
+            Event::Memory(MemoryEvent { step: MemoryStep::Paused, .. }) => paused_at = Some(arrived),
+            Event::Memory(MemoryEvent { step: step @ MemoryStep::Refused { .. }, .. }) => {
+                refused_at.get_or_insert(arrived);
+                reason = step.reason();
+            }
+            _ => {}
+        });
         // The count excludes the cell in service.
-        assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
-        assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
-        assert_eq!(notes.reason, "the headroom is full");
+        assert_eq!(paused_at, Some(1 + pause), "{pause_at:?}");
+        assert_eq!(refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
+        assert_eq!(reason, "the headroom is full");
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)];
         assert_eq!((group.counters.pauses, group.counters.max_headroom, group.cells), (1, 20, 104));
     }

@@ -214,7 +214,7 @@ fn bbr_startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_wi
 }
 
 #[test]
-fn bbr_cycles_through_down_cruise_refill_and_up_and_probes_every_2_to_3_seconds_or_63_round_trips() {
+fn bbr_cycles_through_its_phases_and_probes_after_3_seconds_or_63_round_trips() {
     // 1,000 segments/s and 100 ms: the BDP is 100, so 63 round trips of 6.3 s are longer than 2 to 3 s.
     let mut path = Path::new(1_000, 100_000, 2.0, |_| {});
     path.run(40_000_000);
@@ -247,7 +247,7 @@ fn bbr_cycles_through_down_cruise_refill_and_up_and_probes_every_2_to_3_seconds_
 }
 
 #[test]
-fn bbr_enters_probe_rtt_at_most_every_5_seconds_and_holds_half_of_the_bdp_for_200_milliseconds() {
+fn bbr_enters_probe_rtt_at_most_every_5_seconds_and_then_holds_half_the_bdp() {
     for (rate, rtt, buffer) in [(1_000, 100_000, 1.0), (4_000, 30_000, 8.0), (2_000, 1_000, 20.0)] {
         let mut path = Path::new(rate, rtt, buffer, |_| {});
         path.run(30_000_000);
@@ -267,7 +267,7 @@ fn bbr_enters_probe_rtt_at_most_every_5_seconds_and_holds_half_of_the_bdp_for_20
 }
 
 #[test]
-fn a_single_bbr_flow_fills_the_link_with_few_losses_if_the_buffer_holds_1_or_4_or_20_bdp() {
+fn a_bbr_flow_fills_the_link_with_few_losses_at_buffers_of_1_to_20_bdp() {
     for (buffer, least) in [(1.0, 0.93), (4.0, 0.95), (20.0, 0.95)] {
         let mut path = Path::new(2_000, 50_000, buffer, |_| {});
         let share = path.share(5_000_000, 45_000_000);

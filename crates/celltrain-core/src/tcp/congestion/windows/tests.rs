@@ -114,7 +114,7 @@ fn an_option_decides_whether_slow_start_continues_when_cwnd_equals_ssthresh() {
 }
 
 #[test]
-fn a_congestion_window_capped_by_the_tcp_header_field_is_at_most_65535_bytes_times_the_window_scale() {
+fn the_tcp_header_limits_a_window_to_65535_bytes_times_the_window_scale() {
     let clock = Clock::exact(1000);
     for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
         let receive_window = Bytes { bytes: receive_window };

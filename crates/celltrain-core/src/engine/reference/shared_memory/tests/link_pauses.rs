@@ -52,27 +52,16 @@ fn chain(delays: &[u64], slow: &str, lossless: Lossless) -> Network {
     network
 }
 
-/// The times at which a pause of each link began or ended.
-#[derive(Default)]
-struct Changes(Vec<(Time, LinkIndex, bool)>);
-
-impl Observer for Changes {
-    const OBSERVES: bool = true;
-
-    fn on_event(&mut self, at: Time, event: Event) {
+/// Returns the times at which a pause of each link began or ended.
+fn changes(network: &Network) -> Vec<(Time, LinkIndex, bool)> {
+    let mut changes = Vec::new();
+    watch(network, |at, event| {
         if let Event::Memory(MemoryEvent { step: step @ (MemoryStep::Paused | MemoryStep::Resumed), link, .. }) = event
         {
-            self.0.push((at, link, step == MemoryStep::Paused));
+            changes.push((at, link, step == MemoryStep::Paused));
         }
-    }
-}
-
-impl Probe for Changes {}
-
-fn changes(network: &Network) -> Vec<(Time, LinkIndex, bool)> {
-    let mut changes = Changes::default();
-    Engine::Reference.run(network, &mut changes, |_| true).expect("nothing cancels this run");
-    changes.0
+    });
+    changes
 }
 
 fn all_orders() -> impl Iterator<Item = (ServiceOrder, TieOrder)> {
@@ -98,7 +87,7 @@ fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agr
                 .collect();
             assert!(pauses.iter().all(|&pauses| pauses > 20), "every switch pauses the one before it: {pauses:?}");
             for mode in [PortMode::Trains, PortMode::Streams] {
-                let other = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true);
+                let other = Engine::Fast.run_by(mode, &network, Nothing, |_| true);
                 assert_eq!(other.expect("nothing cancels this run"), result);
             }
         }
@@ -106,7 +95,7 @@ fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agr
 }
 
 #[test]
-fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the_same_order() {
+fn a_pause_and_a_simultaneous_cell_have_the_same_order_on_both_engines() {
     // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else the group
     // holds, often in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell
     // arrives or leaves.
@@ -131,7 +120,7 @@ fn if_a_pause_starts_and_ends_when_a_cell_arrives_both_engines_apply_them_in_the
 }
 
 #[test]
-fn the_fast_engine_simulates_a_paused_port_with_a_private_buffer_as_a_shared_memory_with_one_port() {
+fn the_fast_engine_simulates_a_paused_port_like_a_shared_memory_with_one_port() {
     let lossless = Lossless { headroom: 12, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Threshold };
     let mut network = chain(&[1, 2], "100Mbps", lossless);
     // The first switch has ports with buffers of their own.
