@@ -220,9 +220,25 @@ impl Object for Stand {
 
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiVec;
+
     use super::*;
     use crate::memory::MemoryPolicyConfig;
     use crate::memory::tests::{Pool, fill};
+    use crate::units::Time;
+
+    #[test]
+    fn a_queue_can_lose_a_waiting_cell_or_at_its_tail_the_arriving_cell() {
+        let queues: TiVec<PoolQueue, u32> = vec![0, 3, 0].into();
+        let view = View { cells: 3, used: 3, queues: &queues, now: Time::default() };
+        // The cell arrives for the first queue. The fourth queue does not exist.
+        for (end, expected) in
+            [(QueueEnd::Tail, [true, true, false, false]), (QueueEnd::Head, [false, true, false, false])]
+        {
+            let of = [0, 1, 2, 3].map(|other| can_lose(&view, PoolQueue::new(other), PoolQueue::new(0), end));
+            assert_eq!(of, expected, "{end:?}");
+        }
+    }
 
     #[test]
     fn a_python_memory_policy_can_push_out_cells_only_from_nonempty_queues() {

@@ -319,6 +319,21 @@ fn a_cell_uses_reserved_space_first_then_shared_space_then_headroom() {
 }
 
 #[test]
+fn a_packet_enters_the_headroom_only_if_all_its_cells_fit() {
+    let policy =
+        dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
+    let mut memory = memory(&memory_config(PauseAt::Headroom, &policy.into()));
+    // As for single cells, the group has one reserved cell, half of the 16 shared cells, and three cells of headroom.
+    let packets = [(3, true), (3, true), (3, true), (1, true), (3, false), (2, true), (1, false)];
+    for (number, (cells, enters)) in (0..).zip(packets) {
+        let offer = memory.offer_packet(class(0, number % LINKS, 0), cells, Time::default());
+        assert_eq!(offer == Offer::Entered, enters, "packet {number}");
+    }
+    let group = QueueIndex::new(0);
+    assert_eq!([memory.shared(group), memory.in_headroom(group)], [8, 3]);
+}
+
+#[test]
 fn a_pause_begins_one_cell_earlier_if_it_is_triggered_at_the_threshold_than_at_the_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
@@ -329,6 +344,19 @@ fn a_pause_begins_one_cell_earlier_if_it_is_triggered_at_the_threshold_than_at_t
         memory.is_paused(QueueIndex::new(0))
     });
     assert_eq!(paused, Some(9), "the queue holds one reserved cell and half of the 16 shared cells");
+}
+
+#[test]
+fn the_limit_that_a_policy_names_when_it_refuses_a_cell_is_on_its_page() {
+    let samples = MemoryPolicyConfig::samples();
+    for name in ["abm", "dynamic_threshold", "harmonic", "occamy", "static_thresholds"] {
+        let config = samples.iter().find(|config| config.name() == name).expect("the policy is listed");
+        let rule = Pool::new(config, 100, 2).policy.rule();
+        let limit = rule.strip_prefix("q_i would exceed ").and_then(|limit| limit.split(" times ").next());
+        let page = format!("{}/../../docs/models/{name}.md", env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(page).expect("every policy has a page");
+        assert!(limit.is_some_and(|limit| page.contains(limit)), "{name}: {rule}");
+    }
 }
 
 #[test]

@@ -94,6 +94,20 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
+fn only_switches_with_packet_framing_store_packets_unless_they_cut_through() {
+    let mut network = simple_network(1, "1ms");
+    let from_source = network.vcs[VcIndex::new(0)].path[0];
+    for (framing, cut_through, stores) in
+        [(Framing::Packets, false, true), (Framing::Packets, true, false), (Framing::Aal5, false, false)]
+    {
+        network.aal5.framing = framing;
+        network.switching.cut_through = cut_through;
+        let of = [N_SOURCE_BOTTLENECK, from_source].map(|link| network.stores(link).is_some());
+        assert_eq!(of, [stores, false], "{framing:?}, cut-through: {cut_through}");
+    }
+}
+
+#[test]
 fn the_vcs_on_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();

@@ -124,6 +124,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_the_inner_policy_reads_does_not_depend_on_marking() {
+        let reads = |policy: &dyn BufferPolicy| [policy.reads_own_view(), policy.reads_counts()];
+        let mut all = Vec::new();
+        for config in PolicyConfig::samples(100) {
+            let inner = || config.build(Some(100), &["a", "b"]);
+            let outer = NotCapable::new(inner(), [20.0, 20.0], 1.0, Counted::Port);
+            assert_eq!(reads(&outer), reads(&*inner()), "{}", config.name());
+            all.push(outer.reads_own_view());
+        }
+        assert!(all.contains(&true) && all.contains(&false), "both answers occur: {all:?}");
+    }
+
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
     fn a_packet_without_ecn_is_dropped_at_the_queue_length_that_would_mark_it() {

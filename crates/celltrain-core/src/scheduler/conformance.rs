@@ -1,6 +1,9 @@
 //! Tests that run for every listed scheduler. A new scheduler is tested as soon as it is listed.
 
-use super::{Class, Configure, SchedulerConfig, VcKind};
+use std::collections::VecDeque;
+
+use super::waiting::WaitingCells;
+use super::{Class, Configure, SchedulerConfig, Service, VcKind, Waiting};
 use crate::cell::tests::cell;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::port::{CellQueues, Port};
@@ -72,6 +75,32 @@ fn every_scheduler_is_work_conserving_and_keeps_cell_order_and_counts_cells_corr
         }
         assert!(port.counters().lost() > 0, "the buffer was full at some times");
         port.state();
+    }
+}
+
+#[test]
+fn every_scheduler_sends_exactly_the_requested_number_of_cells() {
+    for config in SchedulerConfig::samples() {
+        let Some(Service { queues, queue_of, mut scheduler }) = config.build(&kinds(&[Class::Ubr; 2])) else {
+            continue;
+        };
+        let mut waiting =
+            WaitingCells { queues: vec![VecDeque::new(); queues], sent: VecDeque::new(), used_turns: Vec::new() };
+        for label in [0, 0, 0, 0, 0, 0, 1, 1] {
+            let cell = cell(label, 0, true);
+            let queue = queue_of[cell.label()];
+            waiting.queues[queue].push_back(cell);
+            if waiting.queues[queue].len() == 1 {
+                scheduler.on_backlog(queue);
+            }
+        }
+        for sent in [1, 4, 7] {
+            let cells = sent - u32::try_from(waiting.sent.len()).unwrap();
+            scheduler.serve_cells(cells, &mut waiting);
+            assert_eq!(waiting.sent.len(), sent as usize, "{}", config.name());
+        }
+        let last = waiting.queues.iter().position(|queue| !queue.is_empty()).expect("one cell waits");
+        assert_eq!(waiting.send(last, 3), 1, "a call sends one cell, even if it may send more");
     }
 }
 

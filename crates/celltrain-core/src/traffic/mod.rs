@@ -238,6 +238,16 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_shorter_than_a_time_unit_consists_of_one_packet() {
+        let (on, off) = (Duration { picoseconds: 1 }, Duration::from_milliseconds(6));
+        let config = on_off::Config { on, off, times: on_off::Times::Fixed, ..on_off::Config::default() };
+        let mut emissions = emissions(&TrafficConfig::OnOff(config));
+        for cycle in 0..100 {
+            assert_eq!(emissions.next_emission(), Time(1000 + cycle * 583_200));
+        }
+    }
+
+    #[test]
     fn exponentially_distributed_bursts_and_pauses_have_the_configured_means() {
         let mut emissions = emissions(&on_off(on_off::Times::Exponential));
         let (mut packets, mut now) = (0u32, Time(0));

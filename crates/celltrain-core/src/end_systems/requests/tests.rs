@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::events::{Event, RequestEvent, SegmentEvent, SegmentStep};
+use crate::events::{Event, RequestEvent, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep};
 use crate::network::tests::{FIRST, simple_network};
 use crate::probe::Nothing;
 use crate::requests::{Opening as HowOpened, PairOrder, QueryTimes, RequestGroup, Sizes};
@@ -476,6 +476,39 @@ fn congestion_marks_on_pure_acknowledgements_are_ignored() {
     assert_eq!(acks.len(), 4);
     assert_eq!(run(acks), unmarked);
     assert_ne!(run((0..10).collect()), unmarked, "marks on data segments reduce the window");
+}
+
+/// The timers that run according to the events, and the number of closed connections.
+#[derive(Default)]
+struct RunningTimers {
+    running: Vec<Timer>,
+    closed: usize,
+}
+
+impl Observer for RunningTimers {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, _now: Time, event: Event) {
+        match event {
+            Event::Timer(TimerEvent { timer, step: TimerStep::Started { .. }, .. }) => self.running.push(timer),
+            Event::Timer(TimerEvent { timer, step: TimerStep::Stopped | TimerStep::Expired, .. }) => {
+                self.running.retain(|&other| other != timer);
+            }
+            Event::Request(RequestEvent { step: RequestStep::Closed, .. }) => {
+                assert_eq!(self.running, [], "the timers of a connection stop before it closes");
+                self.closed += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_timer_that_runs_after_a_mark_at_a_cwnd_of_one_segment_stops_when_the_connection_closes() {
+    let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
+    let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
+    wires.marked = (0..1000).collect();
+    wires.run_with(&mut RunningTimers::default(), |timers| timers.closed == 3);
 }
 
 #[test]

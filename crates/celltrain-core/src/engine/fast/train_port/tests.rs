@@ -1,6 +1,7 @@
 //! Runs of cells are admitted as if their cells arrived one by one: exhaustive tests over small numbers.
 
 use super::{TrainDiscipline, TrainPort};
+use crate::aal5::Framing;
 use crate::cell::tests::cell;
 use crate::cell::{Cell, Run};
 use crate::engine::fast::disciplines::{Counted, InOrder, Merging, Queued};
@@ -135,17 +136,25 @@ impl Seen {
     }
 }
 
-/// Runs a case with the cells of its train as trains of at most `most` cells.
-fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
-    let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy"));
+/// Creates the port of a case.
+fn port<D: TrainDiscipline>(case: Case, queue: D, framing: Framing) -> TrainPort<D> {
+    let admission = Admission::new(VCS, case.policy(), Stream::new(1, "policy")).framed(framing);
     let buffer = OutputBuffer::new(Some(case.capacity), VCS, admission, queue);
     let output = Output::new(buffer, case.timing(), None, ReportGranularity::Runs);
     let ties = TieBreaker::new(TieOrder::Random, [Span(1); 2].into_iter(), Stream::new(1, "ties"));
     let mut port = TrainPort::new(LinkIndex::default(), output, ties, VCS, vec![0, 1]);
     *port.ingress = TrainIngress::new(2, case.effects);
-    let train = |cell: Cell, first: u64, period: u64, cells| {
-        Train::of(Run { last: cell, cells }, Time(first), Span(period), cell.label())
-    };
+    port
+}
+
+/// Returns `cells` cells of a frame, the last of which is `last`.
+fn train(last: Cell, first: u64, period: u64, cells: u32) -> Train {
+    Train::of(Run { last, cells }, Time(first), Span(period), last.label())
+}
+
+/// Runs a case with the cells of its train as trains of at most `most` cells.
+fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
+    let mut port = port(case, queue, Framing::Aal5);
     let (backlog, first) = case.arrivals();
     for (time, cell) in backlog {
         port.ingress.join(0, train(cell, time, 1, 1));
@@ -162,6 +171,11 @@ fn run<D: TrainDiscipline>(case: Case, queue: D, most: u32) -> Seen {
             sent += cells;
         }
     }
+    take_all(port)
+}
+
+/// Lets all trains arrive and all cells leave.
+fn take_all<D: TrainDiscipline>(mut port: TrainPort<D>) -> Seen {
     let mut starts = Vec::new();
     let mut depart = |run: Run, first_start, period| {
         let mut start = first_start;
@@ -241,6 +255,27 @@ fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
         let merging = || Merging::new(&merging, Departures::AtAdmission);
         assert_eq!(run(case, merging(), u32::MAX), run(case, merging(), 1), "{case:?}");
     });
+}
+
+#[test]
+fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() {
+    let case = Case {
+        capacity: 10,
+        cell_time: 10,
+        service: ServiceOrder::AfterArrivals,
+        backlog: 0,
+        period: 1,
+        cells: 0,
+        offset: 0,
+        threshold: Some(2),
+        other: None,
+        effects: Effects::EveryCell,
+    };
+    let mut port = port(case, InOrder::new(Departures::AtAdmission), Framing::Packets);
+    port.ingress.join(1, train(cell(1, 1, false), 10, 1, 3));
+    port.ingress.join(1, train(cell(1, 2, true), 13, 1, 4));
+    let seen = take_all(port);
+    assert_eq!((seen.starts.len(), seen.lost), (3, 4), "above the threshold, early packet discard refuses the packet");
 }
 
 #[test]
