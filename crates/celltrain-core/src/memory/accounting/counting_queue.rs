@@ -6,7 +6,7 @@ use crate::units::Time;
 
 /// A queue in which a cell changes only counters: it is the only queue of its cells, without a reserve and without
 /// pauses, and with a policy that does not follow cells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CountingQueue {
     queue: QueueIndex,
     pool: PoolIndex,
@@ -43,14 +43,25 @@ impl Memory {
         class: CellClass,
         now: Time,
     ) -> Attempt {
-        if let Some(counting) = counting {
-            let Certain { length, used } = self.queues[counting.queue].certain;
-            let pool = &self.pools[counting.pool];
-            if pool.used <= used && pool.shared[counting.place] < length && self.count_rest(counting, now) {
-                return Attempt::Entered;
-            }
+        if counting.is_some_and(|counting| self.has_certain_room(counting) && self.count_rest(counting, now)) {
+            return Attempt::Entered;
         }
         self.try_enter_asking(counting, class, now)
+    }
+
+    /// Returns whether the policy of a queue is certain to admit a cell.
+    #[inline(always)]
+    fn has_certain_room(&self, counting: CountingQueue) -> bool {
+        let Certain { length, used } = self.queues[counting.queue].certain;
+        let pool = &self.pools[counting.pool];
+        pool.used <= used && pool.shared[counting.place] < length
+    }
+
+    /// Counts an arriving cell if that is certain to be the only effect of its arrival. Returns whether it is.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn count_certain(&mut self, counting: CountingQueue, now: Time) -> bool {
+        !self.follows_arrivals && self.has_certain_room(counting) && self.count_rest(counting, now)
     }
 
     #[inline(never)]

@@ -9,6 +9,7 @@ mod arrivals;
 mod calendar;
 mod inside;
 mod pause_frames;
+mod plain;
 mod port;
 mod sent;
 mod stored;
@@ -155,7 +156,7 @@ impl MemoryPorts {
         let sending = ti_vec![Sending::default(); ports.len()];
         let is_plain = inside::are_plain(&memory, &ports, &vcs);
         let has_ends = memory.has_clock();
-        let switch = Switch {
+        let mut switch = Switch {
             memory,
             ports,
             vcs,
@@ -170,6 +171,7 @@ impl MemoryPorts {
             pause_senders: None,
             has_ends,
         };
+        switch.find_plain_ports();
         Self { merging: Merging::new(&ingress), ingress, pausing: None, switch }
     }
 
@@ -248,6 +250,8 @@ impl MemoryPorts {
         switch.settle::<STORES>(until, downstream);
         if STORES {
             switch.update_sent();
+        } else {
+            switch.pass_on(downstream);
         }
         while let Some(change) = switch.memory.next_pause_change() {
             if let (Some(pausing), Fabric { pauses: Some(pauses), event_list, .. }) =
@@ -299,6 +303,7 @@ impl MemoryPorts {
     pub(super) fn record(&mut self) {
         self.switch.recorder = Some(LossRecorder::default());
         self.switch.is_plain = false;
+        self.switch.ports.iter_mut().for_each(|port| port.plain = None);
     }
 
     /// Returns, for each recorded arrival, whether the cell was lost.
@@ -459,8 +464,11 @@ impl Switch {
     fn start_busy(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         loop {
             let Self { calendar, memory, ports, recorder, .. } = &mut *self;
-            let sends = |_, place: MemoryPlace| {
+            let sends = |now, place: MemoryPlace| {
                 let port = &mut ports[place];
+                if let Some(leaves) = port.leave_plain(now, memory, downstream) {
+                    return leaves;
+                }
                 loop {
                     let Some(cell) = (if port.has_equal_times() { port.take() } else { None }) else { return false };
                     if let Some(cell) = leave(port, cell, now, memory, recorder) {
@@ -480,6 +488,13 @@ impl Switch {
         let port = &mut self.ports[place];
         if !port.has_equal_times() {
             return self.start_with_own_time::<STORES>(place, now, downstream);
+        }
+        if let Some(leaves) = port.leave_plain(now, &mut self.memory, downstream) {
+            port.is_busy = leaves;
+            if leaves {
+                self.calendar.start(place, now);
+            }
+            return;
         }
         let cell = loop {
             let Some(cell) = (if STORES { port.take_stored() } else { port.take() }) else {
@@ -544,6 +559,9 @@ impl Switch {
     fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
+        if self.enter_plain(place, cell, now) {
+            return;
+        }
         if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));

@@ -21,6 +21,7 @@ use crate::switching::PacketAdmission;
 use crate::units::Time;
 
 use super::pause_frames::WirePauses;
+use super::plain::Plain;
 use super::stored::Stored;
 use super::waiting::{PausableQueue, Waiting};
 
@@ -49,9 +50,11 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) classes: TiVec<Label, CellClass>,
     /// For each label, the queue of its class, if the VC's cells change nothing but counts of the memory.
     pub(super) counting: TiVec<Label, Option<CountingQueue>>,
+    /// The departures that have been counted, if the port is plain.
+    pub(super) plain: Option<Plain>,
     pub(super) removals: Removals,
     /// For each label, frames that lost a cell for lack of room, if some of their cells may still be waiting.
-    cut_frames: TiVec<Label, Vec<FrameNumber>>,
+    pub(super) cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
 }
@@ -102,6 +105,7 @@ impl MemoryPort {
             admission,
             classes,
             counting: TiVec::new(),
+            plain: None,
             removals: Removals::Never,
             cut_frames: ti_vec![Vec::new(); vcs],
             capacity: capacity.unwrap_or(u32::MAX),
@@ -203,9 +207,8 @@ impl MemoryPort {
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
-        if self.removals == Removals::Possible && !cell.is_rm() {
-            // Cells of a VC leave in order.
-            self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
+        if self.removals == Removals::Possible {
+            forget_cuts(&mut self.cut_frames, cell);
         }
         Some(cell)
     }
@@ -248,13 +251,14 @@ impl MemoryPort {
     /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
     /// needs the room, if that cell arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
+        let gone = self.gone();
         let cells = self.waiting.single_queue();
         let is_in = |cell: &Cell| is_in(self.classes[cell.label()]);
         let place = match end {
-            QueueEnd::Head => cells.iter().position(is_in),
-            QueueEnd::Tail => cells.iter().rposition(is_in),
+            QueueEnd::Head => cells.range(gone..).position(is_in),
+            QueueEnd::Tail => cells.range(gone..).rposition(is_in),
         };
-        let cell = place.and_then(|place| cells.remove(place)).expect("the queue holds a cell");
+        let cell = place.and_then(|place| cells.remove(gone + place)).expect("the queue holds a cell");
         self.count_one_out(cell.label());
         let cuts = !cell.is_rm() && !self.cut_frames[cell.label()].contains(&cell.frame);
         if cuts {
@@ -277,15 +281,18 @@ impl MemoryPort {
             }
             return;
         }
+        let mut left = self.gone();
         let cells = self.waiting.single_queue();
-        let data = || cells.iter().filter(|cell| !cell.is_rm());
+        let data = || cells.range(left..).filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
         };
         let before = cells.len();
         let class = self.classes[victim.label()];
         cells.retain(|&cell| {
-            let stays = !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell());
+            let has_left = left > 0;
+            left = left.saturating_sub(1);
+            let stays = has_left || !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell());
             if !stays {
                 gone(class);
             }
@@ -309,6 +316,14 @@ impl MemoryPort {
     /// Returns all cells of the port.
     pub(super) fn cells(&self) -> impl Iterator<Item = Run> {
         self.waiting.runs().chain(self.stored.iter().flat_map(|stored| stored.waiting()))
+    }
+}
+
+/// Forgets frames that have left before `cell`. Cells of a VC leave in order.
+#[inline]
+pub(super) fn forget_cuts(cut_frames: &mut TiVec<Label, Vec<FrameNumber>>, cell: Cell) {
+    if !cell.is_rm() {
+        cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
     }
 }
 
