@@ -209,13 +209,18 @@ impl HeaderKey for NoKey {
 }
 
 impl PacketKey for NoKey {
-    fn encrypt(&self, _: u64, _: &mut [u8], _: usize) {
-        // The space for the tag already exists and contains zeros.
+    fn encrypt(&self, packet: u64, data: &mut [u8], _: usize) {
+        // Headers contain only the lowest bytes of a packet's number, and the tag shows whether the receiver has found
+        // the right number. The space for the tag already exists.
+        let (_, tag) = data.split_last_chunk_mut::<TAG>().expect("every packet has room for a tag");
+        *tag = tag_of(packet);
     }
 
-    fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        payload.truncate(payload.len().checked_sub(TAG).ok_or(CryptoError)?);
-        Ok(())
+    fn decrypt(&self, packet: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+        let (data, tag) = payload.split_last_chunk::<TAG>().ok_or(CryptoError)?;
+        let (length, is_right) = (data.len(), *tag == tag_of(packet));
+        payload.truncate(length);
+        is_right.then_some(()).ok_or(CryptoError)
     }
 
     fn tag_len(&self) -> usize {
@@ -231,8 +236,12 @@ impl PacketKey for NoKey {
     }
 }
 
-/// Creates the tokens with which an end may reset a connection. They differ from each other and from the zero bytes of
-/// packet tags.
+/// Returns the authentication tag of a packet, which is its number.
+fn tag_of(packet: u64) -> [u8; TAG] {
+    u128::from(packet).to_le_bytes()
+}
+
+/// Creates the tokens with which an end may reset a connection. They differ from each other and from the tags of packets.
 impl HmacKey for NoKey {
     fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mut fingerprint = Fingerprint::default();
@@ -284,6 +293,19 @@ mod tests {
         assert_eq!(read_flight(&flight[..3]), None);
         assert_eq!(read_flight(&flight), Some((&b"parameters"[..], CLIENT_HELLO + 10)));
         assert_eq!(read_flight(&flight[CLIENT_HELLO + 10..]), Some((&[][..], FINISHED)));
+    }
+
+    #[test]
+    fn a_quic_packet_whose_number_is_wrongly_decoded_is_not_decrypted() {
+        let mut packet = [7; 20];
+        PacketKey::encrypt(&NoKey, 300, &mut packet, 2);
+        let decrypted = |number| {
+            let mut payload = BytesMut::from(&packet[2..]);
+            PacketKey::decrypt(&NoKey, number, &packet[..2], &mut payload).map(|()| payload.to_vec())
+        };
+        assert_eq!(decrypted(300).ok(), Some(vec![7, 7]));
+        assert!(decrypted(44).is_err(), "the lowest byte of 300");
+        assert!(PacketKey::decrypt(&NoKey, 0, &[], &mut BytesMut::from(&[0; 15][..])).is_err());
     }
 
     #[test]
