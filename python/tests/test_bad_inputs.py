@@ -448,7 +448,7 @@ def test_a_vc_range_that_extends_beyond_the_last_vc_gives_a_warning(celltrain, t
 def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
-    for _ in range(150 if NIGHTLY else 50):
+    for _ in range(150 if NIGHTLY else 20):
         text = bytearray(SMALL.encode())
         for _ in range(chance.randint(1, 6)):
             text[chance.randrange(len(text))] = chance.choice(b'0123456789abcs"=[].#\n-+{}\xff\x00')
