@@ -564,7 +564,7 @@ def test_with_packet_framing_a_setting_that_does_not_apply_is_refused_with_its_l
     expect_refusal(celltrain, path, f"{path}:{line}: ", *words)
 
 
-def test_an_unused_protocol_stack_is_refused_with_its_line(celltrain, tmp_path):
+def test_the_error_for_an_unused_protocol_stack_gives_its_line_in_the_file(celltrain, tmp_path):
     path = tmp_path / "unused.toml"
     path.write_text(ONLY_UDP)
     expect_refusal(celltrain, path, f"{path}:5: stack.smoltcp is used by no flow and no request", "leave it out")
