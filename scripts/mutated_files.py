@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -37,6 +38,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import typer.main
 
 #: Number of cases per process.
 BATCH = 200
@@ -372,14 +375,20 @@ HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
 }
 
 
-def run(command: Sequence[object]) -> tuple[int, str]:
-    """Runs the command line in this process. Returns its exit code and everything printed."""
+@functools.cache
+def command_line() -> Callable[..., None]:
+    """Returns the whole command line. Building it takes longer than most commands."""
     from celltrain.cli import app
 
+    return typer.main.get_command(app)
+
+
+def run(command: Sequence[object]) -> tuple[int, str]:
+    """Runs the command line in this process. Returns its exit code and everything printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            app([str(word) for word in command], prog_name="celltrain")
+            command_line()([str(word) for word in command], prog_name="celltrain")
         except SystemExit as end:
             return int(end.code or 0), out.getvalue()
     raise AssertionError("a command ends by raising its exit code")

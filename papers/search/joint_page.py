@@ -125,7 +125,7 @@ def compared(space: Space, rows: Sequence[Row]) -> str:
     heads = ["configuration"]
     for network in (groups := sorted(space.networks)):
         heads += [f"{network} log-likelihood", f"{network} inside"]
-    heads.append("rows exact in all seeds")
+    heads.append("rows that all seeds reproduce exactly")
     body = []
     for answers in dict.fromkeys(row["answers"] for row in rows):
         own = [row for row in rows if row["answers"] == answers]

@@ -361,7 +361,7 @@ class Scores:
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
-        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
+        """Returns how many of a network's printed numbers the range of the seeds contains, and how many there are."""
         scored = []
         for place in self.chaotic(numbers):
             number = self.space.numbers[place]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import importlib.util
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.main
 from failed_runs import failed_block
 
 if TYPE_CHECKING:
@@ -142,17 +144,25 @@ def pytest_configure() -> None:
     errors.needed = needed_or_skip
 
 
+@functools.cache
+def command_line() -> Callable[..., None]:
+    """The whole command line. Building it takes longer than most commands."""
+    from celltrain.cli import app
+
+    return typer.main.get_command(app)
+
+
 @pytest.fixture
 def celltrain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs the command line in this process."""
-    from celltrain.cli import app, shell
+    from celltrain.cli import shell
 
     # On a slow machine, long commands would write lines of progress.
     monkeypatch.setattr(shell, "LINE_SECONDS", 1e6)
 
     def run(*arguments: object) -> Answer:
         with pytest.raises(SystemExit) as ended:
-            app([str(argument) for argument in arguments], prog_name="celltrain")
+            command_line()([str(argument) for argument in arguments], prog_name="celltrain")
         out, err = capsys.readouterr()
         # The command line reports every exception, including the exception of a skipped test.
         if skipped := re.search(r"internal error: Skipped: (\w+ is not installed)", err):

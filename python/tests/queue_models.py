@@ -7,9 +7,8 @@ first cell.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import celltrain as ct
 
@@ -37,8 +36,7 @@ buffer = {buffer}
 """
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A cell at the port: it has arrived, entered, left or been dropped or pushed out. Times are in units."""
 
     time: int

@@ -44,6 +44,7 @@ NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 OTHERS = ("tshark", "tcptrace")
 #: Pages with long simulations. The nightly job runs their commands; other jobs only parse them.
 LONG = {
+    "README.md",
     "docs/bottleneck.md",
     "docs/changing-links.md",
     "docs/cluster.md",
@@ -63,6 +64,7 @@ LONG = {
     "docs/looking-inside.md",
     "docs/memory-policies.md",
     "docs/papers.md",
+    "docs/python-policies.md",
     "docs/real-stacks.md",
     "docs/reports.md",
     "docs/requests.md",
@@ -284,7 +286,13 @@ MODULES = sorted(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["celltrain", *MODULES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if name == "celltrain.inspect.why" else [])
+        for name in ("celltrain", *MODULES)
+    ],
+)
 @pytest.mark.usefixtures("linked")
 def test_the_examples_in_docstrings_run(name):
     if name == "celltrain.ensemble.tuning":

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from conftest import NIGHTLY
 from queue_models import UNITS, Step, steps
 
 import celltrain as ct
@@ -157,7 +158,8 @@ def test_dualpi2_serves_marks_and_drops_the_frames_that_a_model_of_the_rfc_does(
     flows += '[flow.tcp2.tcp.newreno]\necn = "on"\ncongestion = "dctcp"\n'
     seconds = target / 1e6
     model = Model({"tcp1", "tcp2"}, target=seconds, t_update=seconds, min_th=seconds / 2, tshift=2 * seconds)
-    found = list(steps(tmp_path, "dualpi2", settings, seed=7, duration="2s", flows=flows))
+    duration = "2s" if NIGHTLY else "700ms"
+    found = list(steps(tmp_path, "dualpi2", settings, seed=7, duration=duration, flows=flows))
     decisions = follow(found, model, udp)
     assert sum(decisions.values()) > 1000
     assert expected <= {kind for kind, number in decisions.items() if number > 10}, decisions

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from conftest import NIGHTLY
 
 import celltrain as ct
 
@@ -75,7 +76,9 @@ def published_amplitude(sources: int, k: int) -> float:
 @pytest.mark.parametrize("k", [40, 65])
 @pytest.mark.parametrize("sources", [40, 10])
 def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: int, k: int) -> None:
-    measured = np.mean([amplitude(scenario(sources, f"{k} cells", seed=seed)) for seed in (1, 2)])
+    measured = np.mean(
+        [amplitude(scenario(sources, f"{k} cells", seed=seed)) for seed in ((1, 2) if NIGHTLY else (1,))]
+    )
     assert measured == pytest.approx(published_amplitude(sources, k), rel=0.10)
 
 

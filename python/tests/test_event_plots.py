@@ -314,7 +314,7 @@ def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
         (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no recorded cells"),
     ],
 )
-def test_impossible_event_plots_are_refused(
+def test_the_error_for_an_event_plot_that_cannot_be_drawn_gives_the_reason(
     celltrain: Command, tmp_path_factory: pytest.TempPathFactory, arguments: list[str], words: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "refused"

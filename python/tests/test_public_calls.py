@@ -497,7 +497,7 @@ def test_a_lone_surrogate_in_a_graph_node_name_is_an_input_error():
     pytest.importorskip("networkx")
     edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
     Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
-    with pytest.raises(ct.InputError, match=r"^net\.json: contains a text with an incomplete character"):
+    with pytest.raises(ct.InputError, match=r"^net\.json: has a text that contains an incomplete character"):
         ct.import_graph("net.json", flows=1)
 
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from conftest import NIGHTLY
 
 import celltrain as ct
 
@@ -266,7 +267,7 @@ def test_a_quic_log_has_the_packets_that_quic_declares_lost(tmp_path):
             link_delay="2ms",
             buffer_cells=buffer,
             policy=ct.TailDrop(),
-            duration="1s",
+            duration="1s" if NIGHTLY else "400ms",
             stack={"quic": {"receive_window": "1MB"}},
         ).replace(link={"source1->sw1": ct.LinkOptions(lose=loss if share else [])})
         flows = ct.run(lan, qlog=tmp_path / f"{case}.sqlog").to_dict()["flows"]

@@ -60,6 +60,7 @@ def test_the_estimated_time_of_a_reproduction_comes_from_the_number_of_runs_and_
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_format")
 def test_the_csv_output_of_a_reproduction_is_the_same_on_the_screen_and_in_files(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import NIGHTLY
 
 import celltrain as ct
 from celltrain.cli import options
@@ -35,7 +36,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
 def test_every_shipped_scenario_and_plan_is_found_by_its_name():
     """The plans' scenarios are also found, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
-    for name in shipped.names("scenario"):
+    for name in shipped.names("scenario")[:: 1 if NIGHTLY else 4]:
         assert ct.check(name) == []
     for name in shipped.names("plan"):
         assert (TunePlan if name.startswith("tune-") else Plan).load(name).name

@@ -421,6 +421,7 @@ main()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @POSIX
 def test_a_sweep_reports_that_the_disk_is_full_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')

@@ -311,7 +311,7 @@ situations! {
     StretchAdmitted,
     /// Trains whose cells coincide are merged with other trains, cell by cell.
     TieInterleaved,
-    /// A queue becomes empty while a train that was admitted as a whole arrives.
+    /// All cells of a train were admitted at once, and the queue becomes empty while they arrive.
     QueueRunsEmptyInTrain,
     /// A train would overflow the buffer, so the engine processes its cells one by one.
     TrainOverflows,

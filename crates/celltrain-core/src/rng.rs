@@ -174,6 +174,12 @@ fn split_mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Returns whether the nightly job runs the tests, with more cases and longer runs than for each push.
+#[cfg(test)]
+pub(crate) fn is_nightly() -> bool {
+    std::env::var_os("CELLTRAIN_NIGHTLY").is_some()
+}
+
 /// Returns a property-test configuration with a fixed seed, so that tests behave the same everywhere.
 #[cfg(test)]
 pub(crate) fn proptest_seeded(seed: u64) -> proptest::test_runner::Config {
@@ -181,7 +187,7 @@ pub(crate) fn proptest_seeded(seed: u64) -> proptest::test_runner::Config {
         rng_seed: proptest::test_runner::RngSeed::Fixed(seed),
         failure_persistence: None,
         // The nightly job sets `PROPTEST_CASES` to draw more cases.
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64),
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(32),
         ..Default::default()
     }
 }

@@ -50,7 +50,7 @@ enum Pace {
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
-    /// Start time of the first cell taken early.
+    /// Time at which the first of the cells sent ahead of time starts.
     first: Time,
     period: Span,
     cells: u32,

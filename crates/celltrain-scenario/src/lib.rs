@@ -99,9 +99,9 @@ pub fn read_json(text: &str, source: &str) -> Reading {
 pub struct Reader<'a> {
     /// The name used in faults, usually the file name.
     pub source: &'a str,
-    /// The check of a network's size.
+    /// Checks whether a network is small enough to be built.
     pub fits: &'a Fits<'a>,
-    /// The cancellation check.
+    /// Cancels the reading of the scenario.
     pub token: &'a CancellationToken<'a>,
 }
 

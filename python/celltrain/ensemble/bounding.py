@@ -43,7 +43,7 @@ class Step:
     Attributes:
         value: The value.
         worst: Largest value of the measure over the seeds; None if the scenario is refused.
-        seed: Seed with this value of the measure.
+        seed: Seed of the run with the value `worst`.
         runs: Number of simulated runs; the others are known to equal other runs.
         refusal: The reason why the scenario is refused.
     """

@@ -736,7 +736,7 @@ def _end_measuring_in_time(scenario: dict[str, Any]) -> None:
     try:
         ends_late = "to" in measure and seconds(str(measure["to"])) > seconds(str(scenario["duration"]))
     except ValueError:
-        return  # The check of the scenario reports this fault.
+        return  # A later check of the scenario reports the invalid time.
     if ends_late:
         del measure["to"]
 

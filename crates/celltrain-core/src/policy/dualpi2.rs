@@ -235,7 +235,7 @@ impl DualPi2 {
         self.clock.map_or(0.0, |clock| clock.seconds(Time(span.0)))
     }
 
-    /// Makes the updates that are due at `now` or were due before.
+    /// Updates the probabilities for each period that has ended by `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now && self.t_update > Span(0) {

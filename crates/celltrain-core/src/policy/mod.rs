@@ -500,7 +500,7 @@ pub trait Configure {
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
-/// Settings that are handled in the same way for all policies.
+/// Settings whose values are checked in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
     /// Thresholds that refer to the buffer, by key. A value that probably means something else causes a warning.

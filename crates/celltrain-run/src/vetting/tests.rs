@@ -91,8 +91,8 @@ fn vetting_reports_a_violated_property_with_the_seed_and_operation_that_violate_
 
 #[test]
 fn the_random_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
-    // On each push, a third of the policies; the nightly job vets all.
-    let step = if std::env::var_os("CELLTRAIN_NIGHTLY").is_some() { 1 } else { 3 };
+    // On each push, a sixth of the policies; the nightly job vets all.
+    let step = if std::env::var_os("CELLTRAIN_NIGHTLY").is_some() { 1 } else { 6 };
     for config in PolicyConfig::samples(CAPACITY).into_iter().step_by(step) {
         let make = |capacity| {
             let fits = config.check(Some(capacity)).is_empty();

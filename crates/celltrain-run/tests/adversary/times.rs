@@ -40,7 +40,7 @@ type Parameter = (String, String);
 
 #[test]
 fn a_run_can_be_stopped_for_every_value_of_a_time_setting() {
-    let cases = number("CELLTRAIN_TIMES").unwrap_or(60);
+    let cases = number("CELLTRAIN_TIMES").unwrap_or(30);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
     let beyond = Duration::from_millis(if cases > 1_000 { 100 } else { 30_000 });
@@ -302,7 +302,7 @@ fn require(table: &mut Map<String, Value>, schema: &'static Value) {
     }
 }
 
-/// Returns whether a choice is a table with one key, whose value has a time.
+/// Returns whether a choice of the schema is a model, such as a policy, with a setting that is a time.
 fn has_time_in_model(choice: &'static Value) -> bool {
     let model = choice["properties"].as_object().and_then(|all| all.values().next()).map(resolved);
     let properties = model.and_then(|model| model["properties"].as_object());

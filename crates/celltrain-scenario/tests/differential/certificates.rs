@@ -163,7 +163,7 @@ fn index(rng: &mut Stream, bound: usize) -> usize {
     rng.below(u32::try_from(bound).expect("the bound fits in 32 bits")) as usize
 }
 
-/// Returns a number near another one.
+/// Returns a random number of cells that is similar to `cells`.
 fn near(cells: u32, rng: &mut Stream) -> u32 {
     match rng.below(4) {
         0 => (cells + 1).saturating_sub(rng.below(4)),
@@ -242,7 +242,7 @@ fn results_are_reused_for_many_of_the_changed_networks_of_each_kind() {
         "a_run_that_a_certificate_covers_equals_its_own_run",
         "a_run_that_a_certificate_covers_equals_its_own_run_where_ports_share_memories",
     ] {
-        for seed in 0..u64::from(cases().clamp(12, 200)) {
+        for seed in 0..u64::from(cases().clamp(6, 200)) {
             let own = covered(&Trial::named(name).draw(seed).network());
             sum = sum.plus(own.unwrap_or_else(|difference| panic!("{difference}")));
         }

@@ -454,7 +454,7 @@ class Folder:
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan, lock: Lock) -> None:
         self.path, self.manifest, self.plan, self.lock = path, manifest, plan, lock
-        #: Settings by generation and configuration.
+        #: Trials: for each generation of the search and each configuration, a list of settings.
         self.asked: list[list[list[Numbers]]] = []
 
     @classmethod

@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn cells_of_an_abr_rate_that_divides_the_link_rate_are_whole_cell_times_apart() {
+fn abr_cells_are_whole_cell_times_apart_if_their_rate_divides_the_link_rate() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);

@@ -110,7 +110,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
         has_room
     }
 
-    /// Returns whether, as long as there is room, a VC's next cells are admitted without a decision of the policy.
+    /// Returns whether the next cells of a VC are admitted without a decision of the policy while the buffer has room.
     #[inline]
     pub(super) fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {

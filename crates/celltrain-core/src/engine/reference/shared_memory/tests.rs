@@ -18,6 +18,7 @@ use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
 use crate::network::{Flow, Graph, NodeKind, Vc};
 use crate::policy::{PolicyConfig, drop_from_front, epd, fba, ppd, selective_drop, tail_drop};
 use crate::port::PortCounters;
+use crate::rng::is_nightly;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, constant_rate};
@@ -542,7 +543,10 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 fn a_tomahawk_5_switch_begins_to_pause_at_the_published_number_of_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
-    assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");
+    // The largest groups take the most time to fill.
+    let first = if is_nightly() { 0 } else { 2 };
+    let shared = expected[..first].iter().fold(ft2, |left, taken| left - (taken - 34));
+    assert_eq!(filled_in_turn(shared, 34, expected.len() - first), expected[first..], "64PE-B-P64, section 800000_5m");
 }
 
 #[test]

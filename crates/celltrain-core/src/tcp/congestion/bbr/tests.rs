@@ -314,7 +314,7 @@ fn bbr_keeps_four_segments_in_flight_on_a_path_with_a_low_bdp_and_fills_the_link
 }
 
 #[test]
-fn congestion_marks_slow_bbr_down_as_losses_do() {
+fn congestion_marks_reduce_the_rate_of_bbr_as_losses_do() {
     let mut path = Path::new(2_000, 50_000, 20.0, |options| options.ecn = Ecn::On);
     path.marks_from = 30;
     let share = path.share(5_000_000, 30_000_000);
