@@ -8,7 +8,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::under_way::{Arrived, Mode, UnderWay};
 use super::{PortCounters, PortState};
 use crate::aal5::Framing;
-use crate::cell::{Cell, FrameNumber, Run};
+use crate::cell::{Cell, CellBits, FrameNumber, Run};
 use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
@@ -294,12 +294,13 @@ impl Admission {
         vc.current == cell.frame && vc.under_way.passes_inside()
     }
 
-    /// Records the arrival of a cell that neither starts nor ends an admitted packet. Returns false and records nothing
-    /// if `cell` is another kind of cell. For packet framing.
+    /// Records the arrival of a cell that neither starts nor ends an admitted frame. Returns false and records nothing
+    /// if `cell` is another kind of cell.
     #[inline]
     pub(crate) fn on_cell_inside(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label()];
-        let is_inside = vc.current == cell.frame && vc.under_way.passes_inside() && !cell.last_cell();
+        let is_inside =
+            vc.current == cell.frame && vc.under_way.passes_inside() && !cell.is_selected(CellBits::RM_OR_LAST);
         vc.offered += u64::from(is_inside);
         is_inside
     }

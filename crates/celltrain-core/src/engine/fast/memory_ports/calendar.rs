@@ -68,24 +68,18 @@ impl Calendar {
         Some(first)
     }
 
-    /// Makes the ports that become free before `until` busy again, in order, as long as `goes_on` is true for them.
-    /// Removes the first other port, and returns it with the time when it becomes free.
+    /// Removes the first port that becomes free before `until`, and returns it with the time when it becomes free. If all
+    /// ports have one rate, first makes ports busy again, in order, as long as `goes_on` is true for them.
     #[inline(always)]
     pub(super) fn restart_while(
         &mut self,
         until: Time,
-        mut goes_on: impl FnMut(Time, MemoryPlace) -> bool,
+        goes_on: impl FnMut(Time, MemoryPlace) -> bool,
     ) -> Option<(Time, MemoryPlace)> {
-        if let [rate] = &mut self.rates[..] {
-            return rate.restart_while(until, goes_on);
+        match &mut self.rates[..] {
+            [rate] => rate.restart_while(until, goes_on),
+            _ => self.take_before(until),
         }
-        while let Some((now, place)) = self.take_before(until) {
-            if !goes_on(now, place) {
-                return Some((now, place));
-            }
-            self.start(place, now);
-        }
-        None
     }
 
     /// Makes an idle port busy from `now` on.
@@ -223,6 +217,10 @@ mod tests {
                         goes_on
                     });
                     let Some((time, place)) = removed else { break };
+                    if calendar.rates.len() > 1 {
+                        assert_eq!(Some((time, usize::from(place))), due(&free_at));
+                        (free_at[usize::from(place)], latest) = (None, time);
+                    }
                     assert_eq!((time, free_at[usize::from(place)]), (latest, None));
                 }
                 assert_eq!(due(&free_at), None);

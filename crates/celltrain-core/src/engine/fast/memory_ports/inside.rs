@@ -171,7 +171,7 @@ impl Switch {
         }
         if inside.left > 0 {
             reached!(NoRoomInsidePacket);
-            let (cell, _) = stream.take_first();
+            let (cell, ..) = stream.take_first();
             let cell = cell.relabelled(self.vcs[cell.label()].label);
             let port = &mut self.ports[inside.place];
             let is_inside = port.admission.on_cell_inside(cell);
@@ -198,7 +198,7 @@ impl Switch {
             let Self { calendar, sending, memory, ports, .. } = &mut *self;
             let sends_inside = |now, place: MemoryPlace| sending[place].send_next(memory, &mut ports[place], now);
             let Some((now, place)) = calendar.restart_while(until, sends_inside) else { return };
-            self.start_stored(place, now, downstream);
+            self.send_next(place, now, downstream);
         }
     }
 

@@ -22,7 +22,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
 use super::fabric::Fabric;
-use super::ingress::{Among, Batch, CellIngress};
+use super::ingress::{Batch, CellIngress};
 use super::output::Arrival;
 use super::pauses::{PauseCommand, PauseSenders, Pausing};
 use super::plan::MemoryPlace;
@@ -227,25 +227,8 @@ impl MemoryPorts {
     /// Settles everything before `until`. `DELIMITS` is true with packet framing, and `STORES` if the ports store
     /// packets whole.
     #[inline(never)]
-    fn take_cells<const DELIMITS: bool, const STORES: bool>(
-        &mut self,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) {
-        if STORES {
-            self.take_arrivals(until, downstream);
-        } else {
-            let Self { ingress, switch, .. } = &mut *self;
-            ingress.take_batch(until, downstream.links, batch);
-            ingress.hand_over(batch, |now, cell, among| {
-                switch.begin_instant::<false>(now, among, downstream);
-                switch.arrive::<DELIMITS>(now, cell);
-                if among.is_last {
-                    switch.end_instant::<false>(now, downstream);
-                }
-            });
-        }
+    fn take_cells<const DELIMITS: bool, const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+        self.take_arrivals::<DELIMITS, STORES>(until, downstream);
         let switch = &mut self.switch;
         switch.settle::<STORES>(until, downstream);
         if STORES {
@@ -323,14 +306,14 @@ impl MemoryPorts {
 }
 
 impl ContendedPort for MemoryPorts {
-    fn work(&mut self, Due { port, until, .. }: Due, batch: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
+    fn work(&mut self, Due { port, until, .. }: Due, _: &mut Batch, downstream: &mut Downstream<'_>) -> Worked {
         let reached = self.ingress.reach(until, downstream.links, |first| first);
         if self.stores() {
-            self.take_cells::<true, true>(reached, batch, downstream);
+            self.take_cells::<true, true>(reached, downstream);
         } else if self.delimits() {
-            self.take_cells::<true, false>(reached, batch, downstream);
+            self.take_cells::<true, false>(reached, downstream);
         } else {
-            self.take_cells::<false, false>(reached, batch, downstream);
+            self.take_cells::<false, false>(reached, downstream);
         }
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, downstream));
         let next = self.ingress.next_to_matter;
@@ -377,12 +360,10 @@ impl Switch {
 
     /// Settles everything before the first arrival of an instant.
     #[inline(always)]
-    fn begin_instant<const STORES: bool>(&mut self, now: Time, among: Among, downstream: &mut Downstream<'_>) {
-        if among.is_first {
-            self.settle::<STORES>(now, downstream);
-            if self.rules.service == ServiceOrder::BeforeArrivals {
-                self.serve::<STORES>(now, downstream);
-            }
+    fn begin_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.settle::<STORES>(now, downstream);
+        if self.rules.service == ServiceOrder::BeforeArrivals {
+            self.serve::<STORES>(now, downstream);
         }
     }
 
@@ -466,15 +447,9 @@ impl Switch {
             let Self { calendar, memory, ports, recorder, .. } = &mut *self;
             let sends = |now, place: MemoryPlace| {
                 let port = &mut ports[place];
-                if let Some(leaves) = port.leave_plain(now, memory, downstream) {
-                    return leaves;
-                }
-                loop {
-                    let Some(cell) = (if port.has_equal_times() { port.take() } else { None }) else { return false };
-                    if let Some(cell) = leave(port, cell, now, memory, recorder) {
-                        port.egress.send_first_to_hosts(cell, now, downstream);
-                        return true;
-                    }
+                match port.leave_plain(now, memory, downstream) {
+                    Some(leaves) => leaves,
+                    None => port.has_equal_times() && send_one(port, now, memory, recorder, downstream),
                 }
             };
             let Some((_, place)) = calendar.restart_while(now + Span(1), sends) else { return };
@@ -555,13 +530,18 @@ impl Switch {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
-        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
-        let mut cell = cell.relabelled(label);
-        if self.enter_plain(place, cell, now) {
-            return;
+        let vc = self.vcs[cell.label()];
+        let cell = cell.relabelled(vc.label);
+        if !self.enter_plain::<DELIMITS>(vc.place, cell, vc.class, now) {
+            self.offer::<DELIMITS>(now, cell, vc);
         }
+    }
+
+    #[inline(never)]
+    fn offer<const DELIMITS: bool>(&mut self, now: Time, mut cell: Cell, vc: ArrivingVc) {
+        let ArrivingVc { place, label, class, arrivals } = vc;
         if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
@@ -749,6 +729,24 @@ impl Switch {
             }
         }
     }
+}
+
+/// Sends the next cell of a free port. Returns whether any cell waits.
+#[inline(never)]
+fn send_one(
+    port: &mut MemoryPort,
+    now: Time,
+    memory: &mut Memory,
+    recorder: &mut Option<LossRecorder>,
+    downstream: &mut Downstream<'_>,
+) -> bool {
+    while let Some(cell) = port.take() {
+        if let Some(cell) = leave(port, cell, now, memory, recorder) {
+            port.egress.send_first_to_hosts(cell, now, downstream);
+            return true;
+        }
+    }
+    false
 }
 
 /// Frees the place of a cell that leaves its port. Returns the cell, which the port may have marked, or `None` if the

@@ -5,13 +5,13 @@
 
 use super::port::{CellTimes, Removals, forget_cuts};
 use super::waiting::Waiting;
-use super::{MemoryPort, Switch};
-use crate::cell::{Cell, CellBits};
+use super::{MemoryPort, Room, Switch};
+use crate::cell::Cell;
 use crate::engine::fast::egress::Downstream;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::engine::fast::port_queue::VcCounts;
 use crate::engine::fast::timing::Arrivals;
-use crate::memory::{CountingQueue, Memory};
+use crate::memory::{CellClass, CountingQueue, Memory};
 use crate::units::Time;
 
 /// The departures from a plain port that have been counted.
@@ -42,20 +42,25 @@ impl Switch {
         }
     }
 
-    /// Takes a cell that does not end its admitted frame, if its port is plain, and the memory is certain to have room for it. Returns
-    /// false and changes nothing for other cells.
+    /// Takes a cell inside an admitted frame, at a plain port. Returns false and changes nothing for other cells.
     #[inline(always)]
-    pub(super) fn enter_plain(&mut self, place: MemoryPlace, cell: Cell, now: Time) -> bool {
+    pub(super) fn enter_plain<const DELIMITS: bool>(
+        &mut self,
+        place: MemoryPlace,
+        cell: Cell,
+        class: CellClass,
+        now: Time,
+    ) -> bool {
         let Self { ports, memory, to_start, .. } = self;
         let port = &mut ports[place];
-        let Some(plain) = &port.plain else { return false };
-        if cell.is_selected(CellBits::RM_OR_LAST)
-            || !port.admission.is_inside(cell)
-            || !memory.count_certain(plain.queue, now)
-        {
+        let Some(Plain { queue, .. }) = port.plain else { return false };
+        if !port.admission.on_cell_inside(cell) {
             return false;
         }
-        port.admission.on_cells_between(cell.label(), 1);
+        if !memory.count_certain(queue, now) {
+            self.enter_or_refuse::<DELIMITS>(now, place, cell, class);
+            return true;
+        }
         port.occupancy += 1;
         port.tracker.rise(port.occupancy);
         let Waiting::Fifo(cells) = &mut port.waiting else { unreachable!("a plain port is first in, first out") };
@@ -65,6 +70,15 @@ impl Switch {
             to_start.push(place);
         }
         true
+    }
+
+    /// Looks for room for a cell inside an admitted frame.
+    #[inline(never)]
+    fn enter_or_refuse<const DELIMITS: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
+        match self.make_room::<DELIMITS>(now, place, cell, class) {
+            Room::Found => self.enqueue(now, place, cell),
+            room => self.refuse(now, place, cell, class, room == Room::NotFound),
+        }
     }
 
     /// Passes on the cells that have left plain ports.
@@ -111,12 +125,14 @@ impl MemoryPort {
         let cells = std::mem::take(&mut plain.gone);
         let cell_time = self.egress.to_hosts.cell_time;
         let mut start = Time(plain.free_at.0 - cell_time.0 * u64::from(cells));
-        for cell in queue.drain(..cells as usize) {
+        let (front, back) = queue.as_slices();
+        for &cell in front.iter().chain(back).take(cells as usize) {
             if self.removals == Removals::Possible {
                 forget_cuts(&mut self.cut_frames, cell);
             }
             self.egress.send_first_to_hosts(cell, start, downstream);
             start += cell_time;
         }
+        queue.drain(..cells as usize);
     }
 }
