@@ -68,7 +68,7 @@ def test_the_why_command_does_not_require_a_flow_name(celltrain):
         (options.complete_shipped, "lan-tail", ["lan-tail-drop"]),
     ],
 )
-def test_shell_completion_suggests_measures_paths_and_scenarios(complete, beginning, found):
+def test_shell_completion_suggests_names_of_measures_and_of_scenarios_and_paths(complete, beginning, found):
     assert complete(beginning) == found
 
 

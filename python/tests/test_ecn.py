@@ -102,7 +102,7 @@ def test_a_dctcp_marking_threshold_of_a_seventh_of_the_bandwidth_delay_product_k
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_a_marking_port_loses_no_packets_with_ecn_and_drops_packets_without_ecn() -> None:
+def test_a_marking_port_drops_packets_that_are_not_ecn_capable_and_no_others() -> None:
     reno = {"congestion": "jacobson"}
     marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
     assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0

@@ -101,7 +101,7 @@ impl ShapedPort {
 
     /// Offers a complete packet to the buffer, which may drop it.
     pub fn on_packet(&mut self, label: Label, packet: Packet) {
-        debug_assert!(self.ahead.is_none(), "cells whose transmission has not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that were sent ahead of their time have been taken back");
         let acr = self.acr(label);
         self.buffer.offer(label, packet, acr);
     }
@@ -147,7 +147,7 @@ impl ShapedPort {
 
     /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC may send it.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
-        debug_assert!(self.ahead.is_none(), "cells whose transmission has not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that were sent ahead of their time have been taken back");
         self.source_mut(label).turn_around(rm);
     }
 
@@ -197,7 +197,7 @@ impl ShapedPort {
     /// Sends the cell that starts at `now`, if any. With `ahead`, also sends the packet's next data cells, at equal
     /// intervals, that start by the time `ahead` if nothing arrives in between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
-        debug_assert!(self.ahead.is_none(), "cells whose transmission has not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that were sent ahead of their time have been taken back");
         let (time, label) = self.first()?;
         if time.max(self.free) > now {
             return None;
@@ -341,7 +341,7 @@ impl ShapedPort {
 
     /// Starts a new range of the queue length at a sample.
     pub fn start_range(&mut self) {
-        debug_assert!(self.ahead.is_none(), "cells whose transmission has not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that were sent ahead of their time have been taken back");
         self.buffer.start_range();
     }
 

@@ -78,7 +78,7 @@ def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """A group of rows with a separate table. A click on a heading sorts all rows of the group."""
+    """A group of rows, which has its own table. A click on a heading sorts all rows of the group."""
 
     title: str
     grid: Grid

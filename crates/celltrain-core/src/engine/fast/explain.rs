@@ -38,7 +38,7 @@ pub(in crate::engine) fn explain(
             Role::Pausable(_) => (
                 "pausable host".into(),
                 Vec::new(),
-                "frames leave a host in order, but the next switch may pause the link".to_string(),
+                "the next switch may pause the link of the host".to_string(),
             ),
             Role::Shaped(_) => {
                 ("shaped".into(), Vec::new(), "the port sends packets at the rates of its VCs".to_string())
