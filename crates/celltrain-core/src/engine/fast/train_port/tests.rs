@@ -267,7 +267,7 @@ fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() 
         period: 1,
         cells: 0,
         offset: 0,
-        threshold: Some(2),
+        threshold: Some(1),
         other: None,
         effects: Effects::EveryCell,
     };
