@@ -395,3 +395,16 @@ impl LossUnit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_for_a_loss_names_the_unit_that_the_rule_counts() {
+        for (unit, name) in [(LossUnit::Packets, "packet"), (LossUnit::Cells, "cell")] {
+            let loss = LinkLoss { unit, number: 1, cuts: true };
+            assert!(loss.reason().starts_with(name), "{name}: {}", loss.reason());
+        }
+    }
+}

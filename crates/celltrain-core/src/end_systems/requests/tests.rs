@@ -505,7 +505,7 @@ impl Observer for RunningTimers {
 
 #[test]
 fn the_timer_that_runs_after_a_mark_at_a_cwnd_of_one_segment_stops_when_the_connection_closes() {
-    let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
+    let options = TcpOptions { ecn: Ecn::On, rules: Rules::Rfc, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
     wires.marked = (0..1000).collect();
     wires.run_with(&mut RunningTimers::default(), |timers| timers.closed == 3);

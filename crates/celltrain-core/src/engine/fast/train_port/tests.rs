@@ -257,25 +257,37 @@ fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
     });
 }
 
+/// A case without arrivals.
+const EMPTY: Case = Case {
+    capacity: 10,
+    cell_time: 10,
+    service: ServiceOrder::AfterArrivals,
+    backlog: 0,
+    period: 1,
+    cells: 0,
+    offset: 0,
+    threshold: None,
+    other: None,
+    effects: Effects::EveryCell,
+};
+
 #[test]
 fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() {
-    let case = Case {
-        capacity: 10,
-        cell_time: 10,
-        service: ServiceOrder::AfterArrivals,
-        backlog: 0,
-        period: 1,
-        cells: 0,
-        offset: 0,
-        threshold: Some(2),
-        other: None,
-        effects: Effects::EveryCell,
-    };
+    let case = Case { threshold: Some(1), ..EMPTY };
     let mut port = port(case, InOrder::new(Departures::AtAdmission), Framing::Packets);
     port.ingress.join(1, train(cell(1, 1, false), 10, 1, 3));
     port.ingress.join(1, train(cell(1, 2, true), 13, 1, 4));
     let seen = take_all(port);
     assert_eq!((seen.starts.len(), seen.lost), (3, 4), "above the threshold, early packet discard refuses the packet");
+}
+
+#[test]
+fn a_train_whose_cells_start_when_they_arrive_is_admitted_at_once_unless_the_port_has_no_buffer() {
+    for capacity in [0, 1] {
+        let mut port = port(Case { capacity, ..EMPTY }, Counted::default(), Framing::Aal5);
+        let admitted = Counted::admit_alone(&mut port, train(cell(1, 1, true), 10, 10, 5), &mut |_, _, _| {});
+        assert_eq!(admitted, capacity > 0);
+    }
 }
 
 #[test]

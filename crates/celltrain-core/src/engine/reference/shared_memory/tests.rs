@@ -448,11 +448,36 @@ fn ring(duration: &str, flows: usize) -> Network {
 
 #[test]
 fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named() {
-    // Pauses that arrive within a long packet complete the cycle when the packet ends.
-    let packets = [1, 100, 1500].map(|bytes| (Framing::Packets, bytes));
-    for (framing, bytes) in packets.into_iter().chain([(Framing::Aal5, 1)]) {
+    for (framing, bytes) in [(Framing::Aal5, 1), (Framing::Packets, 1), (Framing::Packets, 100)] {
         the_ring_locks_up(framing, bytes);
     }
+}
+
+#[test]
+fn a_deadlock_is_complete_as_soon_as_a_stopped_port_has_sent_the_rest_of_its_packet() {
+    let run_for = |picoseconds: u64| {
+        let mut network = ring(&format!("{picoseconds}ps"), 3);
+        network.aal5.framing = Framing::Packets;
+        for flow in &mut network.flows {
+            let rate = "100Mbps".parse().unwrap();
+            flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1480 } });
+        }
+        run(&network)
+    };
+    let whole = run_for(1_000_000_000);
+    let deadlock = whole.deadlock.clone().expect("the three switches are in a deadlock");
+    let sent = |result: &RunResult| {
+        let of_cycle = |link: &&str| deadlock.cycle.iter().any(|(other, _)| other == link);
+        result
+            .ports
+            .iter()
+            .filter(|port| of_cycle(&port.name.as_str()))
+            .map(|port| port.counters.forwarded)
+            .sum::<u64>()
+    };
+    let at = (deadlock.at_s * 1e12).round() as u64;
+    assert_eq!(sent(&run_for(at + 1000)), sent(&whole), "nothing moves after the deadlock");
+    assert!(sent(&run_for(at - 1000)) < sent(&whole), "a cell leaves at {at} ps");
 }
 
 #[test]
