@@ -51,6 +51,7 @@ impl Memory {
 
     /// Returns whether the policy of a queue is certain to admit a cell.
     #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn has_certain_room(&self, counting: CountingQueue) -> bool {
         let Certain { length, used } = self.queues[counting.queue].certain;
         let pool = &self.pools[counting.pool];
