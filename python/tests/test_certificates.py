@@ -64,7 +64,7 @@ def test_all_seeds_of_a_run_without_random_numbers_are_the_same_run(celltrain: C
     assert celltrain(*words).json["without_running"] == 0
 
 
-def test_a_result_of_the_same_policy_is_reused_if_the_result_of_the_least_restrictive_policy_differs(
+def test_a_result_of_the_same_policy_is_reused_even_if_a_less_restrictive_policy_differs(
     tmp_path: Path,
 ) -> None:
     axes = {

@@ -251,7 +251,7 @@ def test_events_of_a_second_run_cannot_be_written_into_the_event_folder_of_anoth
 
 
 @pytest.mark.slow
-def test_events_behind_a_merge_point_count_the_cells_of_the_merged_vc_and_not_of_its_branches(tmp_path: Path) -> None:
+def test_events_behind_a_merge_point_count_the_cells_of_the_merged_vc(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
     kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])

@@ -76,7 +76,7 @@ def test_a_headroom_profile_named_for_another_speed_or_cable_length_than_its_por
     assert all(part in messages[0] for part in parts or ()), messages
 
 
-def test_the_required_headroom_is_the_sum_of_its_terms_in_cells_for_the_worst_case_packet_size():
+def test_the_required_headroom_sums_its_terms_for_the_worst_case_packet_size():
     """At 100 Gb/s, 300 m of cable delay by 1.5 us, in which 18,750 bytes are sent."""
     need = generations.headroom_needed(100_000, Fraction(300), 208)
     terms = (need.delay_bytes, need.own_packet_bytes, need.pause_bytes, need.response_bytes, need.peer_packet_bytes)

@@ -110,7 +110,7 @@ def test_user_defined_labels_appear_in_tables_figures_and_reports(celltrain, tmp
     assert "Room (cells)" in page and "Link use" in page
 
 
-def test_a_label_for_an_unknown_measure_or_axis_is_refused_with_a_list_of_the_known_ones(celltrain):
+def test_a_label_for_an_unknown_measure_or_axis_is_refused_with_a_list(celltrain):
     told = celltrain("compare", "lan-epd", "--vary", f"{BUFFER}=500,1000", "--labels", "port.bottleneck.bufer=K")
     assert told.code == 2
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err

@@ -58,9 +58,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory limit")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_the_error_for_a_run_too_large_for_memory_names_the_parts_that_need_the_most_memory(
-    command: str, tmp_path: Path
-) -> None:
+def test_the_error_for_a_run_too_large_for_memory_names_its_largest_parts(command: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)

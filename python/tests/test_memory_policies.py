@@ -413,7 +413,7 @@ def test_a_switch_name_pattern_in_a_memory_setting_matches_only_switches_with_a_
     assert small.memories["cells"].to_pylist() == [123]
 
 
-def test_a_setting_for_a_nonexistent_memory_is_refused_with_a_list_of_the_memories_in_the_scenario(celltrain):
+def test_a_setting_for_an_unknown_memory_is_refused_with_a_list_of_memories(celltrain):
     """Regression: the message said that the setting lacked the number of cells."""
     done = celltrain("run", "lan-epd", "--set", f"{ALL_POOLS}=occamy")
     is_refused(done, [f"{ALL_POOLS} is in a memory, but no ports share a memory in this scenario"])

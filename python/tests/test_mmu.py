@@ -191,13 +191,13 @@ def test_ports_with_different_settings_are_distributed_evenly_over_the_memories_
     assert {row.limits.pause for row in calculated(table, "th5").rows if row.group} == {142285}
 
 
-def test_the_thresholds_of_a_switch_with_several_memories_are_those_of_the_memory_with_the_most_ports():
+def test_of_several_memories_the_one_with_the_most_ports_determines_the_thresholds():
     table = tomahawk5(TH5[0])
     table["port"][0]["names"] = table["port"][0]["names"][:-1]
     assert calculated(table, "th5").rows[0].limits.pause == 142285
 
 
-def test_the_thresholds_of_a_large_switch_have_one_row_per_setting_and_are_computed_within_a_second():
+def test_the_thresholds_of_a_large_switch_are_computed_within_a_second():
     names = [f"Ethernet{number}" for number in range(128)]
     table = tomahawk5(TH5[2])
     table["port"] = [

@@ -125,7 +125,7 @@ def test_pie_refuses_the_same_frames_as_a_model_of_the_rfc(tmp_path: Path, optio
 
 
 @pytest.mark.nightly
-def test_pie_settles_at_its_target_and_at_the_drop_probability_that_leaves_the_rate_of_the_link(tmp_path: Path) -> None:
+def test_pie_settles_at_its_target_and_drops_the_excess_over_the_link_rate(tmp_path: Path) -> None:
     """The fixed point under constant overload: 1 - 50 / 60, and QDELAY_REF (RFC 8033, 4.2), from 30 seeds."""
     scenario = tmp_path / "overload.toml"
     scenario.write_text(

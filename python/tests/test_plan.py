@@ -379,7 +379,7 @@ def test_an_error_in_the_base_scenario_of_a_plan_has_its_line_in_that_file(tmp_p
         Plan.load(tmp_path / "nothing.toml")
 
 
-def test_an_error_in_the_base_scenario_of_a_plan_is_ignored_if_an_axis_replaces_that_setting(tmp_path):
+def test_an_error_in_the_base_scenario_is_ignored_if_an_axis_replaces_the_setting(tmp_path):
     (tmp_path / "base.toml").write_text(
         'duration = "1s"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n'
         "[port.bottleneck]\nbuffer = 100\npolicy = { epd = { threshold = 500 } }\n"
@@ -407,7 +407,7 @@ def test_axis_values_may_be_scenario_classes_as_well_as_tables():
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
 
 
-def test_the_run_key_depends_on_the_scenario_values_but_not_on_their_notation_or_the_scenario_name():
+def test_the_run_key_depends_on_the_values_of_a_scenario_and_not_on_notation():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()
     same = canonical(table)

@@ -143,7 +143,7 @@ def test_malformed_plans_are_refused_both_by_the_schema_and_by_the_plan_parser(p
     assert any(path in fault.message for fault in refused.value.faults), str(refused.value)
 
 
-def test_an_error_in_a_plan_is_reported_once_and_the_rest_of_the_plan_is_still_checked():
+def test_an_error_in_a_plan_is_reported_once_and_the_rest_is_checked():
     # A number that was refused is not reported as missing as well, and gets no default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count

@@ -156,7 +156,7 @@ def test_the_shared_memory_to_plot_is_selected_by_name_and_its_series_are_writte
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_shared_memory_with_ingress_and_egress_limits_can_be_plotted_by_queue_or_by_priority_group():
+def test_a_shared_memory_can_be_plotted_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {
@@ -263,7 +263,7 @@ def test_the_plot_of_a_lossless_memory_shows_priority_groups_their_thresholds_an
     assert axes.get_ylim()[1] > 400
 
 
-def test_a_threshold_and_a_memory_size_far_above_the_occupancy_are_given_only_in_the_plot_legend():
+def test_a_limit_far_above_the_occupancy_is_only_in_the_legend_of_a_plot():
     wide = ct.load(
         ROOT / "scenarios" / "memory-lossless.toml",
         settings={"duration": "1ms", "switch.sw.memory.cells": 100_000},

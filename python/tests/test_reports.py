@@ -393,7 +393,7 @@ def test_in_a_report_a_point_whose_runs_all_failed_has_no_values(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("without_pdf")
-def test_a_report_draws_a_very_large_number_of_points_as_a_raster_image_and_shortens_their_table(tmp_path):
+def test_a_report_draws_very_many_points_as_an_image_and_shortens_their_table(tmp_path):
     rng = np.random.default_rng(1)
     values = [[tuple(pair)] for pair in rng.uniform(0, 1, (3000, 2)).tolist()]
     report = ct.report(

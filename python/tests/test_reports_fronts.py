@@ -222,7 +222,7 @@ def axes_with(points):
     return axes
 
 
-def test_if_there_is_room_a_figure_places_a_label_above_and_to_the_right_of_its_point():
+def test_a_label_is_above_and_to_the_right_of_its_point_if_there_is_room():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
     assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts

@@ -153,7 +153,7 @@ def test_the_spread_test_of_a_claim_uses_the_largest_value_minus_the_smallest(
     assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
 
 
-def test_the_best_test_of_a_claim_compares_the_means_for_each_setting() -> None:
+def test_a_claim_that_a_setting_is_best_compares_the_means_of_all_settings() -> None:
     rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
     test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True

@@ -141,7 +141,7 @@ def test_the_output_for_a_paper_without_published_numbers_does_not_mention_publi
     assert "ours:" not in text
 
 
-def test_the_goodput_over_time_figure_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
+def test_the_figure_of_goodput_has_a_panel_per_mechanism_and_a_line_per_vc() -> None:
     run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
     [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
     spec = {**spec, "step": "20ms"}

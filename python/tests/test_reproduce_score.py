@@ -207,7 +207,7 @@ def test_the_verdicts_on_a_group_of_numbers_equal_values_calculated_by_hand() ->
     seeds = [k / 10 for k in range(1, 11)]
     counted = [
         scored(0.55, seeds),  # the mean, in the middle of the seeds
-        scored(1.00, seeds),  # the highest seed has rank 9.5 + .5 of 11
+        scored(1.00, seeds),  # equals the highest seed: rank 10 of 11
         scored(1.02, seeds, tolerance=0.5, tolerance_stated=True, judged_by="mean"),  # above all seeds: rank 10.5
         scored(2.0, [2.0] * 10, point=True, tolerance=0.0, tolerance_stated=True),
     ]

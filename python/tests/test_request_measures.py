@@ -109,9 +109,7 @@ def swept(tmp_path_factory):
     return folder
 
 
-def test_a_comparison_shows_the_request_measures_of_single_runs_or_null_if_there_are_too_few_requests(
-    celltrain, web, short
-):
+def test_a_comparison_shows_null_for_request_measures_with_too_few_requests(celltrain, web, short):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{P999}")
     answer = celltrain("compare", web, *varied, "--json")
     assert answer.code == 0, answer.err

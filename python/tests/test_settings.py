@@ -125,7 +125,7 @@ def test_a_policy_with_settings_can_be_given_as_a_string_in_python() -> None:
         ct.Port(buffer_cells=100, policy="edp")  # type: ignore[arg-type]
 
 
-def test_a_policy_file_is_accepted_wherever_a_policy_name_is() -> None:
+def test_a_policy_file_is_accepted_wherever_a_policy_name_is_accepted() -> None:
     policy = ct.Policy.read("sah.toml")
     assert policy.name == "SAH"
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]

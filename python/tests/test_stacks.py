@@ -37,7 +37,7 @@ def result() -> ct.RunResult:
     return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
 
 
-def test_a_result_lists_flows_of_simulated_tcp_and_of_protocol_stacks_and_the_version_of_each_stack(result):
+def test_a_result_lists_all_flows_and_the_version_of_each_protocol_stack(result):
     flows = result.flows.to_pydict()
     assert flows["stack"] == [VERSION, VERSION, ""]
     assert min(flows["goodput_mbps"]) > 0.1
@@ -51,7 +51,7 @@ def test_with_protocol_stacks_both_engines_give_the_same_fingerprint_which_depen
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
 
-def test_congestion_windows_of_stacks_cannot_be_recorded_and_are_left_out_next_to_those_of_other_flows(result):
+def test_congestion_windows_of_stacks_are_left_out_next_to_those_of_other_flows(result):
     cwnd = result.series["cwnd"].to_pydict()
     assert {*cwnd["flow"]} == {"tcp3"}
     assert min(cwnd["cwnd_segments"]) >= 1
@@ -494,7 +494,7 @@ WRONG = [(place, kind) for place, kinds in OTHER.items() for kind in kinds]
 
 
 @pytest.mark.parametrize(("place", "kind"), WRONG)
-def test_a_return_value_of_the_wrong_type_from_any_stack_method_is_refused_with_the_correct_type(place, kind):
+def test_the_error_for_a_wrong_return_value_of_a_stack_names_the_correct_type(place, kind):
     value, words = OTHER[place][kind]
     attribute = value if place in ("received", "completed") else lambda self, *given: value
     wrong = type("Wrong", (Windowed,), {place: attribute})

@@ -305,7 +305,7 @@ def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     return paper_page.own_numbers(run.paper)
 
 
-def test_the_ratio_over_all_columns_of_a_study_table_is_the_geometric_mean_of_the_column_ratios(
+def test_the_ratio_over_all_columns_is_the_geometric_mean_of_their_ratios(
     compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = replace(compared.paper.tables[0], across="mcr_sum")

@@ -176,7 +176,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_becomes_a_failed_row(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sweep_point_that_proves_invalid_only_after_the_check_of_the_plan_becomes_a_failed_row(tmp_path):
+def test_a_sweep_point_that_is_found_invalid_late_becomes_a_failed_row(tmp_path):
     # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
@@ -442,7 +442,7 @@ def test_for_a_result_too_large_for_the_screen_the_output_refers_to_the_report_c
     )
 
 
-def test_the_summary_of_a_sweep_states_at_which_points_an_axis_applies_if_not_at_all_points(celltrain, tmp_path):
+def test_the_summary_of_a_sweep_states_at_which_points_an_axis_applies(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
     axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.timer.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')

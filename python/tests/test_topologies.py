@@ -175,7 +175,7 @@ def test_drawing_the_network_of_an_invalid_scenario_is_refused(celltrain, tmp_pa
     assert not (tmp_path / "x.png").exists()
 
 
-def test_importing_a_graph_makes_its_nodes_switches_and_adds_a_host_for_each_end_of_a_flow(line):
+def test_the_nodes_of_an_imported_graph_are_switches_with_hosts_for_flows(line):
     scenario = ct.import_graph(line(), flows=3, seed=5)
     topology = scenario.topology
     assert topology.switches == ("a", "b", "c")

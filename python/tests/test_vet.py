@@ -246,7 +246,7 @@ def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_pol
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_text_of_the_vet_command_shows_one_reversed_ranking_and_the_number_of_others_in_json():
+def test_the_vet_command_shows_one_reversed_ranking_and_counts_the_others():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], against=["epd"], seeds=2)
     for found, said in (
         ([], None),

@@ -416,7 +416,7 @@ def test_the_explanation_of_a_frame_refused_by_a_shared_memory_states_memory_que
 
 
 @pytest.mark.slow
-def test_if_a_shared_memory_refuses_a_whole_frame_the_explanation_names_only_the_memory_as_the_cause(
+def test_the_explanation_of_a_frame_refused_by_a_shared_memory_names_only_the_memory(
     tmp_path: Path,
 ) -> None:
     text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
@@ -438,13 +438,13 @@ def test_the_explanation_of_a_deadlock_begins_with_the_deadlock_and_reports_no_r
 
 
 @pytest.mark.slow
-def test_the_explanation_of_a_frame_refused_by_a_full_shared_memory_says_that_the_memory_was_full() -> None:
+def test_the_explanation_of_a_frame_refused_by_a_full_memory_says_so() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)
 
 
 @pytest.mark.parametrize("options", [[], ["--flow", "web"], ["--flow", "web", "--at", "1ms"]])
-def test_the_why_command_lists_the_requests_of_a_network_without_flows_and_the_commands_that_explain_them(
+def test_in_a_network_without_flows_the_why_command_lists_requests_with_commands(
     celltrain: Command, options: list[str]
 ) -> None:
     answer = celltrain("why", "leaf-spine-web-search", *options)

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_idle_network_benchmark_the_rate_is_limited_by_the_tcp_window_and_not_by_timeouts() {
+    fn in_the_idle_network_benchmark_the_tcp_window_limits_the_rate() {
         let result = run(&named("idle").unwrap());
         assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn captured_packets_are_written_in_order_so_all_wait_until_the_outcome_of_the_first_is_known() {
+    fn captured_packets_wait_until_the_outcome_of_the_first_is_known() {
         let mut outcomes = FrameOutcomes::default();
         outcomes.push(packet(1), Some(of(1)));
         outcomes.push(packet(2), None);

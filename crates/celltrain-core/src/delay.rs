@@ -87,7 +87,7 @@ impl PortQueues {
         self.names.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
     }
 
-    /// Returns the index of a VC's part.
+    /// Returns the index of the VC's group: the VCs whose delays are counted together.
     pub(crate) fn part(&self, label: Label) -> usize {
         self.part_of[label]
     }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_packet_leaves_only_after_its_last_cell_has_arrived_even_if_the_delay_is_shorter() {
+    fn a_delayed_packet_leaves_only_after_its_last_cell_has_arrived() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 

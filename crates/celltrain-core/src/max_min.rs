@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_parking_lot_topology_the_long_vc_gets_its_fair_share_of_its_most_loaded_link() {
+    fn in_a_parking_lot_the_long_vc_gets_its_share_of_the_most_loaded_link() {
         // The links have capacities of 100, 60 and 100. VC 0 crosses all of them, and VCs 1 and 2 also cross the
         // second, so each of the three gets 20. VC 3 gets the rest of the first link; VCs 4 and 5 share the rest of the
         // third.

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_range_starts_at_the_sampled_length_and_extends_to_the_minimum_and_maximum_seen_since() {
+    fn a_queue_range_covers_the_sampled_length_and_all_lengths_since() {
         let mut tracker = QueueTracker::default();
         tracker.rise(7);
         assert_eq!(tracker.range(4), QueueRange { least: 0, largest: 7 });

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_tie_order_always_starts_with_the_same_input_and_rotating_tie_order_with_each_in_turn() {
+    fn the_rotating_tie_order_starts_with_each_input_in_turn_and_the_fixed_with_one() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {

@@ -45,7 +45,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(97_200_000);
 
     #[test]
-    fn the_time_passed_to_a_protocol_stack_is_rounded_down_to_the_time_unit_of_the_stack() {
+    fn the_time_passed_to_a_stack_is_rounded_down_to_its_time_unit() {
         let clock = StackClock::new(CLOCK, Duration::from_micros(1));
         assert_eq!([0, 97, 98, 194, 195].map(|time| clock.told(Time(time)).as_micros()), [0, 0, 1, 1, 2]);
         let clock = StackClock::new(CLOCK, Duration::from_nanos(1));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_complete_only_after_all_its_bytes_were_sent_and_exactly_those_bytes_were_received() {
+    fn a_file_is_complete_only_when_exactly_its_bytes_were_received() {
         let mut network = Trial::new(1).network();
         let bytes = Bytes { bytes: 1000 };
         network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });

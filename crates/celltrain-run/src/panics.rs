@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_in_a_run_becomes_an_error_with_its_message_and_location_and_the_thread_continues() {
+    fn a_panic_in_a_run_becomes_an_error_with_its_message_and_location() {
         let seed = 4;
         let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
         assert!(error.starts_with("seed 4 fails ("), "{error}");

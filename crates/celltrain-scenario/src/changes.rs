@@ -66,7 +66,7 @@ pub(crate) fn resolve(
     (scope.found().count() == before).then_some(of_link)
 }
 
-/// Refuses changes where they have no meaning, or are not supported.
+/// Refuses changes of links on which they have no effect or are not supported.
 fn check_place(
     scenario: &Scenario,
     layout: &Layout,

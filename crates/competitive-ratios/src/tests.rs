@@ -244,7 +244,7 @@ fn queues_with_different_alphas_that_always_have_arrivals_reach_the_fixed_point(
 /// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
-fn queues_that_fill_in_turn_stop_exactly_at_the_fixed_point_of_dynamic_threshold_rounded_to_cells() {
+fn queues_that_fill_in_turn_stop_at_the_fixed_point_of_dynamic_threshold() {
     // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {

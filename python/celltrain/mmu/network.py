@@ -112,7 +112,7 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A scenario that answers a question, with its ports."""
+    """A scenario whose run answers a question about a switch, and the ports concerned."""
 
     text: str
     """The scenario as TOML, with comments."""

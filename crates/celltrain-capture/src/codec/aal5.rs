@@ -260,7 +260,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_the_last_cell_of_a_frame_destroys_this_frame_and_the_next_one_but_no_others(
+        fn losing_the_last_cell_of_a_frame_destroys_this_and_the_next_frame(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),

@@ -204,7 +204,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cell_header_distinguishes_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
+    fn a_cell_header_marks_control_cells_and_the_last_cell_of_a_frame() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());

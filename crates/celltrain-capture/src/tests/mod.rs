@@ -171,7 +171,7 @@ fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
 }
 
 #[test]
-fn a_captured_handshake_has_mss_window_scale_and_sack_options_and_a_comment_that_it_is_synthetic() {
+fn a_captured_handshake_has_tcp_options_and_a_comment_that_it_is_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves at one end and arrives at the other.

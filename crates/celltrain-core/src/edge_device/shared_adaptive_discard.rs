@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vc_that_exceeds_its_memory_share_the_most_loses_its_oldest_packet_and_enters_phase_1() {
+    fn the_vc_that_exceeds_its_memory_share_the_most_loses_its_oldest_packet() {
         let mut bench = bench(100, &[10; 3]);
         // At the end, the VCs hold 60, 30 and 10 cells, which are their shares.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_active_vc_uses_the_whole_memory_and_gives_up_space_when_other_vcs_become_active() {
+    fn a_single_active_vc_uses_the_whole_memory_until_others_become_active() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);

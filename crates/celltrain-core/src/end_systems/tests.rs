@@ -69,7 +69,7 @@ fn a_connection_with_a_random_clock_phase_has_a_separate_clock() {
 }
 
 #[test]
-fn clock_drift_speeds_up_the_ticks_of_all_connections_of_a_run_by_the_same_small_fraction() {
+fn clock_drift_speeds_up_the_ticks_of_all_connections_by_the_same_fraction() {
     let drifting = |granularity| TcpOptions {
         timer: TimerOptions { tick_phase: Some(TickPhase::Drifting), ..TimerOptions::default() },
         ..ticking(granularity)

@@ -668,7 +668,7 @@ fn the_transfer_time_of_a_file_is_its_transmission_time_plus_a_round_trip() {
 }
 
 #[test]
-fn the_completion_time_of_a_flow_with_a_single_file_is_the_transfer_time_of_the_file() {
+fn the_completion_time_of_a_single_file_is_its_transfer_time() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_keeps_the_rate_with_which_it_started_and_an_outage_lasts_until_the_next_rate() {
+    fn a_cell_keeps_its_initial_rate_and_an_outage_ends_with_the_next_rate() {
         // A cell takes 10 until 25, 4 until 36, none until 50, and then 3.
         let steps = [(0, 10), (25, 4), (36, 0), (50, 3)];
         assert_eq!(starts(rates(&steps, false), 7), [0, 10, 20, 30, 34, 50, 53, 56]);

@@ -334,7 +334,7 @@ fn a_packet_enters_the_headroom_only_if_all_its_cells_fit() {
 }
 
 #[test]
-fn a_pause_begins_one_cell_earlier_if_it_is_triggered_at_the_threshold_than_at_the_headroom() {
+fn a_pause_triggered_at_the_threshold_begins_one_cell_earlier_than_at_the_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_pie_updates_are_made_in_order_and_an_update_due_at_an_instant_precedes_its_arrivals() {
+    fn missed_pie_updates_are_made_in_order_and_before_arrivals_at_the_same_time() {
         let [mut late, mut prompt] = [(); 2].map(|()| pie(&Config::default()));
         for pie in [&mut late, &mut prompt] {
             leaves(pie, 0, 40_000);

@@ -281,7 +281,7 @@ fn a_window_limited_connection_delivers_one_window_per_round_trip() {
 }
 
 #[test]
-fn a_window_that_oscillates_between_w_half_and_w_delivers_three_quarters_of_w_per_round_trip() {
+fn a_window_between_w_half_and_w_delivers_three_quarters_of_w_per_round_trip() {
     // The pipe has room for W segments, and the next segment is lost. The window then grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;

@@ -198,7 +198,7 @@ fn a_stack_that_sends_a_packet_larger_than_the_mtu_aborts_the_run() {
 }
 
 #[test]
-fn polling_a_stack_100000_times_with_an_expired_timer_aborts_the_run_even_if_it_sends_packets() {
+fn a_stack_polled_100000_times_with_an_expired_timer_aborts_the_run() {
     // Polls are 10.3 ns apart, so 100,000 polls take 1.03 ms. Packets between the polls do not hide the idle polls.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {

@@ -230,7 +230,7 @@ fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
 }
 
 #[test]
-fn the_buffer_history_of_a_window_after_the_last_event_contains_the_cells_still_in_the_queue() {
+fn the_buffer_history_after_the_last_event_contains_the_waiting_cells() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);

@@ -269,7 +269,7 @@ fn ethernet_framing_is_refused_on_links_that_send_cells_at_regular_intervals() {
 }
 
 #[test]
-fn a_cell_size_above_the_size_of_every_packet_gives_a_warning_on_links_without_ethernet_frames() {
+fn cells_larger_than_every_packet_give_a_warning_on_links_without_ethernet_frames() {
     let incast = |cell: &str, rest: &str| {
         let text = format!(
             "duration = \"5ms\"\ncell.size = \"{cell}\"\ntopology.star = {{ hosts = 5, link_rate = \"10Gbps\", link_delay = \"2us\" }}\n\

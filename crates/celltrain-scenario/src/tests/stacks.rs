@@ -40,7 +40,7 @@ fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
 }
 
 #[test]
-fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_the_settings_it_has() {
+fn an_unknown_setting_of_a_protocol_stack_is_refused_with_a_list() {
     for (text, says) in [
         ("receive_window = '1500MB'", "must be from one segment (512B) to 1073741824B, the maximum of smoltcp"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" must be from one segment (512B)"),
@@ -156,7 +156,7 @@ fn requests_use_the_common_protocol_stack_unless_they_specify_a_transport() {
 }
 
 #[test]
-fn a_protocol_stack_or_stack_setting_that_no_flow_or_request_uses_is_refused_with_a_remedy() {
+fn an_unused_protocol_stack_or_stack_setting_is_refused_with_a_remedy() {
     for (own, tables, says) in [
         (
             "tcp.reno = {}",

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_is_found_to_a_destination_that_is_reachable_only_through_a_host_or_edge_device() {
+    fn no_path_leads_through_a_host_or_an_edge_device() {
         let mut graph = Graph::default();
         let rate = BitRate::from_bits_per_second(1_000);
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Host));

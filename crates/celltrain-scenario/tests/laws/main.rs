@@ -139,7 +139,7 @@ fn starting_all_sources_later_shifts_the_run_in_time() {
 }
 
 #[test]
-fn shifting_delay_from_one_direction_of_a_receivers_link_to_the_other_does_not_change_a_run() {
+fn shifting_delay_between_the_directions_of_a_receivers_link_changes_no_run() {
     check(12, times::farther_receiver);
 }
 

@@ -64,7 +64,7 @@ mod tests {
     use crate::units::Time;
 
     #[test]
-    fn efci_marks_a_cell_if_the_queue_exceeds_the_threshold_and_not_if_it_equals_the_threshold() {
+    fn efci_marks_a_cell_only_if_the_queue_exceeds_the_threshold() {
         let efci = sample().build(&port(1));
         assert_eq!(efci.marks_above(), Some(250));
     }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_gives_an_overloading_vc_the_larger_of_equal_share_and_rate_over_load() {
+    fn in_overload_erica_gives_the_larger_of_equal_share_and_rate_divided_by_load() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_gives_a_vc_without_overload_the_largest_rate_granted_to_any_vc_in_the_previous_interval() {
+    fn without_overload_erica_gives_each_vc_the_largest_rate_of_the_previous_interval() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);

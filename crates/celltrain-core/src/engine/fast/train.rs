@@ -351,7 +351,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_in_a_train_of_cells_stay_in_time_order_after_any_changes_to_the_train() {
+    fn the_arrivals_in_a_train_stay_in_time_order_after_any_changes() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);

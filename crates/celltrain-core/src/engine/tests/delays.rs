@@ -22,7 +22,7 @@ fn percentiles(times: &DelayTimes) -> [Option<f64>; 3] {
 }
 
 #[test]
-fn on_an_idle_path_the_delay_of_a_packet_is_the_sum_of_propagation_and_transmission_times() {
+fn on_an_idle_path_packets_are_delayed_only_by_propagation_and_transmission() {
     let mut network = measuring(lan(1, None, "100ms"));
     network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });

@@ -270,7 +270,7 @@ fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_drops_the_packet_that_contains_it_as_many_times_as_configured() {
+fn a_loss_rule_for_a_byte_drops_its_packet_the_configured_number_of_times() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

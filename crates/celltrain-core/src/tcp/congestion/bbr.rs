@@ -153,7 +153,7 @@ impl Bbr {
     }
 }
 
-/// An acknowledgement during its processing: the state of deliveries, its sample, and its time.
+/// Inputs of the processing of an acknowledgement: delivered segments, its rate sample, and its time.
 struct Arrival<'a> {
     rates: &'a mut DeliveryRate,
     sample: &'a Sample,

@@ -14,7 +14,7 @@ fn acknowledged(rates: &mut DeliveryRate, una: u64, now: u64) -> Option<Sample> 
 
 /// The draft's example of steady delivery: segments leave every 10 units, and acknowledgements return after 100.
 #[test]
-fn a_delivery_rate_sample_covers_the_time_from_the_last_acknowledgement_before_a_segment_to_its_own() {
+fn a_delivery_rate_sample_starts_at_the_last_acknowledgement_before_the_segment() {
     let mut rates = DeliveryRate::new(true);
     sent(&mut rates, 0..10, &[0, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
     let first = acknowledged(&mut rates, 1, 100).unwrap();

@@ -174,7 +174,7 @@ impl SenderClock {
         [timeout, self.persist.on_tick(), self.early.on_tick()]
     }
 
-    /// Counts the check for the timed segment and for the pause, if the sender `pauses`.
+    /// Counts the check in the measured round-trip time and, if the sender `pauses`, in the length of the pause.
     pub(super) fn count(&mut self, pauses: bool) {
         self.checked += 1;
         if self.checked == self.checks {

@@ -128,7 +128,7 @@ impl TrainDiscipline for Counted {
 }
 
 impl TrainPort<Counted> {
-    /// Returns whether the departure of a cell inside a frame has no effect.
+    /// Returns whether only the departure of the last cell of a frame has an effect.
     #[inline(always)]
     fn ignores_single_cells(&self) -> bool {
         self.output.timing.effects == Effects::FrameEnds

@@ -351,7 +351,7 @@ fn memory_policies_with_a_clock_change_their_state_between_arrivals() {
 }
 
 #[test]
-fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_pause_frame() {
+fn a_link_with_pause_frames_loses_nothing_with_enough_headroom_for_their_delay() {
     // The headroom must hold the cell being sent when the pause begins, the cells sent during twice the link's delay,
     // and one cell for the time of the pause frame. The delay of 1 us is less than a quarter of a cell time at 100
     // Mb/s.

@@ -304,7 +304,7 @@ fn losses_in_a_shallow_buffer_end_bbr_startup_while_the_rate_still_grows() {
 }
 
 #[test]
-fn bbr_keeps_four_segments_in_flight_on_a_path_with_a_low_bdp_and_fills_the_link() {
+fn on_a_path_with_a_low_bdp_bbr_fills_the_link_with_four_segments() {
     // Draft, appendix: "Correctly Managing Sub-Packet BDPs".
     let mut path = Path::new(50, 20_000, 10.0, |_| {});
     let share = path.share(5_000_000, 60_000_000);
