@@ -113,7 +113,6 @@ impl WaitingCells for Merging {
 
 impl Discipline for Merging {
     const NAME: &'static str = "Merging";
-    const REPORTS_CELLS: bool = true;
 
     /// Reports the frame that the cell completed.
     #[inline]
