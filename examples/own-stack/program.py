@@ -1,6 +1,7 @@
 """Programs as transport stacks: starts one for each end of a flow. `celltrain_hosts::serve` is the program's side.
 
 cargo build --release
+export CELLTRAIN_POLICIES=program
 celltrain run lan-tail-drop --set "stack=program.py:Program:command=target/release/own-stack 16"
 celltrain bottleneck --senders "program.py:Program:command=target/release/own-stack 16"
 """
@@ -14,18 +15,28 @@ import subprocess
 
 import celltrain as ct
 
+#: Version of the form of calls and answers, which `celltrain_hosts::serve` checks.
+VERSION = 1
+#: Largest numbers of packets in an answer, and of bytes in a packet.
+MOST_PACKETS, MOST_BYTES = 50_000, 65_535
+
 
 class Program(ct.Stack):
-    """A program that reads calls and writes packets; `command` is its name with arguments, `mss` its largest payload."""
+    """A program that reads calls and writes packets; `command` is its name with arguments, `mss` its largest payload.
+
+    The program reports received bytes and whether a transfer is complete, but no congestion window.
+    """
 
     command = ""
     mss = 512
 
     def start(self) -> None:
-        """Starts the program, and tells it the end of the flow."""
+        """Starts the program, and sends it its side, addresses and seed."""
+        if not self.command:
+            raise ValueError("command is empty; give the program, as in command=target/release/own-stack")
         self._process = subprocess.Popen(shlex.split(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         end, self._timeout = self.end, None
-        self._calls = struct.pack("<B4s4sQ", end.side == "receiver", end.local, end.remote, end.seed)
+        self._calls = struct.pack("<BB4s4sQ", VERSION, end.side == "receiver", end.local, end.remote, end.seed)
 
     def on_packet(self, now: int, packet: bytes) -> None:
         """Passes a packet on."""
@@ -38,11 +49,10 @@ class Program(ct.Stack):
             # If the program has ended, it has no answer either.
             self._process.stdin.write(calls)
             self._process.stdin.flush()
-        [count] = self._read("<I")
+        count = self._number(MOST_PACKETS)
         packets = []
         for _ in range(count):
-            [length] = self._read("<I")
-            packets.append(self._bytes(length))
+            packets.append(self._bytes(self._number(MOST_BYTES)))
         timeout, self.received, self.completed = self._read("<QQ?")
         self._timeout = None if timeout == 2**64 - 1 else max(timeout, now)
         return packets
@@ -50,6 +60,12 @@ class Program(ct.Stack):
     def next_timeout(self, now: int) -> int | None:
         """Returns the program's timeout."""
         return self._timeout
+
+    def _number(self, most: int) -> int:
+        [number] = self._read("<I")
+        if number > most:
+            raise ValueError(f"{self.command} wrote something else than an answer; does it print to standard output?")
+        return number
 
     def _read(self, form: str) -> tuple:
         return struct.unpack(form, self._bytes(struct.calcsize(form)))
@@ -66,4 +82,8 @@ class Program(ct.Stack):
             process.stdout.close()
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-            process.wait()
+            try:
+                process.wait(timeout=1)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

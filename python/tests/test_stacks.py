@@ -311,7 +311,7 @@ class Stack:
 def read(form):
     data = sys.stdin.buffer.read(struct.calcsize(form))
     return struct.unpack(form, data) if data else None
-side, local, remote, seed = read("<B4s4sQ")
+_, side, local, remote, seed = read("<BB4s4sQ")
 stack = Windowed()
 stack.end = types.SimpleNamespace(side="receiver" if side else "sender", local=local, remote=remote, file_bytes=None)
 stack.start()
@@ -704,9 +704,14 @@ def test_a_program_can_be_the_stack_of_both_ends_of_a_flow(tmp_path, celltrain, 
         flow["delivered_bytes"] for flow in expected["flows"]
     ]
     assert is_in_rust or found["fingerprint"] == expected["fingerprint"]
-    ended = celltrain("run", "lan.toml", "--set", "stack=program.py:Program:command=/bin/false")
-    assert ended.code != 0
-    assert "the program has ended with code 1" in ended.err
+    for program, words in (
+        (":command=/bin/false", "the program has ended with code 1"),
+        (":command=/bin/cat", "wrote something else than an answer"),
+        ("", "command is empty"),
+    ):
+        wrong = celltrain("run", "lan.toml", "--set", f"stack=program.py:Program{program}")
+        assert wrong.code != 0
+        assert words in wrong.err
 
 
 def test_a_protocol_stack_in_a_python_file_is_specified_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):

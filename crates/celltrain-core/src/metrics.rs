@@ -135,7 +135,10 @@ impl FinalState<'_> {
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
-                assert_eq!(counters.offered, accounted, "every cell offered to a port is forwarded, lost, discarded or still held");
+                assert_eq!(
+                    counters.offered, accounted,
+                    "every cell offered to a port is forwarded, lost, discarded or still held"
+                );
                 within[first(vc)].add(counters);
                 in_flight[first(vc)] += u64::from(held);
             }

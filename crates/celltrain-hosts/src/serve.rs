@@ -1,9 +1,9 @@
 //! Stacks as programs, for `celltrain bottleneck` and every other command: calls arrive on standard input, packets leave
-//! on standard output.
+//! on standard output, which carries nothing else, so a program logs to standard error.
 //!
 //! The other side is a stack class in Python, `examples/own-stack/program.py`. Numbers are little-endian. The input starts
-//! with the end of the flow: side (1 byte, 0 for the sender), its own address and the other end's (4 bytes each), seed (8
-//! bytes). Then each call is a letter and the time in nanoseconds (8 bytes): `p`, with length (4 bytes) and bytes of a
+//! with the version of this form (1 byte) and the end of the flow: side (1 byte, 0 for the sender), its own address and
+//! the other end's (4 bytes each), seed (8 bytes). Then each call is a letter and the time in nanoseconds (8 bytes): `p`, with length (4 bytes) and bytes of a
 //! packet, which has no answer; and `q`, whose answer is the number of packets (4 bytes), each with its length, the next
 //! timeout (8 bytes, all bits set for none), the received bytes (8 bytes), and 1 if the transfer is complete (1 byte).
 
@@ -15,10 +15,12 @@ use celltrain_core::index::FlowIndex;
 
 use crate::stack::{Endpoint, Packet, Side, Stack};
 
+const VERSION: u8 = 1;
+
 /// Runs one end of a flow as a program until its standard input ends. `make` creates the stack.
 ///
 /// # Errors
-/// If the input is not that of `examples/own-stack/program.py`, or the output cannot be written.
+/// If the input does not have this form, or the output cannot be written.
 pub fn serve(make: impl FnOnce(Endpoint) -> Box<dyn Stack>) -> io::Result<()> {
     serve_between(io::stdin().lock(), io::BufWriter::new(io::stdout().lock()), make)
 }
@@ -28,17 +30,21 @@ fn serve_between(
     mut output: impl Write,
     make: impl FnOnce(Endpoint) -> Box<dyn Stack>,
 ) -> io::Result<()> {
-    let [side] = bytes(&mut input)?;
-    let side = if side == 0 { Side::Sender } else { Side::Receiver };
+    let side = match bytes(&mut input)? {
+        [VERSION, 0] => Side::Sender,
+        [VERSION, 1] => Side::Receiver,
+        other => return Err(wrong(format!("the input starts with {other:?}, not with version {VERSION} and a side"))),
+    };
     let (local, remote) = (Ipv4Addr::from(bytes::<4>(&mut input)?), Ipv4Addr::from(bytes::<4>(&mut input)?));
+    let pair = Endpoint::pair_number(local).ok_or_else(|| wrong(format!("{local} is no address of an end")))?;
     let seed = u64::from_le_bytes(bytes(&mut input)?);
-    let mut stack = make(Endpoint { flow: FlowIndex::new(Endpoint::pair_number(local)), side, local, remote, seed });
+    let mut stack = make(Endpoint { flow: FlowIndex::new(pair), side, local, remote, seed });
     let mut packets = Vec::new();
     loop {
-        let mut call = [0];
-        if input.read(&mut call)? == 0 {
-            return Ok(());
-        }
+        let call = match bytes::<1>(&mut input) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            call => call?,
+        };
         let now = Duration::from_nanos(u64::from_le_bytes(bytes(&mut input)?));
         match call {
             [b'p'] => {
@@ -51,8 +57,7 @@ fn serve_between(
                 answer(&mut output, &mut packets, stack.as_ref())?;
             }
             [other] => {
-                let problem = format!("the call {other:#04x} is neither p (0x70) nor q (0x71)");
-                return Err(io::Error::new(ErrorKind::InvalidData, problem));
+                return Err(wrong(format!("the call {other:#04x} is neither p (0x70) nor q (0x71)")));
             }
         }
     }
@@ -71,6 +76,10 @@ fn answer(output: &mut impl Write, packets: &mut Vec<Packet>, stack: &dyn Stack)
     output.write_all(&report.received.to_le_bytes())?;
     output.write_all(&[u8::from(report.completed)])?;
     output.flush()
+}
+
+fn wrong(problem: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, problem)
 }
 
 fn bytes<const N: usize>(input: &mut impl Read) -> io::Result<[u8; N]> {
@@ -108,7 +117,7 @@ mod tests {
     }
 
     fn served(calls: &[u8]) -> (io::Result<()>, Vec<u8>) {
-        let end = [&[1][..], &[10, 0, 0, 14], &[10, 0, 0, 13], &7_u64.to_le_bytes()].concat();
+        let end = [&[VERSION, 1][..], &[10, 0, 0, 14], &[10, 0, 0, 13], &7_u64.to_le_bytes()].concat();
         let mut output = Vec::new();
         let result = serve_between(&[&end, calls].concat()[..], &mut output, |end| {
             assert_eq!((end.flow, end.side), (FlowIndex::new(3), Side::Receiver));
@@ -150,5 +159,10 @@ mod tests {
         assert_eq!(kind(b"x12345678"), Err(ErrorKind::InvalidData));
         assert_eq!(kind(b"q1234"), Err(ErrorKind::UnexpectedEof));
         assert_eq!(kind(b""), Ok(()));
+        for start in [&[VERSION + 1, 0, 10, 0, 0, 1], &[VERSION, 2, 10, 0, 0, 1], &[VERSION, 0, 9, 0, 0, 1]] {
+            let input = [&start[..], &[0; 12]].concat();
+            let error = serve_between(&input[..], Vec::new(), |_| unreachable!()).expect_err("the start is wrong");
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+        }
     }
 }

@@ -119,9 +119,9 @@ impl Endpoint {
         [&start, &self.local.octets()[..], &self.remote.octets(), payload].concat()
     }
 
-    /// Returns the number of the pair of addresses to which an address belongs.
-    pub(crate) fn pair_number(address: Ipv4Addr) -> u32 {
-        (address.to_bits() - NETWORK) >> 2
+    /// Returns the number of the pair of addresses to which an address belongs, if it is the address of an end.
+    pub(crate) fn pair_number(address: Ipv4Addr) -> Option<u32> {
+        address.to_bits().checked_sub(NETWORK).map(|offset| offset >> 2).filter(|&pair| pair < MOST_PAIRS)
     }
 
     /// Returns both ends of a flow, the sender first.

@@ -609,7 +609,7 @@ const COUNTED_DEFAULTS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn no_setting_has_a_default_in_cells_that_would_have_to_change_with_the_cell_size() {
+fn no_default_that_is_given_in_cells_depends_on_the_cell_size() {
     let schema = crate::scenario::schema();
     let mut found = Vec::new();
     let mut collect = |of: &str, schema: &serde_json::Value| {

@@ -226,7 +226,7 @@ class Coordinator:
                     yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
 
     def _new_runs(self, blocks: Iterable[Sequence[tuple[int, int]]]) -> Iterator[Run]:
-        """Yields the runs to do. Records repeats of earlier points, and failed rows for refused scenarios."""
+        """Yields the runs to do. Points that repeat others, and refused scenarios, get their rows at once."""
         for block in blocks:
             cases: dict[int, tuple[_core.Case, str | None]] = {}
             for first in range(0, len(block), AT_ONCE):

@@ -11,6 +11,7 @@ import io
 import json
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import OutputError, ScenarioError
+from celltrain.errors import CelltrainWarning, OutputError, ScenarioError
 from celltrain.model.files import making, writing
 from celltrain.model.network import MSS, MTU, Network
 from celltrain.model.paths import QUANTITIES
@@ -84,6 +85,8 @@ def recording(
             if len(names) > MOST_FILES:
                 problem = f"would become {len(names):,} files, one for each connection; choose flows or a window"
                 raise OutputError.of_file(path, problem)
+            if not names:
+                warnings.warn("--qlog: no flow sent TCP or QUIC, so there is no log", CelltrainWarning, stacklevel=2)
             for name in names:
                 if name in quic:
                     assert together is not None

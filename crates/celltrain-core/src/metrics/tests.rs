@@ -140,7 +140,7 @@ fn with_abr(network: &mut Network) {
 }
 
 #[test]
-fn abr_results_cover_only_abr_vcs_and_their_rates_count_whole_cells() {
+fn abr_results_cover_only_abr_vcs_and_their_rates_include_cell_headers() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the network has a single ABR VC");

@@ -61,7 +61,7 @@ pub struct Config {
     /// Difference between `min_th` and the waiting time from which every frame of L is marked; `"0s"` for a step.
     #[serde(default = "defaults::range")]
     pub range: Duration,
-    /// `Th_len`: no frame is marked for its own waiting time if at most one packet of this length waits behind it in L.
+    /// `Th_len`: a frame is not marked for its own waiting time if at most one packet of this length waits behind it.
     #[serde(default = "defaults::th_len")]
     pub th_len: Bytes,
     /// Advantage of L: a frame of C is sent first if it has waited longer by more than this time.

@@ -89,7 +89,7 @@ pub struct Table {
     /// Time between two `on_period` updates.
     #[serde(default)]
     pub period: Option<Duration>,
-    /// The losses if a cell of an admitted frame finds no room.
+    /// What is lost if a cell of an admitted frame finds no room.
     #[serde(default)]
     pub when_full: WhenFull,
 }
@@ -97,7 +97,7 @@ pub struct Table {
 /// The table of a scenario. It is boxed because every port stores an enum of the size of its largest variant.
 pub type Config = Box<Table>;
 
-/// The losses if a cell of an admitted frame finds no room.
+/// What is lost if a cell of an admitted frame finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {

@@ -425,7 +425,7 @@ pub struct Decision {
     pub target: Option<f64>,
 }
 
-/// The losses if a cell finds no room although its frame was admitted.
+/// What is lost if a cell finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// Only this cell is lost. Later cells of the frame enter when there is room.

@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// The losses if a cell of an admitted frame finds no room. Default: the class decides.
+    /// What is lost if a cell of an admitted frame finds no room. Default: the class decides.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }

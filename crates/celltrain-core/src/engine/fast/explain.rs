@@ -35,11 +35,9 @@ pub(in crate::engine) fn explain(
     let explain = |link: LinkIndex| {
         let by_engine = || match plan.roles[link] {
             Role::Host(_) => ("host".into(), Vec::new(), "frames leave a host whole and in order".to_string()),
-            Role::Pausable(_) => (
-                "pausable host".into(),
-                Vec::new(),
-                "the next switch may pause the link of the host".to_string(),
-            ),
+            Role::Pausable(_) => {
+                ("pausable host".into(), Vec::new(), "the next switch may pause the link of the host".to_string())
+            }
             Role::Shaped(_) => {
                 ("shaped".into(), Vec::new(), "the port sends packets at the rates of its VCs".to_string())
             }

@@ -78,7 +78,7 @@ struct Ahead {
     begun: Time,
 }
 
-/// Maximum number of cell times from the present to the start of a frame that is sent ahead.
+/// Frames are sent ahead if they start within this number of cell times.
 const MOST_AHEAD: u64 = 16;
 
 const SHORT: &str = "a queue stays below 2^32 cells";
