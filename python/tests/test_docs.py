@@ -44,7 +44,6 @@ NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 OTHERS = ("tshark", "tcptrace")
 #: Pages with long simulations. The nightly job runs their commands; other jobs only parse them.
 LONG = {
-    "README.md",
     "docs/bottleneck.md",
     "docs/changing-links.md",
     "docs/cluster.md",

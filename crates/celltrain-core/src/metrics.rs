@@ -428,11 +428,12 @@ impl Rates {
         let has_ubr = network.flows.iter().any(of_ubr);
         let compared: Vec<&FlowResult> =
             all().filter(|(flow, _)| of_ubr(flow) || !has_ubr).map(|(_, own)| own).collect();
-        let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
+        let jain_of =
+            |x: fn(&FlowResult) -> Option<f64>| jain(&compared.iter().filter_map(|flow| x(flow)).collect::<Vec<f64>>());
         Self {
             efficiency: shares.chain(of_requests).sum(),
-            fairness: jain_of(|flow| flow.goodput_mbps),
-            fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
+            fairness: jain_of(|flow| Some(flow.goodput_mbps)),
+            fairness_max_min: jain_of(|flow| (flow.max_min_mbps > 0.0).then(|| flow.goodput_mbps / flow.max_min_mbps)),
             goodput_mbps: flows
                 .iter()
                 .map(|flow| flow.goodput_mbps)

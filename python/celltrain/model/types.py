@@ -1930,8 +1930,8 @@ class DualPi2(Model):
     th_len: str = Field(
         default="1.5kB",
         description=(
-            "`Th_len`: no frame is marked for its own waiting time if at most this number of bytes waits behind "
-            "it in L."
+            "`Th_len`: a frame is not marked for its own waiting time if at most one packet of this length waits "
+            "behind it."
         ),
         examples=["512B"],
     )
@@ -2044,7 +2044,7 @@ FormulaConstant: TypeAlias = str | PerVc
 """A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
 WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
-"""The losses if a cell of an admitted frame finds no room."""
+"""What is lost if a cell of an admitted frame finds no room."""
 
 
 class Formula(Model):
@@ -2114,7 +2114,7 @@ class Formula(Model):
         default_factory=dict, description="State variables of each VC, by name, each with its initial value."
     )
     when_full: WhenFull = Field(
-        default="lose_rest_of_frame", description="The losses if a cell of an admitted frame finds no room."
+        default="lose_rest_of_frame", description="What is lost if a cell of an admitted frame finds no room."
     )
 
 
@@ -2131,7 +2131,8 @@ class Python(Model):
     )
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
     when_full: WhenFull | None = Field(
-        default=None, description="The losses if a cell of an admitted frame finds no room. Default: the class decides."
+        default=None,
+        description="What is lost if a cell of an admitted frame finds no room. Default: the class decides.",
     )
 
 

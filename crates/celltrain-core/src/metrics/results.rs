@@ -34,7 +34,8 @@ pub struct RunResult {
     /// `None` if these flows delivered nothing.
     pub fairness: Option<f64>,
     /// Jain's index of the goodputs of the same flows as in `fairness`, each divided by its max-min fair goodput: 1 if
-    /// all flows get the same fraction of their fair share. `None` if these flows delivered nothing.
+    /// all flows get the same fraction of their fair share. Flows whose fair share is 0 do not count. `None` if these
+    /// flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows and requests, in megabits per second.
     pub goodput_mbps: f64,
