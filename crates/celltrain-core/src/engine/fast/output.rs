@@ -22,6 +22,8 @@ use crate::units::{Span, Time};
 pub(super) trait Discipline: WaitingCells + Sized + 'static {
     /// The name of the type, for `--explain-plan`.
     const NAME: &'static str;
+    /// Whether [`Discipline::admit_one`] reports all starts of single cells.
+    const REPORTS_CELLS: bool = false;
 
     /// Called after one cell has been admitted that can start at `start`. Returns the start if it is known and not
     /// reported yet.

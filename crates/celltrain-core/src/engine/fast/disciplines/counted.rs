@@ -89,7 +89,6 @@ impl TrainDiscipline for Counted {
         buffer.now = now;
         buffer.admit(run, QueueRange { least: 0, largest: 1 }, run.cells - 1);
         *next_start = train.last();
-        port.partial_frames.report(label, depart);
         port.hand_on(run, now, train.period, depart);
         true
     }
@@ -179,7 +178,6 @@ impl TrainPort<Counted> {
             }
             if run.cells > 0 {
                 self.output.buffer.count_interleaved(run);
-                self.partial_frames.report(run.last.label(), depart);
                 self.hand_on(run, last_start, Span(0), depart);
             }
         }

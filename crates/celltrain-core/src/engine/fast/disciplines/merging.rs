@@ -113,6 +113,7 @@ impl WaitingCells for Merging {
 
 impl Discipline for Merging {
     const NAME: &'static str = "Merging";
+    const REPORTS_CELLS: bool = true;
 
     /// Reports the frame that the cell completed.
     #[inline]

@@ -71,7 +71,7 @@ impl MemoryPorts {
         merging.update_first_later();
         let follows_bursts = ingress.ties.follows_bursts();
         while let Some(now) = merging.tie() {
-            merging.take_next(ingress, now, until, downstream);
+            merging.take_next::<STORES>(ingress, now, until, downstream);
             if merging.tied.len() > 1 || follows_bursts {
                 let at_node = &ingress.at_node;
                 ingress.ties.order(now, &mut merging.tied, |&input| at_node[input as usize]);
@@ -124,12 +124,19 @@ impl Merging {
 
     /// Takes the cells that arrive at `now`, on the inputs in `tied`.
     #[inline(always)]
-    fn take_next(&mut self, ingress: &CellIngress, now: Time, until: Time, downstream: &mut Downstream<'_>) {
+    fn take_next<const STORES: bool>(
+        &mut self,
+        ingress: &CellIngress,
+        now: Time,
+        until: Time,
+        downstream: &mut Downstream<'_>,
+    ) {
         let mut group = Group { time: Time::NEVER, inputs: self.spare.pop().unwrap_or_default() };
         for i in 0..self.tied.len() {
             let input = self.tied[i];
             let stream = ingress.first_stream.input(input);
-            let (next, continues) = if let Some(period) = self.inside[input as usize].period() {
+            let period = if STORES { self.inside[input as usize].period() } else { None };
+            let (next, continues) = if let Some(period) = period {
                 (now + period, true)
             } else {
                 let (cell, next, continues) = downstream.links.streams[stream].take_first();

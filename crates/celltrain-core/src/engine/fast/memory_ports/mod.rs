@@ -532,16 +532,16 @@ impl Switch {
 
     #[inline(always)]
     fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
-        let ArrivingVc { place, label, class, .. } = self.vcs[cell.label()];
-        if !self.enter_plain::<DELIMITS>(place, cell.relabelled(label), class, now) {
-            self.offer::<DELIMITS>(now, cell);
+        let vc = self.vcs[cell.label()];
+        let cell = cell.relabelled(vc.label);
+        if !self.enter_plain::<DELIMITS>(vc.place, cell, vc.class, now) {
+            self.offer::<DELIMITS>(now, cell, vc);
         }
     }
 
     #[inline(never)]
-    fn offer<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
-        let ArrivingVc { place, label, class, arrivals } = self.vcs[cell.label()];
-        let mut cell = cell.relabelled(label);
+    fn offer<const DELIMITS: bool>(&mut self, now: Time, mut cell: Cell, vc: ArrivingVc) {
+        let ArrivingVc { place, label, class, arrivals } = vc;
         if arrivals == Arrivals::Recorded {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));

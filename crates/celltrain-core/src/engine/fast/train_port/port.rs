@@ -143,25 +143,13 @@ impl<D: TrainDiscipline> TrainPort<D> {
     #[inline]
     pub(in crate::engine::fast) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
         if let Some(start) = self.output.offer(now, cell, depart) {
-            self.depart_one(cell, start, depart);
+            self.hand_on(Run { last: cell, cells: 1 }, start, self.output.timing.cell_time, depart);
         }
     }
 
-    /// Reports an admitted cell's start. If only whole frames have effects, reports only cells that end a frame, RM
-    /// cells and cells that may be too late for the end of the run, and collects other cells.
-    #[inline]
-    fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
-        let run = Run { last: cell, cells: 1 };
-        let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
-        if matters || self.output.timing.effects == Effects::EveryCell {
-            self.partial_frames.report(cell.label(), depart);
-            self.hand_on(run, start, self.output.timing.cell_time, depart);
-            return;
-        }
-        self.partial_frames.collect(run, depart);
-    }
-
-    /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart.
+    /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart. If
+    /// only whole frames have effects, collects cells until their frame ends, unless they are RM cells, may be too late for
+    /// the end of the run, or follow cells that the discipline reports itself.
     #[inline(always)]
     pub(in crate::engine::fast) fn hand_on(
         &mut self,
@@ -170,6 +158,27 @@ impl<D: TrainDiscipline> TrainPort<D> {
         period: Span,
         depart: &mut impl Depart,
     ) {
+        let last_start = first_start + period * u64::from(run.cells - 1);
+        let timing = &self.output.timing;
+        if D::REPORTS_CELLS
+            || timing.effects == Effects::EveryCell
+            || last_start > timing.latest_start
+            || run.last.is_rm()
+        {
+            self.hand_on_all(run, first_start, period, depart);
+        } else if run.last.last_cell() {
+            let before = self.partial_frames.take_before(run);
+            self.partial_frames.report(run.last.label(), depart);
+            depart(Run { cells: before + run.cells, ..run }, last_start, Span(0));
+        } else {
+            self.partial_frames.collect(run, depart);
+        }
+    }
+
+    /// Reports cells that are not collected.
+    #[inline(always)]
+    fn hand_on_all(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
+        self.partial_frames.report(run.last.label(), depart);
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
@@ -270,7 +279,6 @@ impl<D: TrainDiscipline> TrainPort<D> {
         if !D::enters_at_once(&mut self.output, run.last.label(), gone, is_close) {
             return false;
         }
-        self.partial_frames.report(run.last.label(), depart);
         let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
         self.output.buffer.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));

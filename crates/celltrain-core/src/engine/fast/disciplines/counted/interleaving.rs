@@ -195,14 +195,7 @@ impl TrainPort<Counted> {
         if next.is_some() && self.output.buffer.admission.delimits() {
             self.output.buffer.admission.delimit(self.ingress.inputs[input as usize].train.cell);
         }
-        if last.is_rm() || last.last_cell() {
-            // Cells of the frame that were collected earlier are reported together with the last cell.
-            let cells = self.partial_frames.take_before(run);
-            self.partial_frames.report(last.label(), depart);
-            depart(Run { last, cells: cells + run.cells }, start, Span(0));
-        } else {
-            self.partial_frames.collect(run, depart);
-        }
+        self.hand_on(run, start, Span(0), depart);
         next
     }
 
