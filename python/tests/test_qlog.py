@@ -146,15 +146,6 @@ def test_a_qlog_file_for_qvis_has_the_same_events_with_the_names_of_version_0_3(
             assert all(len(numbers) == 2 for numbers in found.get("acked_ranges", []))
 
 
-def test_a_run_without_tcp_and_quic_has_no_qlog_file_but_a_warning(tmp_path):
-    with pytest.warns(ct.CelltrainWarning, match="no flow sent TCP or QUIC"):
-        ct.run(
-            LAN.replace(flow={"tcp1-2": ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))}),
-            qlog=tmp_path / "run.sqlog",
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_losses_in_a_qlog_file_are_the_retransmissions_of_the_event_log(logged):
     result, events = logged
     rows = [row for row in result.events["segments"].to_pylist() if row["event"] == "retransmitted"]

@@ -681,6 +681,12 @@ def test_the_check_of_a_stack_detects_nondeterminism_that_starts_after_300_ms():
     assert fault.problem.startswith("gives another result when it runs again")
 
 
+def test_a_run_whose_stacks_send_neither_tcp_nor_udp_has_no_qlog_file_but_a_warning(tmp_path):
+    with pytest.warns(ct.CelltrainWarning, match="no flow sent TCP, UDP or QUIC"):
+        ct.run(hosting(Windowed()), qlog=tmp_path / "run.sqlog")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("is_in_rust", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_program_can_be_the_stack_of_both_ends_of_a_flow(tmp_path, celltrain, monkeypatch, is_in_rust):
     if is_in_rust:
