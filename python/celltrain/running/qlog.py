@@ -86,7 +86,9 @@ def recording(
                 problem = f"would become {len(names):,} files, one for each connection; choose flows or a window"
                 raise OutputError.of_file(path, problem)
             if not names:
-                warnings.warn("--qlog: no flow sent TCP, UDP or QUIC, so there is no log", CelltrainWarning, stacklevel=2)
+                warnings.warn(
+                    "--qlog: no flow sent TCP, UDP or QUIC, so there is no log", CelltrainWarning, stacklevel=2
+                )
             for name in names:
                 if name in quic:
                     assert together is not None
