@@ -91,8 +91,8 @@ enum What {
     Start(FlowIndex),
     /// A link has finished sending a cell, or a shaped port may send one.
     Sent(LinkIndex),
-    /// A pause frame reaches the port of a link.
-    Pause { link: LinkIndex, priority: u8, stops: bool },
+    /// A pause frame reaches the port of a link. `number` is the number of frames sent before it.
+    Pause { link: LinkIndex, priority: u8, number: u64, stops: bool },
 }
 
 /// An event at the end of a link.
@@ -221,7 +221,7 @@ impl Engine<'_> {
                 }
                 What::AtEnd(link, AtEnd::Arrival) => self.arrive(link, cell, now, probe),
                 What::AtEnd(link, AtEnd::Line) => self.move_line(link, None, now, probe),
-                What::Pause { link, priority, stops } => {
+                What::Pause { link, priority, stops, .. } => {
                     self.pauses.arrive(link, priority, stops);
                     self.now.to_serve.push(link);
                 }
@@ -387,6 +387,7 @@ impl Engine<'_> {
             let mut event_sink = event_sink!(self, now, probe);
             let mut emit = |event: BufferEvent<'_>| event_sink.buffer(cell, &event);
             self.buffers.of(link).leave(link, cell, now, &mut emit);
+            self.pauses.on_departure(link, cell, &self.buffers);
             let fate = self.buffers.at_head(link, cell, now, &mut emit);
             let departing = self.buffers.departing(link, cell, now);
             if fate != AtHead::Drop {

@@ -38,6 +38,12 @@ impl PauseFrames {
         self.waiting[by].push(order);
     }
 
+    /// Returns whether an order that ends a pause waits to be sent.
+    pub(crate) fn will_resume(&self, link: LinkIndex, priority: u8) -> bool {
+        let ends = |order: &PauseOrder| (order.link, order.priority, order.stops) == (link, priority, false);
+        self.waiting.iter().flatten().any(ends)
+    }
+
     /// Returns the orders of a pause frame that a free port sends now. It sends none while a packet is under way.
     pub(crate) fn take(&mut self, link: LinkIndex, port: &Port) -> Vec<PauseOrder> {
         if self.waiting[link].is_empty() || self.is_in_packet(link, port) {

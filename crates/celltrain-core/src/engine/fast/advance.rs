@@ -107,6 +107,9 @@ impl<'a> Engine<'a> {
             }
             events -= 1;
             self.step(key, probe, token)?;
+            if self.is_watching() {
+                self.watch_for_deadlock();
+            }
         }
     }
 
@@ -128,10 +131,19 @@ impl<'a> Engine<'a> {
             self.pausable_nics[nic].begin_phase(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
+        if self.is_watching() {
+            self.watch_for_deadlock();
+        }
         // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();
         // A shaped port may send the frame at once.
         self.process_events(Advance::to(now), probe, &Progress::default(), token)
+    }
+
+    /// Returns whether stopped ports wait for each other in a cycle.
+    #[inline]
+    fn is_watching(&self) -> bool {
+        self.fabric.pauses.as_ref().is_some_and(|pauses| pauses.is_watching())
     }
 
     /// Returns the time of the next event, if there is one.

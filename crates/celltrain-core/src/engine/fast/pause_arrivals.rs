@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::event_list::{Leaf, Rank};
+use super::fabric::Fabric;
 use super::memory_ports::MemoryPorts;
 use super::pausable_nic::TakenBack;
 use super::pauses::PauseFrame;
@@ -35,9 +36,23 @@ impl Engine<'_> {
                 Role::Host(_) | Role::Shaped(_) | Role::Transparent => unreachable!("the port obeys no pauses"),
             }
         }
-        let Some(pauses) = &self.fabric.pauses else { return Ok(()) };
-        pauses.schedule(&mut self.fabric.event_list);
-        if pauses.may_deadlock() { self.look_for_deadlock(now, token) } else { Ok(()) }
+        let Fabric { pauses: Some(pauses), event_list, .. } = &mut self.fabric else { return Ok(()) };
+        if !pauses.may_deadlock() {
+            pauses.watch(None, event_list);
+            return Ok(());
+        }
+        self.look_for_deadlock(now, token)
+    }
+
+    /// Schedules the next search for a deadlock, if stopped ports wait for each other in a cycle. Must be called after each
+    /// event, because the event may have sent cells that arrive before all others.
+    #[cold]
+    pub(super) fn watch_for_deadlock(&mut self) {
+        let memories = self.fabric.plan.memories.keys();
+        let next = memories.map(|memory| self.memory_ports(memory).next_change(&self.links)).min();
+        if let Some(pauses) = &mut self.fabric.pauses {
+            pauses.watch(next, &mut self.fabric.event_list);
+        }
     }
 
     /// Looks for groups that pause each other forever at the end of the instant `now`.
@@ -53,8 +68,10 @@ impl Engine<'_> {
             token.tick(groups.len() + 1)?;
         }
         if let Some(pauses) = &mut self.fabric.pauses {
-            let found = deadlock(groups, |group| pauses.is_stopped(group));
+            let found = deadlock(groups, |group| pauses.stays_stopped(group));
             pauses.deadlock = found.map(|cycle| (now, cycle));
+            // The caller of the event sets the instant of the next search.
+            pauses.watch(pauses.deadlock.is_none().then_some(Time::NEVER), &mut self.fabric.event_list);
         }
         Ok(())
     }

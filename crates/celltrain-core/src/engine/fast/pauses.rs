@@ -6,8 +6,7 @@
 //! policy acts. The pause frame arrives a fixed time later, at the earliest. This time is one of the leads of the memory, so
 //! the event list settles the memory before any change can have reached a port. A pause frame is an event before all others
 //! of its instant except those of delay lines, so it precedes every start and every frame of that instant, as in the
-//! reference engine. Frames of the same instant are in the reference engine's order: the end of a pause precedes the
-//! beginning of another.
+//! reference engine. Of several frames of an instant for one group, the latest wins.
 //!
 //! *Nothing is settled beyond the present.* Ports of switches that obey pauses are in a memory, or simulated like one
 //! ([`super::port_plan`]): they decide each departure when they are settled. Hosts' ports send cells ahead
@@ -17,8 +16,8 @@
 //! no cell that counts as late comes back.
 //!
 //! *A deadlock needs a cycle of stopped ports.* The VCs of most networks let no groups wait for each other in a cycle
-//! ([`waits_for`]). In the others, all memories are settled to the end of the instant of a pause frame while the ports of a
-//! cycle are stopped, and searched by the same function as in the reference engine.
+//! ([`waits_for`]). In the others, while the ports of a cycle are stopped, all memories are settled to the end of each
+//! instant at which a pause frame arrives or a cell may leave, and searched by the same function as in the reference engine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -38,12 +37,17 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct LinkPauses {
     /// Pause frames that have not arrived, in the order in which the reference engine takes them.
     frames: BinaryHeap<Reverse<PauseFrame>>,
+    /// Number of pause frames sent.
+    sent: u64,
     /// For each link, the priorities that pause frames have stopped.
     stopped: TiVec<LinkIndex, StoppedPriorities>,
     /// For each group that can be part of a deadlock, the groups that can make its cells wait.
     waits_for: BTreeMap<PausedGroup, BTreeSet<PausedGroup>>,
     /// The first deadlock found, if any.
     pub(super) deadlock: Option<(Time, Vec<PausedGroup>)>,
+    /// While stopped ports wait for each other in a cycle, the next instant that may complete a deadlock;
+    /// [`Time::NEVER`] if no cell can leave.
+    watched: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,10 +56,12 @@ pub(super) struct PauseFrame {
     time: Time,
     pub(super) link: LinkIndex,
     pub(super) priority: u8,
+    /// Number of frames sent before. Frames of the same instant take effect in this order, so the latest wins.
+    number: u64,
     pub(super) command: PauseCommand,
 }
 
-/// The command of a pause frame. Of the frames of an instant, those that end a pause take effect first.
+/// The command of a pause frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PauseCommand {
     Resume,
@@ -97,9 +103,9 @@ impl LinkPauses {
         if groups.is_empty() {
             return None;
         }
-        let (frames, deadlock) = Default::default();
+        let (frames, sent, deadlock, watched) = Default::default();
         let stopped = ti_vec![StoppedPriorities::NONE; network.links.len()];
-        Some(Box::new(Self { frames, stopped, waits_for: waits_for(network, &groups), deadlock }))
+        Some(Box::new(Self { frames, sent, stopped, waits_for: waits_for(network, &groups), deadlock, watched }))
     }
 
     /// Sends a pause frame that arrives at `time`.
@@ -110,12 +116,27 @@ impl LinkPauses {
         command: PauseCommand,
         event_list: &mut EventList,
     ) {
-        self.frames.push(Reverse(PauseFrame { time, link, priority, command }));
+        self.frames.push(Reverse(PauseFrame { time, link, priority, number: self.sent, command }));
+        self.sent += 1;
         self.schedule(event_list);
     }
 
     pub(super) fn schedule(&self, event_list: &mut EventList) {
-        event_list.set(Leaf::Pauses, self.frames.peek().map(|next| (next.0.time, Rank::Line)));
+        let next = self.frames.peek().map(|next| next.0.time).into_iter().chain(self.watched).min();
+        let next = next.filter(|&time| time < Time::NEVER);
+        event_list.set(Leaf::Pauses, next.map(|time| (time, Rank::Line)));
+    }
+
+    /// Makes the engine look for a deadlock at an instant, or stop doing so.
+    pub(super) fn watch(&mut self, next: Option<Time>, event_list: &mut EventList) {
+        self.watched = next;
+        self.schedule(event_list);
+    }
+
+    /// Returns whether the engine looks for a deadlock whenever a cell may leave.
+    #[inline]
+    pub(super) fn is_watching(&self) -> bool {
+        self.watched.is_some()
     }
 
     /// Takes the next pause frame that arrives at `now`.
@@ -126,8 +147,16 @@ impl LinkPauses {
         Some(frame)
     }
 
-    pub(super) fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
+    fn is_stopped(&self, (link, priority): PausedGroup) -> bool {
         self.stopped[link].contain(priority)
+    }
+
+    /// Returns whether a port is stopped for a priority, and no pause frame that ends this is on its way.
+    pub(super) fn stays_stopped(&self, group: PausedGroup) -> bool {
+        let ends = |Reverse(frame): &Reverse<PauseFrame>| {
+            (frame.link, frame.priority) == group && frame.command == PauseCommand::Resume
+        };
+        self.is_stopped(group) && !self.frames.iter().any(ends)
     }
 
     /// Returns whether stopped ports wait for each other in a cycle, which is necessary for a deadlock.

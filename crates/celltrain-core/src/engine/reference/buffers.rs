@@ -157,6 +157,12 @@ impl<'a> Buffers<'a> {
         Self::select(&mut self.own, &mut self.memories, self.in_memory[port], port)
     }
 
+    /// Returns whether a cell that has just left a port was the last one there of a paused group of its memory.
+    pub(super) fn was_last_of_paused_group(&self, link: LinkIndex, cell: Cell) -> bool {
+        self.in_memory[link]
+            .is_some_and(|memory| self.memories[memory].was_last_of_paused_group(link, cell, &self.ports))
+    }
+
     fn select<'b>(
         own: &'b mut TiSlice<LinkIndex, OwnBuffer>,
         memories: &'b mut TiSlice<MemoryIndex, SharedMemory<'a>>,

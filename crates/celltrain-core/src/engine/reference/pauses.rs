@@ -5,6 +5,7 @@
 //! takes effect a response time after it arrives.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -26,6 +27,8 @@ pub(super) struct PauseState {
     stopped: TiVec<LinkIndex, u8>,
     /// Pause frames as in IEEE 802.3, if the network uses them.
     frames: Option<PauseFrames>,
+    /// Number of pause frames sent.
+    sent: u64,
     /// True if a change at this instant may complete a deadlock.
     changed: bool,
     /// The first deadlock found, if any.
@@ -36,7 +39,14 @@ impl PauseState {
     pub(super) fn new(network: &Network) -> Self {
         let links = network.links.len();
         let frames = network.has_pause_frames().then(|| PauseFrames::new(links));
-        Self { stopped: ti_vec![0; links], frames, changed: false, deadlock: None }
+        Self { stopped: ti_vec![0; links], frames, sent: 0, changed: false, deadlock: None }
+    }
+
+    /// Returns the number of pause frames sent so far, and counts one more. Frames of the same instant take effect in the
+    /// order in which they were sent, so the latest wins.
+    fn next_number(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent - 1
     }
 
     /// Records that a pause frame has reached the port of a link.
@@ -45,6 +55,20 @@ impl PauseState {
         let stopped = &mut self.stopped[link];
         *stopped = if stops { *stopped | mask } else { *stopped & !mask };
         self.changed = true;
+    }
+
+    /// Records that a port has passed a cell to its transmitter. If no other cell of a paused group waits there, the group
+    /// may wait only at stopped ports from now on.
+    pub(super) fn on_departure(&mut self, link: LinkIndex, cell: Cell, buffers: &Buffers<'_>) {
+        let is_any_stopped = || self.stopped.iter().any(|&priorities| priorities != 0);
+        self.changed |= buffers.was_last_of_paused_group(link, cell) && is_any_stopped();
+    }
+
+    /// Returns whether a pause frame that ends the pause of a group is waiting or on its way.
+    fn will_resume(&self, (link, priority): PausedGroup, events: &BinaryHeap<Reverse<Event>>) -> bool {
+        let ends = |what| matches!(what, What::Pause { link: of, priority: at, stops: false, .. } if (of, at) == (link, priority));
+        events.iter().any(|event| ends(event.0.what))
+            || self.frames.as_ref().is_some_and(|frames| frames.will_resume(link, priority))
     }
 
     /// Passes the next cell of a port to the transmitter.
@@ -69,7 +93,15 @@ impl PauseState {
     }
 
     /// Looks for groups that pause each other forever. Returns an event for each group of the first such cycle.
-    fn look_for_deadlock(&mut self, buffers: &Buffers<'_>, now: Time) -> Vec<MemoryEvent> {
+    fn look_for_deadlock(
+        &mut self,
+        buffers: &mut Buffers<'_>,
+        events: &BinaryHeap<Reverse<Event>>,
+        now: Time,
+    ) -> Vec<MemoryEvent> {
+        for memory in &mut buffers.memories {
+            self.changed |= memory.take_has_removed();
+        }
         if !std::mem::take(&mut self.changed) || self.deadlock.is_some() {
             return Vec::new();
         }
@@ -77,7 +109,9 @@ impl PauseState {
         let mut groups = PausedGroups::new();
         memories.iter().for_each(|memory| memory.add_paused_groups(ports, &mut groups));
         let finishes = |link| self.frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &ports[link]));
-        let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
+        let is_stopped = |(link, priority): PausedGroup| {
+            self.stopped[link] & (1 << priority) != 0 && !finishes(link) && !self.will_resume((link, priority), events)
+        };
         let Some(cycle) = deadlock(groups, is_stopped) else { return Vec::new() };
         let event = |&(link, priority)| memories.iter().find_map(|memory| memory.deadlocked(link, priority, now));
         let events = cycle.iter().filter_map(event).collect();
@@ -98,7 +132,7 @@ impl Engine<'_> {
         if self.pauses.frames.is_some() {
             self.serve(now, probe);
         }
-        for event in self.pauses.look_for_deadlock(&self.buffers, now) {
+        for event in self.pauses.look_for_deadlock(&mut self.buffers, &self.events, now) {
             event_sink!(self, now, probe).buffer(Cell::NONE, &BufferEvent::Memory(event));
         }
     }
@@ -117,7 +151,7 @@ impl Engine<'_> {
                 }
                 // A pause frame is as long as a cell, and takes the link's delay to travel back.
                 let LinkTimes { cell_time, delay } = self.times[link];
-                let what = What::Pause { link, priority, stops };
+                let what = What::Pause { link, priority, number: self.pauses.next_number(), stops };
                 self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));
             }
         }
@@ -135,7 +169,7 @@ impl Engine<'_> {
         self.transmitting[link] = Some(Cell::NONE);
         self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell: Cell::NONE }));
         for PauseOrder { link: stopped, priority, stops, response } in orders {
-            let what = What::Pause { link: stopped, priority, stops };
+            let what = What::Pause { link: stopped, priority, number: self.pauses.next_number(), stops };
             let time = sent + self.times[link].delay + response;
             self.events.push(Reverse(Event { time, what, cell: Cell::NONE }));
         }

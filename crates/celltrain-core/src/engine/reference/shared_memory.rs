@@ -41,6 +41,8 @@ pub(super) struct SharedMemory<'a> {
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
+    /// True if the memory has removed cells since the last call of [`SharedMemory::take_has_removed`].
+    has_removed: bool,
     /// Recorder of the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
 }
@@ -88,6 +90,7 @@ impl<'a> SharedMemory<'a> {
             ties: TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), stream),
             cut_frames: BTreeMap::new(),
             pause_frames: Vec::new(),
+            has_removed: false,
             recorder: None,
         }
     }
@@ -242,6 +245,7 @@ impl<'a> SharedMemory<'a> {
     /// needs the room.
     fn remove(&mut self, removal: Removal, arriving: Option<(LinkIndex, Cell)>, at: &mut At<'_, '_>) -> u32 {
         let Removal { queue, end } = removal;
+        self.has_removed = true;
         let link = self.config.queues[queue].link;
         let arriving = arriving.filter(|&(to, _)| to == link).map(|(_, cell)| cell);
         let is_in = |label| self.classes.get(link, label).egress == Some(queue);
@@ -293,6 +297,19 @@ impl<'a> SharedMemory<'a> {
     /// Returns the time that a port with a link of this rate takes to obey the pause frames of the memory.
     pub(super) fn pause_response(&self, rate: BitRate) -> PauseResponse {
         self.config.pause_response.unwrap_or_else(|| PauseResponse::limit(rate))
+    }
+
+    /// Returns whether the memory has removed cells since the last call.
+    pub(super) fn take_has_removed(&mut self) -> bool {
+        std::mem::take(&mut self.has_removed)
+    }
+
+    /// Returns whether a cell that has just left a port was the last one there of a paused group.
+    pub(super) fn was_last_of_paused_group(&self, link: LinkIndex, cell: Cell, ports: &Ports) -> bool {
+        let group = |cell: Cell| self.classes.get(link, cell.label()).ingress;
+        let of_cell = group(cell);
+        of_cell.is_some_and(|group| self.memory.is_paused(group))
+            && !ports[link].waiting().any(|other| group(other) == of_cell)
     }
 
     /// Adds the paused groups that have cells.

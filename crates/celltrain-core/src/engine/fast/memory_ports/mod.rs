@@ -23,6 +23,7 @@ use super::contended_port::{ContendedPort, Due, Worked};
 use super::egress::{Downstream, Egress};
 use super::fabric::Fabric;
 use super::ingress::{Batch, CellIngress};
+use super::links::Links;
 use super::output::Arrival;
 use super::pauses::{PauseCommand, PauseSenders, Pausing};
 use super::plan::MemoryPlace;
@@ -212,6 +213,12 @@ impl MemoryPorts {
                 }
             }
         }
+    }
+
+    /// Returns the next instant at which a cell may leave or arrive, or a policy of the memory acts.
+    pub(super) fn next_change(&self, links: &Links) -> Time {
+        let next = self.switch.calendar.first().min(links.first(self.ingress.row()));
+        self.switch.memory.next_time().map_or(next, |action| action.min(next))
     }
 
     /// Returns true with packet framing.

@@ -453,6 +453,56 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
     }
 }
 
+/// Returns a ring of random rates and packets. Some flows leave the ring after one link, so that cells of a paused group may
+/// also wait at a port that no pause stops.
+fn random_ring(seed: u64, framing: Framing, duration: &str) -> Network {
+    let mut rng = Stream::new(seed, "ring");
+    let mut rate = |rates: [u32; 4]| format!("{}Mbps", rates[rng.below(4) as usize]).parse::<BitRate>().unwrap();
+    let mut network = ring(duration, 3);
+    network.seed = seed;
+    network.aal5.framing = framing;
+    for i in 0..3 {
+        let through = network.vcs[network.flows[FlowIndex::new(i)].data_vc].path.clone();
+        let leaving = network
+            .links
+            .iter()
+            .position(|link| (link.from, link.to) == (network.links[through[1]].to, NodeIndex::new(6 + (i + 1) % 3)));
+        let leaving = LinkIndex::from(leaving.expect("each switch has a second host"));
+        let entering = network
+            .links
+            .iter()
+            .position(|link| (link.from, link.to) == (NodeIndex::new(6 + i), network.links[through[0]].to));
+        let entering = LinkIndex::from(entering.expect("each switch has a second host"));
+        network.links[leaving].rate = rate([10, 20, 50, 100]);
+        add_flow(&mut network, 3 + i as usize, vec![entering, through[1], leaving], "100Mbps".parse().unwrap());
+    }
+    for flow in &mut network.flows {
+        let packet = Bytes { bytes: [1, 1, 100, 400][rng.below(4) as usize] };
+        let rate = format!("{}Mbps", [10, 40, 70, 100][rng.below(4) as usize]).parse().unwrap();
+        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+        flow.start = Duration::from_microseconds(u64::from(rng.below(2000)));
+    }
+    network
+}
+
+#[test]
+fn a_deadlock_is_reported_if_and_only_if_the_flows_of_a_ring_stop_forever() {
+    let mut outcomes = [0, 0];
+    for seed in 0..if is_nightly() { 500 } else { 25 } {
+        for framing in [Framing::Aal5, Framing::Packets] {
+            let [short, long] = ["10ms", "20ms"].map(|duration| run(&random_ring(seed, framing, duration)));
+            let delivered =
+                |result: &RunResult| result.flows.iter().take(3).map(|flow| flow.packets_delivered).sum::<u64>();
+            let stops = delivered(&short) == delivered(&long);
+            assert!(long.deadlock.is_some() || !stops, "seed {seed}, {framing:?}: no deadlock is reported");
+            assert!(stops || short.deadlock.is_none(), "seed {seed}, {framing:?}: a deadlock dissolves");
+            assert!(short.deadlock.is_none() || short.deadlock == long.deadlock);
+            outcomes[usize::from(stops)] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|&rings| rings > 5), "{outcomes:?}");
+}
+
 #[test]
 fn a_deadlock_is_complete_as_soon_as_a_stopped_port_has_sent_the_rest_of_its_packet() {
     let run_for = |seconds: f64| {
