@@ -488,7 +488,8 @@ fn random_ring(seed: u64, framing: Framing, duration: &str) -> Network {
 #[test]
 fn a_deadlock_is_reported_if_and_only_if_the_flows_of_a_ring_stop_forever() {
     let mut outcomes = [0, 0];
-    for seed in 0..if is_nightly() { 500 } else { 25 } {
+    // With the last seed, a pause ends in the instant in which it begins.
+    for seed in (0..if is_nightly() { 500 } else { 25 }).chain([233]) {
         for framing in [Framing::Aal5, Framing::Packets] {
             let [short, long] = ["10ms", "20ms"].map(|duration| run(&random_ring(seed, framing, duration)));
             let delivered =
