@@ -126,8 +126,11 @@ impl<P: Probe> EventSink<'_, P> {
                 self.reported_losses.entry((judged.link, cell.label())).or_default()[1] = Some(cell.frame);
             }
             BufferEvent::AtHead { judged, .. } => self.frame(judged.link, cell, FrameStep::Marked(judged)),
-            BufferEvent::Memory(event) => {
-                if let MemoryStep::Refused { limit, rule, .. } = event.step {
+            BufferEvent::Memory(mut event) => {
+                if let MemoryStep::Refused { vc, frame, limit, rule } = &mut event.step {
+                    // Merged VCs share a label.
+                    *vc = self.end_systems.sender_of(*vc, *frame);
+                    let (limit, rule) = (*limit, *rule);
                     let MemoryEvent { memory, queue, shared, used, threshold, .. } = event;
                     self.refusal = Some(MemoryRefusal { memory, queue, limit, rule, shared, used, threshold });
                 }
