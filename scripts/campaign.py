@@ -122,7 +122,7 @@ CAMPAIGNS = {
         "runs both engines on random networks of all kinds, which must reach all rare situations",
         "30 min",
         f"CELLTRAIN_CAMPAIGN={{count}} CELLTRAIN_CAMPAIGN_SEED={{seed}} {SCENARIO_TESTS} --test integration "
-        "-- --ignored --exact differential::campaign::campaign --nocapture",
+        "-- --ignored --exact differential::campaign::both_engines_agree_on_every_network_of_a_campaign --nocapture",
         count=60_000,
     ),
     "exits": Campaign(

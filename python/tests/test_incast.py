@@ -67,7 +67,7 @@ def test_an_incast_that_fits_into_the_initial_windows_needs_exactly_the_buffer_t
 
 
 @pytest.mark.parametrize(("senders", "less"), [(8, 2), (16, 2), (32, 5), (64, 13)])
-def test_an_incast_longer_than_the_windows_needs_a_few_packets_less_buffer_than_the_formula_gives(
+def test_an_incast_larger_than_the_initial_windows_needs_slightly_less_buffer_than_the_formula_gives(
     senders: int, less: int
 ) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)

@@ -231,7 +231,7 @@ def test_the_default_measures_include_those_that_detect_lock_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_the_output_of_a_sweep_and_that_of_its_report_end_with_the_lock_step_warning(
+def test_the_outputs_of_a_sweep_and_of_its_report_end_with_the_lock_step_warning(
     celltrain: Command, tmp_path: Path
 ) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")

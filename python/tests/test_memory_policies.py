@@ -138,7 +138,7 @@ def fingerprint(policy, engine="fast", **changes) -> str:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_memory_policy_written_as_a_formula_or_class_runs_like_the_native_one(native, others):
+def test_a_memory_policy_written_as_a_formula_or_class_runs_like_the_native_memory_policy(native, others):
     expected = fingerprint(native)
     assert expected != fingerprint(ct.CompleteSharing())
     for policy in (native, *others):
@@ -533,7 +533,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
+def test_an_option_selects_the_vetted_policy_if_both_the_port_and_the_memory_have_policies(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""
@@ -555,7 +555,7 @@ def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_other_one(celltrain, tmp_path):
+def test_vetting_states_which_policy_of_a_scenario_is_tested_and_how_to_test_the_other(celltrain, tmp_path):
     path = both(tmp_path)
     done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
     words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
@@ -567,7 +567,7 @@ def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_can_compare_a_memory_policy_with_policies_with_settings_and_with_policy_classes():
+def test_vetting_can_compare_a_memory_policy_with_configured_policies_and_with_policy_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]

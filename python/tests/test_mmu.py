@@ -291,7 +291,7 @@ def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_co
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_ones(row):
+def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_thresholds(row):
     """The memory's events contain the cells at which each group pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))

@@ -573,7 +573,7 @@ class Ran:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_simulated_pause_thresholds_are_compared_with_the_computed_ones(late, toml, celltrain, monkeypatch):
+def test_simulated_pause_thresholds_are_compared_with_computed_pause_thresholds(late, toml, celltrain, monkeypatch):
     """A run that pauses one cell too late counts as a difference. `test_mmu.py` runs the engines."""
 
     def run(model, *, events=None):

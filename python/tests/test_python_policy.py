@@ -115,7 +115,7 @@ def test_the_error_for_an_exception_in_a_policy_class_names_the_scenario_file(tm
     assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
-def test_a_policy_class_can_have_axes_and_an_exception_fails_only_one_row(tmp_path):
+def test_settings_of_a_policy_class_can_be_plan_axes_and_an_exception_fails_only_one_row(tmp_path):
     class Some(ct.PythonPolicy):
         z = 1.0
 

@@ -122,7 +122,7 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(pape
     assert unscored == 5
 
 
-def test_a_published_number_is_judged_by_the_mean_of_seeds_or_also_their_range(
+def test_a_published_number_is_judged_by_the_mean_of_the_seeds_and_optionally_their_range(
     paper: Paper,
 ) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")

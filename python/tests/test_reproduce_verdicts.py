@@ -35,7 +35,7 @@ def rates() -> Reproduction:
     return of_factor("af-97-0831", 1.03)
 
 
-def test_numbers_may_be_within_tolerance_of_the_mean_although_they_lie_outside_the_range_of_seeds(
+def test_a_number_outside_the_range_of_the_seeds_may_be_within_tolerance_of_the_mean(
     rates: Reproduction,
 ) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]

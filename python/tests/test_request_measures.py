@@ -181,7 +181,7 @@ def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_about_them(cell
     assert "\u2265" not in answer.out
 
 
-def test_a_comparison_marks_means_of_lower_bounds_and_gives_no_difference_between_two_such_means(
+def test_a_comparison_marks_means_of_lower_bounds_and_computes_no_difference_between_two_marked_means(
     celltrain, web, short, tmp_path
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")

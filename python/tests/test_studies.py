@@ -282,7 +282,7 @@ def compared(short: Reproduction) -> Reproduction:
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
 
-def test_study_rows_are_compared_with_the_baseline_row_named_by_the_key_against(
+def test_study_rows_are_compared_with_the_baseline_row_that_the_against_key_names(
     short: Reproduction, compared: Reproduction
 ) -> None:
     assert "ratios" not in short.to_dict()

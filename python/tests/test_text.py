@@ -238,7 +238,7 @@ def test_names_from_scenarios_are_escaped_in_report_pages(tmp_path):
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_exceptions_can_be_pickled_whatever_text_they_contain():
+def test_exceptions_with_arbitrary_text_can_be_pickled():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")

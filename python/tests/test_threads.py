@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_batches_decides_alike_on_one_and_two_threads(
+def test_a_port_that_admits_batches_makes_the_same_decisions_on_one_and_two_threads(
     tmp_path: Path,
 ) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""

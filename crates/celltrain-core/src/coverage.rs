@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coverage_point_that_a_run_reaches_is_counted_for_the_process_and_for_the_thread() {
+    fn a_coverage_point_reached_by_a_run_is_counted_both_per_process_and_per_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_and_means_of_packet_delays_equal_those_computed_from_all_delays(
+        fn packet_delay_percentiles_and_means_equal_values_computed_from_the_list_of_all_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),
             // Many different delays make the table grow.
             stretched in prop::collection::vec(0_u64..2000, 0..2000),

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_random_number_drawn_from_a_copy_of_a_stream_is_noticed() {
+    fn drawing_a_random_number_from_a_copy_of_a_stream_is_detected() {
         let draw = |draws: bool| {
             move || {
                 let mut stream = Stream::new(1, "port/bottleneck/ties").clone();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn work_items_stop_and_no_more_start_after_an_error_on_the_calling_thread() {
+    fn after_an_error_on_the_calling_thread_running_work_items_stop_and_none_starts() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);

@@ -462,7 +462,7 @@ fn constant_rate_sources_without_acknowledgements_keep_their_rate_despite_losses
 }
 
 #[test]
-fn fairness_by_max_min_shares_leaves_out_a_flow_whose_link_has_no_rate() {
+fn max_min_fairness_excludes_a_flow_whose_link_has_no_rate() {
     let mut network = lan(3, None, "20ms");
     let first_link = network.vcs[network.flows[SECOND].data_vc].path[0];
     let rate = Some(RateChange::Steps(vec![(Duration::default(), BitRate::from_bits_per_second(0))]));

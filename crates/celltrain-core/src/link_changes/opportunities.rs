@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_leave_a_link_with_a_trace_when_packets_would_leave_mahimahi() {
+    fn cells_leave_a_link_with_a_trace_when_mahimahi_would_send_the_packets() {
         let mut rng = Stream::new(1, "opportunities");
         for _ in 0..500 {
             let mut list: Vec<u64> = (0..=rng.below(12)).map(|_| rng.below(30).into()).collect();

@@ -86,7 +86,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn a_policy_admits_every_frame_below_its_admit_all_limit_and_its_state_does_not_change() {
+fn below_its_admit_all_limit_a_policy_admits_every_frame_without_changing_its_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_stay_backlogged_send_a_quantum_in_turn_and_finish_the_frame_they_have_begun() {
+    fn backlogged_queues_send_a_quantum_in_turn_and_finish_a_frame_that_has_begun() {
         let mut queues = queues(4);
         (0..4).for_each(|frame| push(&mut queues, 0, frame, 3));
         (0..6).for_each(|frame| push(&mut queues, 1, frame, 2));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_is_served_before_the_old_ones_but_only_once_per_turn() {
+    fn deficit_round_robin_serves_a_new_queue_before_old_queues_but_only_once_per_turn() {
         let mut queues = queues(2);
         (0..6).for_each(|frame| push(&mut queues, 0, frame, 1));
         assert_eq!(sent(&mut queues, 3), [0; 3]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_queues_of_deficit_round_robin_are_new_again_after_the_port_was_idle() {
+    fn all_deficit_round_robin_queues_count_as_new_after_the_port_was_idle() {
         let mut queues = queues(2);
         push(&mut queues, 0, 0, 2);
         assert_eq!(sent(&mut queues, 2), [0, 0]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_drops_half_of_its_waiting_frames_but_at_most_64() {
+    fn overflow_drops_half_of_the_frames_in_the_longest_queue_but_at_most_64() {
         for (frames, lost) in [(1, 1), (2, 1), (3, 2), (4, 2), (128, 64), (1000, 64)] {
             let mut queues = queues(1);
             (0..=frames).for_each(|frame| push(&mut queues, 1, frame, 3));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_whose_only_frame_has_begun_to_leave_loses_nothing() {
+    fn overflow_drops_no_cells_from_a_queue_whose_only_frame_is_in_transmission() {
         let mut queues = queues(1);
         push(&mut queues, 1, 0, 3);
         queues.pop();

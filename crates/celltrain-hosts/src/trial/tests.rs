@@ -124,7 +124,7 @@ fn a_stack_trial_fails_if_a_packet_selected_for_loss_is_never_sent() {
 }
 
 #[test]
-fn counts_that_packets_of_a_stack_do_not_reveal_are_unknown_not_zero() {
+fn counts_that_cannot_be_derived_from_packets_are_reported_as_unknown_instead_of_zero() {
     let own = trial().run(flood(1)).flows.raw.remove(0);
     assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
     let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];

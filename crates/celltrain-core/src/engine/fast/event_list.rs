@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn event_keys_contain_time_rank_and_position_and_sort_in_this_order() {
+    fn event_keys_sort_by_time_then_by_rank_and_then_by_position() {
         let mut rng = Stream::new(2, "event_list");
         let mut parts = |most: u32| {
             let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];

@@ -351,7 +351,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_in_a_train_stay_in_time_order_after_any_changes() {
+    fn the_arrivals_in_a_train_of_cells_stay_in_time_order_after_any_changes() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_cells_after_an_instant_matches_a_count_of_their_arrivals() {
+    fn the_computed_number_of_cells_of_a_train_after_an_instant_matches_a_count() {
         all_trains(|train, all| {
             for now in 0..all[0] + 30 {
                 let after = all.iter().filter(|&&time| time > now).count();

@@ -156,7 +156,7 @@ fn each_loss_rule_counts_all_packets_including_those_lost_by_other_rules() {
 }
 
 #[test]
-fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
+fn lost_data_is_retransmitted_and_a_later_acknowledgement_replaces_a_lost_acknowledgement() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -201,7 +201,7 @@ fn a_random_loss_rule_drops_the_configured_fraction_of_packets_and_uses_a_separa
 }
 
 #[test]
-fn two_state_losses_have_the_ratio_and_burst_lengths_of_their_markov_chain() {
+fn losses_of_a_two_state_rule_have_the_ratio_and_burst_lengths_of_its_markov_chain() {
     let (p, r) = (0.02, 0.25);
     let mut network = packets("4s");
     let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
@@ -236,7 +236,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
+fn losses_of_a_two_state_rule_have_the_ratio_and_correlation_of_its_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
@@ -270,7 +270,7 @@ fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_drops_its_packet_the_configured_number_of_times() {
+fn a_loss_rule_for_a_byte_drops_the_packet_with_the_byte_as_often_as_configured() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

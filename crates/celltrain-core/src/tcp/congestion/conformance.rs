@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_congestion_control_gives_the_same_windows_for_the_same_events(operations in operations()) {
+    fn every_congestion_control_is_deterministic_for_a_given_sequence_of_events(operations in operations()) {
         for &congestion in Congestion::ALL {
             let run = || {
                 let mut windows = Windows::new(&options(congestion, WindowGrowth::Uncapped), CLOCK);

@@ -193,7 +193,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn a_shared_memorys_calendar_orders_ports_by_free_time_then_number() {
+    fn the_calendar_of_a_shared_memory_orders_ports_by_the_time_they_become_free() {
         let mut rng = Stream::new(1, "calendar");
         for rates in 1..4 {
             let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();

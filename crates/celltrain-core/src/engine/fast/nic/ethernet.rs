@@ -110,7 +110,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn an_ethernet_port_has_the_queues_and_transmission_times_of_a_simple_model() {
+    fn the_queues_and_transmission_times_of_an_ethernet_port_match_a_simple_model() {
         let mut rng = Stream::new(1, "nic");
         let cell_time = Span(5);
         let mut nic = Nic::new(cell_time, 1).on_ethernet(1);

@@ -229,7 +229,7 @@ fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() 
 }
 
 #[test]
-fn queues_and_counting_ports_admit_the_same_cells_in_batches_and_singly() {
+fn queueing_and_counting_ports_admit_the_same_cells_in_batches_as_one_at_a_time() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
@@ -282,7 +282,7 @@ fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() 
 }
 
 #[test]
-fn a_train_whose_cells_start_when_they_arrive_is_admitted_at_once_unless_the_port_has_no_buffer() {
+fn a_train_of_cells_that_never_wait_is_admitted_whole_unless_the_buffer_is_zero() {
     for capacity in [0, 1] {
         let mut port = port(Case { capacity, ..EMPTY }, Counted::default(), Framing::Aal5);
         let admitted = Counted::admit_alone(&mut port, train(cell(1, 1, true), 10, 10, 5), &mut |_, _, _| {});
@@ -291,7 +291,7 @@ fn a_train_whose_cells_start_when_they_arrive_is_admitted_at_once_unless_the_por
 }
 
 #[test]
-fn overlapping_trains_in_one_queue_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
+fn overlapping_trains_in_one_queue_lose_the_same_cells_in_batches_as_one_at_a_time() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_pairs(|case| {
         let alone = run(case, Counted::default(), 1);
@@ -305,7 +305,7 @@ fn overlapping_trains_in_one_queue_are_admitted_alike_in_batches_and_one_cell_at
 }
 
 #[test]
-fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells() {
+fn counting_overlapping_trains_in_batches_gives_the_same_frames_as_counting_single_cells() {
     all_pairs(|case| {
         let of_frames = Case { effects: Effects::FrameEnds, ..case };
         let alone = run(case, Counted::default(), 1).frames();
@@ -315,7 +315,7 @@ fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells
 
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
-fn overlapping_trains_in_separate_queues_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
+fn overlapping_trains_in_separate_queues_lose_the_same_cells_in_batches_as_one_at_a_time() {
     let kinds = ["a", "b"].map(|name| VcKind { name, class: Class::default() });
     for scheduler in SchedulerConfig::samples() {
         all_pairs(|case| {

@@ -242,7 +242,7 @@ fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
 }
 
 #[test]
-fn a_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
+fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_that_the_formula_gives() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
