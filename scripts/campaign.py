@@ -272,7 +272,7 @@ CAMPAIGNS = {
 
 
 def main() -> int:
-    """Lists the campaigns, or runs one."""
+    """Lists the campaigns, or runs the named campaign."""
     parser = argparse.ArgumentParser(description="Run a campaign; without a name, list them.", allow_abbrev=False)
     parser.add_argument("name", nargs="?", choices=CAMPAIGNS)
     parser.add_argument("--count", type=int, help="number of cases to try; each campaign has a default")

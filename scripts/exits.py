@@ -99,7 +99,7 @@ CONTROLS = {
 }
 CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:3]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
-#: A few runs with series.
+#: A plan with a few runs that record series.
 PLAN = f"""
 {SCENARIO}
 [axes]

@@ -296,7 +296,7 @@ def test_the_explain_command_describes_protocol_stacks(celltrain):
     assert told["kind"] == "transport stack"
     assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
     assert "QUIC of quinn-proto" in celltrain("explain", "quic").out
-    # A policy also has this name.
+    # The name `python` also belongs to a policy.
     assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
@@ -419,7 +419,7 @@ def test_the_printed_scenario_schema_is_that_of_the_simulator_core(celltrain):
 
 @pytest.mark.slow
 def test_the_json_output_of_the_reproduce_command_has_the_documented_fields(celltrain):
-    # Claims need more rows: the saved answers of test_answers.py have them.
+    # Claims need more rows: the saved JSON outputs of test_answers.py contain claims.
     rows = ("--network", "LAN", "--row", "5,1000", "--row", "5,3000")
     answer = celltrain("reproduce", "af-96-1269", "--table", 2, *rows, "--seeds", 1, "--jobs", 2, "--json")
     assert answer.code == 0

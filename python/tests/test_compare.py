@@ -64,7 +64,7 @@ def test_differences_in_a_comparison_are_paired_over_the_seeds_that_both_scenari
 
 
 def test_any_two_compared_policies_with_identical_runs_are_reported(lan):
-    """Regression: only the first policy was compared with the others."""
+    """Regression: only the first policy was compared with the other policies."""
     given = [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop(), ct.Formula(admit="X <= 60")]
     with pytest.warns(ct.CelltrainWarning, match="formula and epd give the same runs with every seed"):
         ct.compare(lan, vary={"port.bottleneck.policy": given}, seeds=2)
@@ -229,7 +229,7 @@ def test_a_comparison_warns_if_different_seeds_gave_identical_runs():
 
 
 def test_if_all_runs_are_identical_the_comparison_suggests_options_that_make_the_runs_differ(celltrain):
-    """Both settings are in the scenario that the warning names, and each removes the warning."""
+    """Both suggested settings occur in the scenario that the warning names, and each setting removes the warning."""
     alone = (
         "run",
         "lan-formula-red",
@@ -424,7 +424,7 @@ def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(cellt
 
 @pytest.mark.slow
 def test_comparison_figures_have_the_requested_width_and_show_every_bar_in_full(compared):
-    """Error bars lie within their axes, and no label overlaps another."""
+    """Error bars lie within their axes, and no two labels overlap."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
         figure = compared.plot(width=width)
         assert figure.get_size_inches()[0] == inches

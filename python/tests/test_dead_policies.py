@@ -179,7 +179,7 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
-    # Only runs execute the class, so `check` cannot report a problem.
+    # Only runs execute a policy class, so `check` cannot report a problem.
     assert read(lan(policy)).warnings == []
 
 

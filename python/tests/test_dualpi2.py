@@ -28,7 +28,7 @@ class Queue:
     time: float = 0.0
 
     def recur(self, likelihood: float) -> bool:
-        """Returns true with a likelihood."""
+        """Returns true with the given probability."""
         self.count += likelihood
         if self.count > 1:
             self.count -= 1

@@ -262,7 +262,7 @@ def test_events_behind_a_merge_point_count_the_cells_of_the_merged_vc(tmp_path: 
     }
     assert all(row["port_vc"] == row["vc"] for row in cells if row["port"] == "local1->sw1")
     assert all((row["port_vc"] is None) == (row["port"] is None) for row in frames)
-    # Frames are numbered within the VC that sent them.
+    # Frames are numbered within the VC that sent the frames.
     assert max(row["frame"] for row in [*cells, *frames]) < 1000
     waiting: dict[str, int] = {}
     judged = 0

@@ -40,7 +40,7 @@ largest_queue, smallest_memory = formulas()
 
 
 def network(senders: int, answer: int, memory: int, alpha: float) -> dict[str, Any]:
-    """Returns the plan's scenario with these settings."""
+    """Returns the plan's scenario with the given settings."""
     scenario: dict[str, Any] = copy.deepcopy(plan().points[0].scenario)
     scenario["incast"]["query"] |= {"senders": senders, "bytes": f"{senders * answer * MSS}B"}
     shared = scenario["switch"]["*"]["memory"]

@@ -230,7 +230,7 @@ class LateStack(ct.Stack):
 
 
 def test_a_memory_policy_class_with_a_misspelt_method_name_is_refused():
-    """Regression: such a method was never called, and there was no message."""
+    """Regression: the misspelt method was never called, and there was no message."""
     for cls, words in {
         Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
         Full: "has a method pushout, which celltrain never calls; did you mean push_out?",
@@ -352,7 +352,7 @@ def test_the_check_of_a_policy_file_reports_errors_in_the_formula_language_that_
 
 
 def test_an_error_in_a_memory_policy_names_its_file_even_for_a_pattern_of_switches(celltrain, tmp_path):
-    """Regression: the key of such a fault has quotes, which its path lacks."""
+    """Regression: the key in the fault has quotes, which the path of the key lacks."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
     for command in (("run",), ("compare", "--seeds", "1")):
@@ -546,7 +546,7 @@ def test_an_option_selects_the_vetted_policy_if_both_the_port_and_the_memory_hav
         policy = standard.policy_of(path, scenarios=scenarios)
         assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
     assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
-    # Ports that share a memory have tail drop here.
+    # Ports that share a memory have tail drop in this scenario.
     plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
     assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
     loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()

@@ -94,7 +94,7 @@ def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_co
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_for_other_topologies_a_single_pool_size_reproduces_every_published_pause_threshold(row):
-    """These sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
+    """The cited sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
     table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})

@@ -100,7 +100,7 @@ def test_an_interrupted_reproduction_can_be_resumed_without_repeating_finished_r
     ran.clear()
     assert celltrain(*words, "6", "--resume").out == whole
     assert ran == []
-    # Another scenario has other keys.
+    # The scenario of another row has other keys.
     assert celltrain(*words, "1", "--resume", "--set", "tcp=sack").code == 0
     assert ran == [1]
 

@@ -18,7 +18,7 @@ AF_96_1269 = "af-96-1269"
 FOLDER = Path(__file__).parents[2] / "papers"
 #: Every order of ties, by the name of the answer. The paper's own answer is random.
 ORDERS = ("random", "rotating", "fixed", "event_list", "event_list_last_in")
-#: Number of synthetic papers of each order, and number of seeds that judge them.
+#: Number of synthetic papers of each order, and number of seeds that judge each paper.
 PAPERS, JUDGES = 5, 20
 #: Rows of Table 5 that are not in lock-step.
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]

@@ -296,7 +296,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
 
 
 def test_a_search_warns_about_settings_with_which_requests_deliver_little_data(tmp_path):
-    """Regression: only bytes of flows were counted, but these networks have no flows."""
+    """Regression: only bytes of flows were counted, but networks with requests only have no flows."""
     incast = 'incast.query = { senders = 3, bytes = "240kB", interval = "400us" }'
     scenario = SCENARIO.replace('requests.web = { load = 0.6, sizes = "20kB" }', incast)
     scenario = scenario.replace("buffer = 300", "buffer = 6000").replace("1ms", "2ms")

@@ -455,7 +455,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     compared = ct.compare("small.toml", "wan.toml", vary=vary, seeds=3)
     assert (compared.what, compared.names) == ("port.bottleneck.policy", tuple(policies))
     assert compared.settings == ({"scenario": "small"}, {"scenario": "wan"})
-    # Runs and differences equal those of separate comparisons in each network.
+    # Runs and differences equal the runs and differences of separate comparisons in each network.
     for place, file in enumerate(("small.toml", "wan.toml")):
         alone = ct.compare(file, vary=vary, seeds=3)
         assert (compared.values[:, place] == alone.values[:, 0]).all()

@@ -1,4 +1,4 @@
-"""Common mistakes, and messages that tell users how to correct them."""
+"""Common mistakes, and messages that tell users how to correct each mistake."""
 
 from __future__ import annotations
 

@@ -528,7 +528,7 @@ def test_resuming_a_sweep_that_is_already_finished_takes_less_than_a_second(tmp_
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # This is much less time than the runs took, so no run was done or read again.
+    # One second is much less than the runs took, so no run was done or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

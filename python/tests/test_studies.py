@@ -277,7 +277,7 @@ def test_the_confidence_interval_of_a_study_is_computed_over_the_seeds() -> None
 
 @pytest.fixture(scope="module")
 def compared(short: Reproduction) -> Reproduction:
-    """The same runs, in a table that compares its rows with those of `wfq`."""
+    """The runs of `short`, in a table that compares its rows with the row of `wfq`."""
     table = replace(short.paper.table("link"), against={"backbone": "wfq"})
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 

@@ -38,7 +38,7 @@ def test_measures_over_a_measuring_window_are_the_same_on_any_number_of_threads(
 
 
 def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning() -> None:
-    """The result is nevertheless complete."""
+    """The result of the run is nevertheless complete."""
     with pytest.warns(ct.CelltrainWarning, match="threads = 2: the run uses one"):
         shared = ct.run(NEAR, threads=2)
     assert shared.fingerprint == ct.run(NEAR).fingerprint

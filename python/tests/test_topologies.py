@@ -493,14 +493,14 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Regression: written out, these numbers were a gigabyte or more of zeros.
+        # Regression: written out, the numbers had a gigabyte or more of zeros.
         ("1e-99999999999", "is not a time"),
         ("1e-999999999", "is not a time"),
         ("1e" + "9" * 5000, "is not a time"),
         ("9" * 5000, "is not a time"),
         (1e-300, "is not a time"),
         ("-1e-5", "it is negative"),
-        # Only Python accepts these as numbers.
+        # Only Python accepts numbers with underscores or with digits of other scripts.
         ("1_0", "is not a time"),
         ("\u0663", "is not a time"),
         ("-infinity", "is not a time"),

@@ -383,8 +383,8 @@ impl Reassembler {
         self.on_single_cells(run, max_cells, cells_of)
     }
 
-    /// Like [`Self::on_run`], but cell by cell. It is a separate function, so that the path for whole frames saves no
-    /// registers for this loop.
+    /// Like [`Self::on_run`], but cell by cell. This function is separate, so that the path for whole frames saves no
+    /// registers for the loop.
     #[inline(never)]
     fn on_single_cells(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         let mut damaged = 0;

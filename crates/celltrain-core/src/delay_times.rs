@@ -159,7 +159,7 @@ impl DelayTracker {
         self.times_with(&Self::default(), clock)
     }
 
-    /// Returns the distribution of the packets counted here and in `other`.
+    /// Returns the distribution of the packets counted in `self` and in `other`.
     pub(crate) fn times_with(&self, other: &Self, clock: Clock) -> DelayTimes {
         let mut counts = Vec::with_capacity(self.used + other.used + 2);
         for tracker in [self, other] {

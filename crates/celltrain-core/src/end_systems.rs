@@ -72,7 +72,7 @@ pub struct EndSystems {
     /// True if each flow's start has a different delay.
     spread: bool,
     aal5: Aal5Options,
-    /// Frames of end systems outside the simulation; `None` until one has been injected.
+    /// Frames of end systems outside the simulation; `None` until the first frame has been injected.
     outside: Option<Box<Outside>>,
     /// Delays of the flows' packets, if they are measured.
     delays: Option<Box<FlowDelays>>,

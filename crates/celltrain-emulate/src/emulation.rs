@@ -280,7 +280,7 @@ fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
 /// Reason why an emulation has no result.
 #[derive(Debug)]
 pub enum EmulationError {
-    /// It was interrupted.
+    /// The emulation was interrupted.
     Interrupted,
     /// A device failed.
     Device {

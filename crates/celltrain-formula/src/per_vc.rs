@@ -66,7 +66,7 @@ impl PerVc {
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
 
-    /// Returns the keys that match none of these VCs.
+    /// Returns the keys that match none of the given VCs.
     pub fn unknown<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
         let keys = match self {
             PerVc::Same(_) => None,

@@ -254,7 +254,7 @@ impl Quic {
                     Err(error) => panic!("the sender does not reset the stream: {error}"),
                 }
             };
-            // This poll also sends any new flow-control credit.
+            // The current poll also sends any new flow-control credit.
             let _ = chunks.finalize();
             if !has_ended {
                 return;

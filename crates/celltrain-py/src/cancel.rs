@@ -23,7 +23,7 @@ impl Cancel {
         Self { cancelled: AtomicBool::new(false) }
     }
 
-    /// Cancels these calls. Any thread may call this method.
+    /// Cancels the calls of this handle. Any thread may call this method.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

@@ -35,9 +35,9 @@ pub(crate) struct Known {
 pub(crate) struct Part<'a> {
     /// Index of the run in its batch.
     pub(crate) index: usize,
-    /// Runs from which this one may be filled.
+    /// Finished runs from whose results this run may be filled.
     pub(crate) follows: &'a [Arc<Known>],
-    /// If the run leads others, the place for the run that fills them.
+    /// If other runs follow this run, the place for the finished run that fills them.
     pub(crate) leads: Option<&'a Mutex<Option<Arc<Known>>>>,
 }
 

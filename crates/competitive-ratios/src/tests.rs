@@ -152,8 +152,8 @@ fn the_competitive_ratio_of_complete_sharing_with_n_ports_is_almost_n() {
     }
 }
 
-/// For these arrivals, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule for them can
-/// be carried out.
+/// For the arrivals in this test, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule
+/// for the arrivals can be carried out.
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
 fn the_competitive_ratio_of_longest_queue_drop_with_many_ports_exceeds_the_published_lower_bound() {

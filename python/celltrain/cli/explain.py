@@ -47,7 +47,7 @@ EXPLAINED = (
 )
 
 
-#: Advice after a measure.
+#: Advice printed after the explanation of a measure.
 ALL_MEASURES = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
 #: Prefixes of pages and Python classes that are also named after the kind: memory_formula is the formula of a memory.
 PAGE_NAMES = {"memory_policies": "memory_", "discards": "edge_"}
@@ -257,7 +257,7 @@ def _rules(entry: Entry) -> Iterator[str]:
 
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
-    """Returns a shipped scenario as a TOML page, with these settings changed."""
+    """Returns a shipped scenario as a TOML page, with the given settings changed."""
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":

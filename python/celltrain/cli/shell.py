@@ -163,7 +163,7 @@ class Output:
 
     @classmethod
     def of(cls, *, as_json: bool = False, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
-        """Creates the format from a command's options. Raises `InputError` if two of them conflict."""
+        """Creates the format from a command's options. Raises `InputError` if two options conflict."""
         prints = csv is not None and str(csv) == "-"
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
@@ -198,7 +198,7 @@ class Output:
             self.print(blocks)
 
     def tell(self, answer: object, *texts: str) -> None:
-        """Prints an answer as JSON, or else as these lines, without wrapping."""
+        """Prints an answer as JSON, or else as the given lines, without wrapping."""
         if self.form == "json":
             typer.echo(as_json(answer))
         else:

@@ -253,7 +253,7 @@ def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y
 
 
 def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:
-    """Returns the positions of a group's means, slightly offset from those of other groups."""
+    """Returns the positions of a group's means, slightly offset from the means of other groups."""
     places = across.places
     shift = (row - (rows - 1) / 2) * SHIFT
     if across.words:

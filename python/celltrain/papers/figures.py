@@ -84,7 +84,7 @@ class Source:
 
     @property
     def stacked(self) -> bool:
-        """True if all panels are below each other."""
+        """True if the figure has a single column of panels."""
         return self.look is not None and self.look.narrow
 
     def grid(
@@ -122,7 +122,7 @@ class Source:
         return figure, panels
 
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
-        """Returns the numbers of a quantity in these tables whose rows match `where`."""
+        """Returns the numbers of a quantity in the given tables whose rows match `where`."""
         return [
             one
             for table in tables

@@ -1,4 +1,4 @@
-"""Types that are sent to workers and back. All of them can be pickled."""
+"""Types that are sent to workers and back. All types can be pickled."""
 
 from __future__ import annotations
 

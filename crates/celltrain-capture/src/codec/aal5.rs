@@ -115,7 +115,7 @@ pub const fn cells_for(payload_bytes: usize) -> usize {
 /// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, initial
 /// register all ones, complemented result (ITU-T I.363.5).
 pub fn crc32(bytes: &[u8]) -> u32 {
-    // Also known as CRC-32/AAL5.
+    // The CRC library calls CRC-32/AAL5 by the name CRC-32/BZIP2.
     static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
     CRC.checksum(bytes)
 }

@@ -49,7 +49,7 @@ impl Uncertified {
         }
     }
 
-    /// Returns the reason that is known before the run, if there is one.
+    /// Returns the reason if it is known before the run.
     pub fn before(network: &Network) -> Option<Self> {
         let is_python = network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)));
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);

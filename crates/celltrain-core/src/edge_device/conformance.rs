@@ -67,7 +67,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // Put back one cell, and then all others together.
+                // Put back one cell, and then all other removed cells together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);

@@ -85,7 +85,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    /// Only packets of the VC itself can be dropped.
+    /// A rate decrease of a VC can drop only packets of the same VC.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {

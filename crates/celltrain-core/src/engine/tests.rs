@@ -369,8 +369,8 @@ fn checking_for_cancellation_within_a_large_batch_does_not_change_the_result() {
 
 #[test]
 fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
-    // As in the first test, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. A
-    // file of 511999 bytes also has 1000 segments.
+    // One segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. A file of 511999 bytes
+    // also has 1000 segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
@@ -386,8 +386,8 @@ fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_starts_when_one_pause_has_passed_since_the_previous_burst_was_acknowledged() {
-    // As in the first test, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three
-    // round trips, and a pause precedes the next burst.
+    // One segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips, and a
+    // pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);

@@ -100,7 +100,7 @@ impl Opportunities {
     /// Returns the earliest time from `now` on at which the free port may start a cell.
     pub(super) fn ready(&mut self, now: Time) -> Time {
         if now > self.seen {
-            // No cell was waiting in between.
+            // No cell was waiting since the last call.
             self.credit = 0;
             while self.next_time() < now {
                 self.skip();

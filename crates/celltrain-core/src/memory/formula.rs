@@ -236,7 +236,7 @@ impl Configure for Config {
 pub struct Formula {
     admit: Program,
     push_out: Option<Program>,
-    /// The formula of a queue's threshold, if `admit` compares the queue with one.
+    /// The formula of a queue's threshold, if `admit` compares the queue with a formula.
     threshold: Option<(Program, Limit)>,
     end: QueueEnd,
     on_arrival: Updates,
@@ -252,7 +252,7 @@ pub struct Formula {
 /// The values of queues that formulas read.
 #[derive(Debug)]
 struct Queues {
-    /// State of every queue, one after the other.
+    /// State variables of every queue, queue after queue.
     state: Vec<f64>,
     /// Number of state variables of a queue.
     per_queue: usize,

@@ -63,7 +63,7 @@ indices! {
     /// Index of a queue or priority group in its memory.
     QueueIndex;
 
-    /// The number of a queue within its pool. Policies see only these numbers.
+    /// The number of a queue within its pool. Policies see only numbers within the pool.
     PoolQueue;
 }
 

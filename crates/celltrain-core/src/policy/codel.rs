@@ -98,7 +98,7 @@ pub struct CoDel {
 /// The last step of a dequeue operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum After {
-    /// The operation has returned a frame.
+    /// The dequeue operation has returned a frame.
     #[default]
     Return,
     /// The first drop: the next frame is sent.

@@ -205,11 +205,11 @@ pub struct DualPi2 {
     prevq: f64,
     l: Queue,
     c: Queue,
-    /// The last decision.
+    /// The last decision about a frame.
     decision: Decision,
 }
 
-/// The state of L or C.
+/// The state of queue L or queue C.
 #[derive(Debug, Default)]
 struct Queue {
     /// Waiting time of the frame that was dequeued last; 0 while the queue is empty.
@@ -403,7 +403,7 @@ mod tests {
     const L: Label = Label::new(0);
     const C: Label = Label::new(1);
 
-    /// A policy with a clock of microseconds and these settings.
+    /// A DualPI2 policy with the given settings and a clock of microseconds.
     fn dualpi2(set: impl FnOnce(&mut Config)) -> DualPi2 {
         let mut config = Config::new(PerVc::from([("a", 1.0), ("b", 0.0)]));
         set(&mut config);

@@ -134,7 +134,7 @@ pub struct Pie {
     accu_prob: f64,
     /// Number of waiting cells.
     waiting: u32,
-    /// Start of the measurement of the departure rate, and bytes since then.
+    /// Start of the measurement of the departure rate, and bytes sent since the start.
     measurement: Option<(Time, f64)>,
     avg_dq_time: f64,
     marks: bool,

@@ -161,7 +161,7 @@ impl Red {
             } else if self.avg < low && self.max_p >= 0.01 {
                 self.max_p *= 0.9;
             } else {
-                // Further adaptations change nothing.
+                // Further adaptations do not change `max_p`.
                 let missed = (now - self.next_adaptation).0 / self.interval.0 + 1;
                 self.next_adaptation += self.interval * missed;
                 return;
@@ -292,7 +292,7 @@ mod tests {
         arrives(&mut red, 0, 80, &mut rng);
         assert_eq!(red.avg, 60.0);
         red.on_departure(Label::new(0), 0, Time(1000));
-        // Two cells could have been sent since then.
+        // The port could have sent two cells since the departure.
         arrives(&mut red, 3000, 0, &mut rng);
         assert!((red.avg - 15.0).abs() < 1e-9, "{}", red.avg);
     }

@@ -78,7 +78,7 @@ pub enum FrameOutcome {
 enum DecidesAtHead {
     Never,
     ByFrame,
-    /// It does, and must learn of each cell.
+    /// The policy makes decisions, and must learn of each cell.
     FollowingCells,
 }
 
@@ -426,7 +426,7 @@ impl Admission {
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         if is_full && self.overflow == Overflow::PushOutLongest && self.vcs[vc].under_way.passes() {
-            // Nothing could be pushed out.
+            // No waiting cell could be pushed out.
             let keep_last_cell = !self.delimits;
             self.vcs[vc].under_way.set_mode(Mode::RefuseRest { keep_last_cell });
             return Verdict::Refuse(self.cut(vc));

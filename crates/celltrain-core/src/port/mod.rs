@@ -339,7 +339,7 @@ impl Port {
             if let Some(follower) = self.admission.follower() {
                 follower.on_leave(1);
             }
-            // Not this cell damaged the frame, but the loss of the arriving cell.
+            // The loss of the arriving cell damaged the frame, not the removal of this cell.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }

@@ -40,7 +40,7 @@ struct Flow {
     credits: i64,
     /// True if the queue is in a list.
     is_active: bool,
-    /// Frame of the latest cell sent.
+    /// Frame of the latest cell that the queue sent.
     frame: Option<FrameNumber>,
 }
 
@@ -61,7 +61,8 @@ impl DeficitRoundRobin {
             } else if is_empty {
                 list.pop_front();
                 if is_new {
-                    // Otherwise, a queue could stay ahead of the others by emptying again and again.
+                    // If an emptied new queue left the lists, it could stay ahead of the others by emptying again and
+                    // again.
                     self.old.push_back(queue);
                 } else {
                     flow.is_active = false;

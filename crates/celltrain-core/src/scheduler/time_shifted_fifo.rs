@@ -40,8 +40,8 @@ impl TimeShiftedFifo {
         self.frames[head.label()].front().map_or(Time::default(), |&(_, entry)| entry)
     }
 
-    /// Removes the frames before that of a cell at the head of a queue. They have left, or have lost the cells that would
-    /// have left.
+    /// Removes the frames before the frame of a cell at the head of a queue. The removed frames have left, or have lost
+    /// the cells that would have left.
     fn forget_frames_before(&mut self, head: Cell) {
         let frames = &mut self.frames[head.label()];
         while frames.front().is_some_and(|&(frame, _)| frame != head.frame) {

@@ -109,7 +109,7 @@ pub struct Sample {
 pub struct Lost {
     /// First byte and the byte after the last.
     pub range: (u64, u64),
-    /// `RS.lost`: segments declared lost since it was sent, with this one.
+    /// `RS.lost`: segments declared lost since this segment was sent, including this segment.
     pub since_sent: u64,
     /// `P.tx_in_flight`.
     pub in_flight: u64,

@@ -171,7 +171,7 @@ enum Echo {
 pub struct ReceiverCounters {
     /// Number of segments that arrived complete.
     pub segments: u64,
-    /// Payload bytes of these segments, including repetitions.
+    /// Payload bytes of the counted segments, including repetitions.
     pub bytes: u64,
     /// Number of segments without new data.
     pub repeated_segments: u64,

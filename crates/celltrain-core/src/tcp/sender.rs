@@ -75,7 +75,7 @@ struct Next {
     cause: Cause,
 }
 
-/// Rules of a sender, other than those of its timers and windows.
+/// Rules of a sender, other than the rules of its timers and windows.
 #[derive(Clone, Copy, Debug)]
 struct SenderRules {
     profile: Rules,

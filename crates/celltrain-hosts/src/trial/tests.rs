@@ -101,7 +101,7 @@ fn a_stack_trial_can_capture_only_a_part_of_the_run() {
     let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
     let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
     let packets = count(&captures.unwrap()[0], &[1; 1480]);
-    // Both ends of two flows send forty packets each millisecond; this file contains only the senders' packets.
+    // Both ends of two flows send forty packets each millisecond. The capture file contains only the senders' packets.
     assert!((100..600).contains(&packets), "{packets}");
 }
 

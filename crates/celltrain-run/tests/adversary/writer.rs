@@ -21,7 +21,7 @@ pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 /// A scenario's text.
 pub(crate) struct Written {
     pub(crate) toml: String,
-    /// The same scenario as JSON, if JSON can express it.
+    /// The scenario as JSON, if JSON can express it.
     pub(crate) json: Option<String>,
 }
 

@@ -117,7 +117,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
     if counted == events { Ok(()) } else { Err(format!("{what}:\n  counted {counted:?}\n  events  {events:?}")) }
 }
 
-/// Sums of all events.
+/// Sums of all events of a run.
 pub(super) struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,

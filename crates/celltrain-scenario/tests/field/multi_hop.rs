@@ -75,7 +75,7 @@ fn dctcp_under_its_paper_rules_gets_the_rates_published_for_paths_with_two_bottl
 #[test]
 fn dctcp_with_a_minimum_window_of_one_segment_gets_less_than_published_through_two_bottlenecks() {
     let rates @ [s1, s2, s3] = rates(&network(""));
-    // Both links are nevertheless full.
+    // Both bottleneck links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");
     assert!(s1 < 40.0, "{rates:?}");
 }

@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // This suite traces packets at the sender, before any losses.
+        // The test suite traces packets at the sender, before any losses.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

@@ -476,7 +476,7 @@ FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
 
-# Before the runs.
+# Checks before the runs.
 
 
 def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
@@ -544,7 +544,7 @@ def _faults(
             yield Fault.of_option(second, "", problem)
 
 
-# After the runs.
+# Checks after the runs.
 
 
 def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:

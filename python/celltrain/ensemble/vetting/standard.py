@@ -260,7 +260,7 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None, scenarios:
 
 
 def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tables of a file with these settings replaced."""
+    """Returns the tables of a file with the given settings replaced."""
     if not settings:
         return root
     if "topology" in root:

@@ -27,7 +27,7 @@ use crate::units::{Span, Time};
 /// An event is a frame at a host or a batch of cells at a port. Long batches also check the token, see
 /// [`super::contended_port::ContendedPort::work`].
 const PIECES_OF_AN_EVENT: usize = 4;
-/// Events are counted in groups, which is cheaper than counting each one.
+/// Events are counted in groups, because counting each event costs more time.
 const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {

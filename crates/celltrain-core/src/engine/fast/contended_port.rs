@@ -50,7 +50,7 @@ pub(super) trait ContendedPort: Any {
         self.each_egress(&mut |egress| egress.to_hosts.set_horizon(horizon));
     }
 
-    /// After the horizon has moved from `before`, updates which cells that were held back count as waiting here.
+    /// After the horizon has moved from `before`, updates which held-back cells count as waiting at the port.
     fn update_waiting(&mut self, _held: HeldBack, _before: Time) {}
 
     /// Reports the cells of incomplete frames that have been sent to hosts.

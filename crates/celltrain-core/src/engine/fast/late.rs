@@ -21,7 +21,7 @@ pub(super) struct Late {
     /// Number of RM cells that left their VC within the stage by the horizon, by link and label. Empty if no VC's rate
     /// is controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// The end of the run. If a window ends there, no cells are held back for the next window.
+    /// The end of the run. If a window ends at the end of the run, no cells are held back for the next window.
     pub(super) end: Time,
     /// Cells are held back at horizons before this instant: the end of the run, or [`Time::NEVER`] if cells are held back
     /// even then, so that the delays of their packets are known.

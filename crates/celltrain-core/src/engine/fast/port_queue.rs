@@ -63,9 +63,9 @@ impl PortEnd {
 /// Selects when a port counts its waiting cells by VC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VcCounts {
-    /// Always, because a policy reads the counts.
+    /// The port always counts cells by VC, because a policy reads the counts.
     Kept,
-    /// When a probe or the results need them.
+    /// The port counts cells by VC when a probe or the results need the counts.
     OnDemand,
 }
 

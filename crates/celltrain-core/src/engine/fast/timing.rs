@@ -37,7 +37,8 @@ pub(super) enum Arrivals {
 /// The cells of a port that can have an effect at another place, in order of their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effects {
-    /// Only cells that end a frame, and RM cells: all other cells go to hosts or wait until their frame is complete.
+    /// Only cells that end a frame, and RM cells, affect other nodes. All other cells go to hosts or wait until their
+    /// frame is complete.
     #[default]
     FrameEnds,
     /// Every cell, because another contended port may follow.

@@ -104,7 +104,7 @@ pub(super) fn cells_after(now: Time, first: Time, period: Span, cells: u32) -> u
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
-    /// Inputs with trains, ordered by the arrival of the next cell, then by number.
+    /// Inputs with trains, ordered by the arrival of the input's next cell, then by number.
     pub(super) next: ArrivalOrder,
     effects: Effects,
 }
@@ -321,7 +321,7 @@ impl ArrivalOrder {
         self.ring[first] = InputArrival::NONE;
         self.first = self.place(1);
         if arrival > self.ring[last] {
-            // The inputs alternate.
+            // Cells of several inputs alternate.
             self.ring[end] = arrival;
         } else {
             self.len -= 1;

@@ -304,7 +304,7 @@ impl<'a> SharedMemory<'a> {
         std::mem::take(&mut self.has_removed)
     }
 
-    /// Returns whether a cell that has just left a port was the last one there of a paused group.
+    /// Returns whether a cell that has just left a port was the port's last cell of a paused group.
     pub(super) fn was_last_of_paused_group(&self, link: LinkIndex, cell: Cell, ports: &Ports) -> bool {
         let group = |cell: Cell| self.classes.get(link, cell.label()).ingress;
         let of_cell = group(cell);

@@ -208,7 +208,7 @@ fn losses_of_a_two_state_rule_have_the_ratio_and_burst_lengths_of_its_markov_cha
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Cells, LossPattern::GilbertElliott(model));
     let result = Engine::Fast.run_to_end(&network);
     let LossCounters { came, lost, .. } = result.losses.raw[0].counters;
-    // The variance of the share is that of independent draws times (2 - p - r) / (p + r).
+    // The variance of the loss ratio is (2 - p - r) / (p + r) times the variance of independent draws.
     let (share, cells) = (p / (p + r), came as f64);
     let deviation = (share * (1.0 - share) / cells * (2.0 - p - r) / (p + r)).sqrt();
     assert!((lost as f64 / cells - share).abs() < 4.0 * deviation, "{lost} of {came}");
@@ -259,8 +259,8 @@ fn losses_of_a_two_state_rule_have_the_ratio_and_correlation_of_its_markov_chain
         let both = in_good * good * ((1.0 - p) * good + p * bad) + in_bad * bad * ((1.0 - r) * bad + r * good);
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
         for (counted, expected) in [(lost.iter().filter(|&&lost| lost).count(), ratio), (pairs, both)] {
-            // The states make the variance at most (2 - p - r) / (p + r) times that of independent draws, and pairs
-            // overlap.
+            // The states make the variance at most (2 - p - r) / (p + r) times the variance of independent draws, and
+            // pairs overlap.
             let factor = 3.0 * ((2.0 - p - r) / (p + r)).max(1.0);
             let deviation = (expected * (1.0 - expected) / f64::from(CELLS) * factor).sqrt();
             let share = counted as f64 / f64::from(CELLS);

@@ -58,7 +58,7 @@ impl CongestionControl for Dctcp {
 }
 
 impl Dctcp {
-    /// Creates the control of a connection with these options.
+    /// Creates the control of a connection with the given options.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         // RFC 8257, 3.3: the estimate starts at 1.
         Self {

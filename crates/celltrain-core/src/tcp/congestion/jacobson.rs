@@ -30,7 +30,7 @@ impl CongestionControl for Jacobson {
 }
 
 impl Jacobson {
-    /// Creates the control of a connection with these options.
+    /// Creates the control of a connection with the given options.
     pub fn new(options: &TcpOptions, _clock: Clock) -> Self {
         Self { arithmetic: options.window_rules().arithmetic, mss: options.mss.bytes as f64 }
     }

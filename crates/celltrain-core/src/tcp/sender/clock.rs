@@ -132,8 +132,8 @@ impl SenderClock {
         }
     }
 
-    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
-    /// A timer started at the time of a check needs no extra check.
+    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts the timer of the first
+    /// segment. A timer started at the time of a check needs no extra check.
     #[inline]
     pub(super) fn restart(&mut self, first: Segment, slack: u32) {
         let rto = self.rto() + slack;

@@ -8,7 +8,7 @@ use crate::tcp::scoreboard::SackBlocks;
 use crate::tcp::{Ack, Segment};
 use crate::units::Time;
 
-/// The samples of a sender, and the signs of congestion since the last one.
+/// The samples of a sender, and the signs of congestion since the last sample.
 pub(super) struct Deliveries {
     rate: DeliveryRate,
     /// True if a mark was reported for which the sender must slow down.

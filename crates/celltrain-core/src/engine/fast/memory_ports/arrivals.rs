@@ -36,7 +36,7 @@ pub(super) struct Merging {
 /// Inputs whose next cells arrive in the same instant.
 struct Group {
     time: Time,
-    /// Sorted by number.
+    /// Numbers of the inputs, in ascending order.
     inputs: Vec<u32>,
 }
 

@@ -28,7 +28,7 @@ struct Rate {
 const FREE: (Time, MemoryPlace) = (Time::NEVER, MemoryPlace::new(0));
 
 impl Calendar {
-    /// Creates the calendar of idle ports with these cell times.
+    /// Creates the calendar of idle ports with the given cell times.
     pub(super) fn new(cell_times: impl ExactSizeIterator<Item = Span>) -> Self {
         let ports = cell_times.len();
         let mut rates: Vec<Rate> = Vec::new();

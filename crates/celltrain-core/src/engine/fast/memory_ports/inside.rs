@@ -52,9 +52,9 @@ pub(super) struct Inside {
     period: Span,
     /// Cells before the last one of the train that have not entered.
     left: u32,
-    /// Cells before the last one that have not been taken from the train.
+    /// Cells before the train's last cell that have not been taken from the train.
     left_in_train: u32,
-    /// Cells before the last one that have not been stored.
+    /// Cells before the train's last cell that have not been stored.
     left_to_store: u32,
 }
 

@@ -95,7 +95,7 @@ impl Switch {
         true
     }
 
-    /// Orders the pause frames of this instant, and sends those of idle ports.
+    /// Orders the pause frames of this instant, and sends the pause frames of idle ports.
     pub(super) fn order_pauses(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         let Some(senders) = &self.pause_senders else { return };
         while let Some(change) = self.memory.next_pause_change() {

@@ -14,7 +14,7 @@ const HAS_FRAMES: &str = "a port on Ethernet knows its frames";
 pub(super) struct OnEthernet {
     /// The time that the last cell of each frame takes, in the order of [`ByVc::frames`].
     last_cells: VecDeque<Span>,
-    /// Number of cells in these frames.
+    /// Number of cells in the queued frames.
     cells: u64,
     /// Time that all frames so far take together, in units of the clock.
     total: u64,

@@ -22,7 +22,7 @@ use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
 use crate::units::{Span, Time};
 
-/// Everything has left by then.
+/// Time at which all cells of a test have left.
 const END: Time = Time(1_000);
 const LATE: Time = Time(1_000_000);
 const VCS: usize = 2;

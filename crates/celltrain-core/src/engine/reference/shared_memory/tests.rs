@@ -375,7 +375,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     for framing in [Framing::Aal5, Framing::Packets] {
         let mut network = star(&[0, 1], "50Mbps", "20ms");
         network.aal5.framing = framing;
-        // Both flows come from the first host. The second has a different priority and output, and enough room.
+        // Both flows come from the first host. The second flow has a different priority and output, and enough room.
         let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
         let data_vc = network.flows[FlowIndex::new(1)].data_vc;
         network.vcs[data_vc].path[0] = first;

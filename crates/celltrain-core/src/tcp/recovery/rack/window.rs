@@ -70,7 +70,7 @@ impl ReorderingWindow {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     window: Span,
-    /// Start of the current window, its minimum, and that of the window before.
+    /// Start of the current window, the minimum of the current window, and the minimum of the previous window.
     start: Time,
     current: Span,
     previous: Span,
