@@ -51,7 +51,7 @@ def main() -> int:
     if PAGE.is_file():
         shutil.copyfile(PAGE, IN_PACKAGE)
     else:
-        # Remove an outdated page, because it would be included without notice.
+        # Remove an outdated lab page, because the wheel would include the page without notice.
         IN_PACKAGE.unlink(missing_ok=True)
     for target in targets():
         build(target)
@@ -76,7 +76,7 @@ def targets() -> list[str | None]:
 
 
 def build(target: str | None) -> None:
-    """Builds the sdist and a wheel from it."""
+    """Builds the sdist, and a wheel from the sdist."""
     command = [str(BIN / "maturin"), "build", "--release", "--sdist", "--quiet", "--out", str(DIST)]
     if target is not None:
         command += ["--target", target]

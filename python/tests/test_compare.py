@@ -433,7 +433,7 @@ def test_comparison_figures_have_the_requested_width_and_show_every_bar_in_full(
             low, high = axes.get_xlim()
             assert low <= np.nanmin(measure.low)
             assert np.nanmax(measure.high) <= high
-            # matplotlib also has ticks beyond both ends, which it does not draw.
+            # matplotlib also has ticks beyond both ends of an axis, but does not draw them.
             ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
             boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))

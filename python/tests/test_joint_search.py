@@ -52,7 +52,7 @@ def test_every_alternative_in_the_joint_search_is_valid_and_changes_the_scenario
 
 
 @pytest.mark.slow
-def test_each_stage_of_the_joint_search_contains_the_rows_of_the_stage_before(space: Space) -> None:
+def test_each_stage_of_the_joint_search_contains_the_rows_of_the_previous_stage(space: Space) -> None:
     for earlier, later in zip(space.stages, space.stages[1:], strict=False):
         assert set(earlier.numbers) < set(later.numbers)
         assert earlier.numbers

@@ -136,9 +136,9 @@ def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_r
     [
         # In this case, all flows start at different times.
         {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
-        # In this case, the flow that starts late has too little time.
+        # The flow that starts late has too little time, so it starves without lock-step.
         {"flow.tcp10.start": "3s"},
-        # In this case, other traffic uses the link.
+        # Other traffic uses the link, so the flow starves without lock-step.
         {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
         {"port.bottleneck.scheduler": {"wfq": {"weights": {"tcp1": 1000, "default": 1}}}},
         {"vc.tcp1.class": "cbr"},

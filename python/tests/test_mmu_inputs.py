@@ -519,7 +519,7 @@ def test_the_error_for_an_invalid_switch_configuration_file_names_the_line(old, 
     if words:
         is_refused(answer, words)
     else:
-        # The hardware name also identifies the chip.
+        # The name of the hardware also identifies the chip.
         assert answer.code == 0
 
 

@@ -60,7 +60,7 @@ class Rounded:
         self.port = self
 
     def send(self, packet: tuple[int, int, int]) -> str:
-        """Receives the packet at the head, and returns what happens to it."""
+        """Receives the packet at the head, and returns what happens to the packet."""
         now, sojourn, queued = packet
         return self._model.port.send((now >> 10, sojourn >> 10, queued))
 

@@ -102,7 +102,7 @@ def test_an_exception_in_a_policy_class_ends_the_run_with_the_call_and_the_trace
     if isinstance(policy, Raises):
         assert fault.excerpt[0].startswith("Traceback")
         assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
-    # The next run on the same thread is unaffected.
+    # The exception does not affect the next run on the same thread.
     ct.run(lan(Fba()))
 
 

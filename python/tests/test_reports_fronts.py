@@ -204,7 +204,7 @@ def within(axes):
 def test_text_in_report_figures_does_not_overlap_and_error_bars_are_not_cut_off(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
-    # On each push, only the first figures.
+    # A push tests only the first figures; the nightly job tests all figures.
     for drawing in itertools.islice(report.drawings(width=width), None if NIGHTLY else 2):
         assert not list(overlaps(drawing.figure)), drawing.name
         if drawing.name.startswith(("front", "lines", "effects", "differences")):

@@ -401,7 +401,7 @@ def test_a_python_stack_runs_on_both_engines_together_with_other_flows(tmp_path)
     assert flows["stack"] == [f"{__name__}:Windowed (window=2)", "", f"{__name__}:Windowed"]
     assert flows["completion_s"][0] > 0
     assert min(flows["goodput_mbps"]) > 0
-    # The protocol is neither TCP nor UDP.
+    # The packets of the stack are neither TCP nor UDP.
     for name in ("segments_sent", "retransmitted_segments", "repeated_segments", "throughput_mbps"):
         assert [value is None for value in flows[name]] == [True, False, True]
     assert "tcp3" in str(run)
@@ -591,7 +591,7 @@ def test_the_mss_attribute_of_a_python_stack_is_the_maximum_payload_of_its_packe
     assert named == ("Own", {"python": {"class": "ownstack:Own", "mss": "900B"}})
     own = {"class": "ownstack:Own", "settings": {"mss": 700, "kind": "new"}, "mss": "700B"}
     assert stack_of_class("ownstack.py:Own:mss=700:kind=new", tmp_path, ()) == ("Own:mss=700:kind=new", {"python": own})
-    # A file that names the class must give the same mss.
+    # A file that names the stack class must give the same mss.
     (tmp_path / "other.toml").write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "ownstack:Own"\n')
     [fault] = ct.check(tmp_path / "other.toml")
     assert (fault.key, fault.value) == ("stack.python.mss", '"512B"')

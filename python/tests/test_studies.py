@@ -381,7 +381,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_if_the_duration_of_a_study_is_shortened_its_runs_are_measured_to_their_end():
+def test_shortening_the_duration_of_a_study_also_moves_the_end_of_its_measuring_window():
     paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
     assert all("to" not in one.scenario["measure"] for one in paper.configurations)
     longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})

@@ -63,7 +63,7 @@ def test_an_invalid_number_of_threads_is_refused(options: dict[str, object], pro
 
 
 def test_the_run_command_and_the_python_function_give_the_same_message_about_threads(celltrain: Command) -> None:
-    """The exit code is 2, and the message is one line."""
+    """The command exits with code 2, and its message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
     assert refused.err.strip() == ("threads = 5 is not a number of threads from 1 to 4, one for each core")

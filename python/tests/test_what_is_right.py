@@ -175,7 +175,7 @@ def test_a_network_without_flows_has_no_efficiency_measure(celltrain: Command, t
     assert "efficiency" in defaults({"topology": {"n_source": {}}})
 
 
-def test_a_mean_over_only_some_of_the_runs_states_the_number_of_values() -> None:
+def test_the_output_states_the_number_of_values_for_a_mean_over_only_some_runs() -> None:
     class Runs(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.case)

@@ -30,7 +30,7 @@ pub struct Selected {
     pub flows: TiVec<FlowIndex, bool>,
     /// True if connections of requests are observed, which is the default unless flows or VCs are selected.
     pub requests: bool,
-    /// First instant in the window, and first instant after the window.
+    /// First instant in the time window, and first instant after the window.
     pub window: [Time; 2],
 }
 

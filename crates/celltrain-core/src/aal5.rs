@@ -258,7 +258,7 @@ impl<B: Copy> FrameLog<B> {
         self.first.later(kept, self.mask)
     }
 
-    /// Returns how many frames in the log are older than the frame with this number.
+    /// Returns how many frames in the log are older than the given frame number.
     pub fn older_than(&self, number: FrameNumber) -> u32 {
         number.since(self.first, self.mask)
     }
@@ -275,7 +275,7 @@ impl<B: Copy> FrameLog<B> {
         Some(oldest)
     }
 
-    /// Discards every frame before the frame with this number.
+    /// Discards every frame older than the given frame number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         let gone = number.since(self.first, self.mask);
         assert!(gone as usize <= self.frames.len(), "only frames that were sent are forgotten");

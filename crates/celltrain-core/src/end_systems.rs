@@ -54,7 +54,7 @@ pub struct EndSystems {
     /// State of the requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Stored apart from a VC's other state, because every cell accesses it.
+    /// Stored separately from a VC's other state, because every cell accesses the value.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     /// Indices of the sleeping clocks.

@@ -75,7 +75,7 @@ impl Name {
 pub enum On {
     /// The formula is evaluated once, when the run starts.
     Start,
-    /// The formula is evaluated to answer this question, or at this event.
+    /// The formula is evaluated to answer this question to the policy, or at this event.
     Event(&'static str),
 }
 

@@ -55,7 +55,7 @@ pub struct Hosts {
     groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
-    /// By VC: whether a link delays chosen packets, which later ones overtake.
+    /// By VC: whether a link delays chosen packets, so that later packets overtake them.
     overtaken: TiVec<VcIndex, bool>,
     /// Time of the next poll of each stack that has set a time.
     timeouts: BTreeSet<(Time, EndNumber)>,
@@ -479,7 +479,7 @@ impl From<SimulationError> for HostsError {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Interrupted => Self::Interrupted,
-            // The other errors concern a packet that its VC cannot carry.
+            // All other errors concern a packet that its VC cannot carry.
             error => Self::Wrong(error.to_string()),
         }
     }

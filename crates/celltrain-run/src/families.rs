@@ -46,7 +46,7 @@ pub(crate) struct Part<'a> {
 enum State {
     #[default]
     Running,
-    /// The leader has ended; its result, if it has a certificate.
+    /// The leader has ended. The value is its result, if the result has a certificate.
     Ended(Option<Arc<Known>>),
 }
 

@@ -294,7 +294,7 @@ impl<'a> Bench<'a> {
         self.drain();
     }
 
-    /// Offers a frame. Returns whether it was admitted.
+    /// Offers a frame. Returns whether the frame was admitted.
     fn offer(&mut self, vc: Label, cells: u32, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
         let Self { port, port_info, vcs, frames, now } = self;
         let cell = |last| Cell::new(vc, FrameNumber::new(frames[vc]), last).with_tag(tagged);

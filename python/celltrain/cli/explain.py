@@ -238,7 +238,7 @@ def _advice(wanted: str) -> str:
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)
     near = [initials] if initials else near
-    # The words of a page's name, in another order: python_memory is memory_python.
+    # The words of a page's name in another order, for example memory_python for python_memory.
     pages = [f"{PAGE_NAMES[entry.kind]}{entry.name}" for entry in everything() if entry.kind in PAGE_NAMES]
     near = [page for page in pages if sorted(page.split("_")) == sorted(wanted.lower().split("_"))] or near
     hint = f"did you mean {' or '.join(map(shlex.quote, near))}?" if near else "see: celltrain list policies"

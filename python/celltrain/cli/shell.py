@@ -172,7 +172,7 @@ class Output:
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
-            # Check this before a long run, not after it.
+            # Check the format before a long run, not after the run.
             check_target(csv)
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
@@ -336,7 +336,7 @@ def counted(number: float, digits: int = 3) -> str:
     return f"{number:,.0f}"
 
 
-#: Commands that take less time than this show no progress bar.
+#: Commands that take less time than this number of seconds show no progress bar.
 DELAY_SECONDS = 1.0
 
 

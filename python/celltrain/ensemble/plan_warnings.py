@@ -101,7 +101,7 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # Keep all other axes at their first, middle and last values.
+        # Vary one axis while all other axes keep their first, middle or last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_case(plan, base + level * stride) for level in (0, len(group) - 1))

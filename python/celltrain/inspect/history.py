@@ -44,7 +44,7 @@ _INSTANT = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Rows:
-    """Some events of one kind, by their indices in a table."""
+    """Some events of one kind, given by their row numbers in a table."""
 
     kind: str
     table: pa.Table

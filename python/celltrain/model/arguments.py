@@ -278,7 +278,7 @@ def check() -> None:
 
 @contextmanager
 def ended_by(handle: Cancel | None) -> Iterator[None]:
-    """Applies the handle to the calls in this block."""
+    """Applies the handle to the calls in the block that follows."""
     if handle is None:
         yield
         return

@@ -254,7 +254,7 @@ def _width(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Wraps a cell at this width, between words if possible."""
+    """Wraps a cell at the given width, between words if possible."""
     if _width(text) <= width:
         return [text]
     lines = [""]

@@ -373,7 +373,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         crosses += printed
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker=marker, s=16, label=label)
-    # Printed values also come last in the legend.
+    # Printed values come last both in the plot and in the legend.
     for scored, colour, note in ((True, "black", ""), (False, canvas.GREY, ", not scored")):
         own = [(place, one.printed) for place, one in crosses if one.number.scored is scored]
         if own:

@@ -687,7 +687,7 @@ class _Expansion:
 
     def configuration(self, keys: Row) -> int:
         """Returns the index of the configuration that the given keys describe. Adds a new configuration."""
-        # Every quantity of a row has the same keys.
+        # Every quantity of a row has the same keys, so the keys identify the configuration.
         name = repr(keys)
         if name not in self.by_keys:
             scenario = self.scenario(keys)

@@ -177,7 +177,7 @@ class Rows:
 
     @classmethod
     def of(cls, *runs: RunRecord) -> Rows:
-        """Returns records of runs of this program."""
+        """Returns records of runs, with the version of this program."""
         return cls(version=_core.__version__, profile=_core.build()["profile"], runs=runs)
 
 

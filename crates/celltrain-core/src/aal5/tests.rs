@@ -20,7 +20,7 @@ fn with_packet_framing_the_size_of_a_packet_is_the_size_of_its_headers_and_paylo
 
 proptest! {
     #[test]
-    fn with_packet_framing_exactly_the_packets_that_lose_a_cell_fail(
+    fn with_packet_framing_a_packet_fails_exactly_if_it_loses_a_cell(
         lengths in prop::collection::vec(1..5u32, 1..12), lost in prop::collection::vec(prop::bool::weighted(0.2), 60),
     ) {
         let mut receiver = Reassembler::default();

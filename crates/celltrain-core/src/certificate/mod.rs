@@ -32,9 +32,9 @@ pub enum Uncertified {
     OutsideCode,
     /// A memory's policy needs predictions from another run.
     Predictions,
-    /// Slowdowns compare requests with runs of their own, which meet other queues.
+    /// Slowdowns compare requests with separate runs, whose queues differ.
     Slowdowns,
-    /// The records would take too much memory.
+    /// The records of the run's decisions would take too much memory.
     TooLarge,
 }
 

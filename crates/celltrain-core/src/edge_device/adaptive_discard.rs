@@ -218,7 +218,7 @@ pub(super) struct Vc {
     pub(super) state: AdaState,
     /// MQS: the number of packets that fit if every packet is as long as the VC's longest.
     mqs: u32,
-    /// `P_CTR` before the latest packet was served, to undo it.
+    /// `P_CTR` before the latest packet was served, to undo the service.
     p_ctr_before: u32,
 }
 

@@ -472,7 +472,7 @@ fn max_min_fairness_excludes_a_flow_whose_link_has_no_rate() {
     assert_eq!((max_min_mbps, goodput_mbps), (0.0, 0.0));
     let [fairness, by_shares] =
         [result.fairness, result.fairness_max_min].map(|index| index.expect("two flows deliver"));
-    // The others have equal shares; only the first index counts the flow that is stopped.
+    // The other two flows have equal shares. Only `fairness` counts the stopped flow.
     assert!((by_shares * 2.0 / 3.0 - fairness).abs() < 1e-9, "{by_shares} {fairness}");
 }
 
@@ -744,7 +744,7 @@ fn apart(sources: usize, delay: &str) -> Network {
 }
 
 #[test]
-fn a_run_on_two_threads_has_the_fingerprint_of_the_run_on_one_thread() {
+fn a_run_on_two_threads_and_the_run_on_one_thread_have_the_same_fingerprint() {
     let mut network = apart(3, "25ms");
     network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: BitRate::from_bits_per_second(10_000_000),

@@ -176,7 +176,7 @@ impl Config {
         let push_out = self.push_out.as_ref().map(|text| ("push_out", text.as_str(), Kind::Number(None)));
         let threshold = threshold.map(|text| ("threshold", text, Kind::Number(None)));
         let questions: Vec<(&'static str, &str, Kind)> = [admit].into_iter().chain(push_out).chain(threshold).collect();
-        // Queues have numbers, and no setting refers to one by name.
+        // Queues have numbers instead of names, so no setting refers to a queue by name.
         let queues = vec![""; pool.queues.unwrap_or(0)];
         read(Texts {
             constants: &constants,

@@ -145,7 +145,7 @@ impl Pie {
         self.clock.map_or(0.0, |clock| clock.seconds(Time(span.0)))
     }
 
-    /// Makes the updates that are due at `now` or were due before.
+    /// Makes the updates that were due before `now` or are due at `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now && self.t_update > Span(0) {

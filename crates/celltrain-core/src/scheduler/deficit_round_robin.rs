@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(sent(&mut queues, 3), [0; 3]);
         push(&mut queues, 1, 0, 1);
         assert_eq!(sent(&mut queues, 1), [1]);
-        // VC 1 was found empty, so it is an old queue now.
+        // VC 1 was found empty, so its queue counts as old now.
         assert_eq!(sent(&mut queues, 1), [0]);
         push(&mut queues, 1, 1, 1);
         assert_eq!(sent(&mut queues, 3), [1, 0, 0]);

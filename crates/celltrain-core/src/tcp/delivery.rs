@@ -107,7 +107,7 @@ pub struct Sample {
 /// A segment declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// First byte and the byte after the last.
+    /// First byte of the segment, and the byte after its last byte.
     pub range: (u64, u64),
     /// `RS.lost`: segments declared lost since this segment was sent, including this segment.
     pub since_sent: u64,

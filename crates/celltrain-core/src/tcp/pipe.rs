@@ -27,7 +27,7 @@ const DELAYED_ACK_TICK: u64 = 200;
 /// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds, so that later ones overtake it.
+    /// The segment is delayed by the given milliseconds, so that later segments overtake it.
     Late(u64),
     Lost,
 }
@@ -147,7 +147,7 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
-/// The rules of both ends, before the other choices.
+/// The rules of both ends, before the other options are applied.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     Rfc,

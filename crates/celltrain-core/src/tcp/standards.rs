@@ -221,7 +221,7 @@ impl Observed {
         let by_loss = losses > std::mem::replace(&mut self.losses, losses);
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
-            // A formula's flight and cwnd may be as large as before.
+            // With a congestion formula, ssthresh and cwnd may be as large as before the loss.
             let may_stay = ssthresh == 2.0 || self.congestion == Congestion::Formula;
             let is_lower = ssthresh < self.ssthresh || may_stay;
             prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");

@@ -250,7 +250,7 @@ impl<'a> Reading<'a> {
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let mut compiler = Compiler::new(self.next);
         let Texts { questions, events, first, vcs, .. } = self.texts;
-        // Compile all questions, so that every fault is reported.
+        // Compile the formulas of all questions, so that every fault is reported.
         let answers: Vec<Option<Program>> = questions
             .iter()
             .map(|&(key, text, kind)| self.program((key, key), text, kind, key, &mut compiler))

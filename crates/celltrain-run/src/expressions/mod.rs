@@ -72,7 +72,7 @@ pub struct Note {
 /// Kinds of notes about a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// The measure has no value, for this reason.
+    /// The measure has no value. The text is the reason.
     Gap,
     /// The value depends on requests that were open at the end.
     Open,

@@ -42,7 +42,7 @@ impl Bench {
         Self { memory, held: vec![0; QUEUES as usize], pushed_out: 0 }
     }
 
-    /// Offers a cell. Returns whether it entered.
+    /// Offers a cell. Returns whether the cell entered.
     fn offer(&mut self, queue: u32, now: Time) -> bool {
         self.memory.arrive(class(queue), now);
         loop {

@@ -209,7 +209,7 @@ struct Writer<'a> {
     /// On average, one in this number of parameters is drawn.
     wanted: &'a Parameter,
     parameters: BTreeSet<Parameter>,
-    /// One in this many parameters is drawn.
+    /// On average, one parameter in this number is drawn.
     some_in: u32,
 }
 
@@ -335,7 +335,7 @@ enum Outcome {
     TooLarge,
     /// Both engines ran to the end of the simulation.
     Compared,
-    /// An engine stopped this long after the limit.
+    /// An engine stopped after the limit, later by the given time.
     Stopped(Duration),
 }
 

@@ -113,7 +113,7 @@ impl Drawn {
     }
 }
 
-/// An event of a connection, with the sender's state after it.
+/// An event of a connection, with the sender's state after the event.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     time: f64,

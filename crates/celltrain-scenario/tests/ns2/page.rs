@@ -12,7 +12,7 @@ pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/n
 pub(super) enum Verdict {
     /// The run equals the trace if the simulator follows the listed rules of ns-2.
     Equal(Vec<&'static Rule>),
-    /// The test does not run, for this reason.
+    /// The test does not run. The text is the reason.
     NotModelled(&'static str),
 }
 

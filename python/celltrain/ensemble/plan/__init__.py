@@ -65,7 +65,7 @@ class Cases(dict[Any, _core.Case]):
     characters = 0
 
     def keep(self, key: Any, case: _core.Case) -> _core.Case:
-        """Keeps a case unless there are too many, and returns it."""
+        """Keeps a case unless the plan has too many cases, and returns the case."""
         if self.characters < KEPT_CHARACTERS:
             self[key] = case
             self.characters += len(case.canonical)

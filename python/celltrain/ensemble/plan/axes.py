@@ -215,7 +215,7 @@ class Axis(Varied):
 
     @property
     def unit(self) -> str:
-        """The unit of the column; empty if it has none."""
+        """The unit of the column; empty if the column has no unit."""
         if not self.is_number:
             return ""
         if self.key.is_threshold and self.numbers is None:

@@ -421,7 +421,7 @@ class Planned(ABC):
         document: The plan as it was given, with its scenario as a table.
     """
 
-    #: The reader for this kind of plan.
+    #: The reader for the given kind of plan.
     _reader: ClassVar[type[Any]] = Reader
     #: Name used in faults for a plan given in Python.
     _file: ClassVar[str]

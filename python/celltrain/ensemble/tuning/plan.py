@@ -422,7 +422,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
 
 
 def silent_optuna() -> Any:
-    """Imports and returns Optuna; raises `MissingExtraError` if it is not installed."""
+    """Imports and returns Optuna; raises `MissingExtraError` if Optuna is not installed."""
     return needed("optuna", "tuning needs optuna: pip install 'celltrain[tune]'")
 
 

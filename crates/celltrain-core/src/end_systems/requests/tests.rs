@@ -413,7 +413,7 @@ fn answers_to_a_query_start_at_times_spread_over_the_configured_interval() {
 fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
-    // Mark the SYN, the SYN-ACK and the first data segment.
+    // Put a congestion mark on the SYN, the SYN-ACK and the first data segment.
     wires.marked = vec![0, 1, 2];
     let script = wires.run(1);
     let with = |bits: &str| script.iter().filter(|line| line.ends_with(bits)).cloned().collect::<Vec<_>>();

@@ -69,7 +69,7 @@ impl Late {
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
-        // No cells continue after the end of the run.
+        // No cells continue on their path after the end of the run.
         if horizon < self.held_until {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });

@@ -82,7 +82,7 @@ pub(super) struct StoppedPriorities(u8);
 impl StoppedPriorities {
     pub(super) const NONE: Self = Self(0);
 
-    /// Stops a priority, or lets it continue.
+    /// Stops a priority at the port, or lets the priority continue.
     pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
         match command {
             PauseCommand::Stop => self.0 |= 1 << priority,

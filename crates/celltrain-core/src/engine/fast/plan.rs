@@ -147,8 +147,8 @@ pub(super) struct LossPlan {
     lead: Span,
 }
 
-/// The ports of one memory. Admission at one port depends on the other ports, so they are settled together. The first
-/// port has the events and inputs of all ports.
+/// The ports of one memory. Admission at one port depends on the other ports, so all ports are simulated together. The
+/// first port has the events and inputs of all ports.
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,

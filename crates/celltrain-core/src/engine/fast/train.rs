@@ -73,7 +73,7 @@ impl Train {
     pub(super) const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
-    /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
+    /// Appends `later` if it continues this train at the same period. Returns whether `later` was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
         // RM cells have their own numbers, so no two RM cells are equal.

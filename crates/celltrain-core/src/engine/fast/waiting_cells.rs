@@ -9,7 +9,7 @@ use crate::units::Time;
 /// The instant at which a port knows when an admitted cell leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Departures {
-    /// On arrival: the cell starts when everything before it has been sent.
+    /// On arrival: the start of the cell is the time when all earlier cells have been sent.
     AtAdmission,
     /// The cell leaves the queue when its transmission starts. Until then, the cell may be overtaken, pushed out or
     /// marked.

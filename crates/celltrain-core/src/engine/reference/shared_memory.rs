@@ -52,7 +52,7 @@ pub(super) struct SharedMemory<'a> {
 enum Asked {
     /// Admit this single cell.
     Cell,
-    /// Admit all cells of the packet, of this number.
+    /// Admit all cells of the packet. The value is the number of cells.
     Packet(u32),
     /// Find a free place for the cell, because the memory has already admitted its packet.
     Place,
@@ -266,7 +266,7 @@ impl<'a> SharedMemory<'a> {
         1
     }
 
-    /// Lets each policy act, if it is due to act.
+    /// Lets each policy act whose next action is due.
     pub(super) fn on_time(&mut self, ports: &mut Ports, now: Time, emit: &mut Emit<'_>) {
         let at = &mut At { now, ports, emit };
         while let Some(removal) = self.memory.on_time(now) {

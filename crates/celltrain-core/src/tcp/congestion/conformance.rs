@@ -14,7 +14,7 @@ const CLOCK: Clock = Clock::exact(1000);
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// An acknowledgement of this many segments arrives.
+    /// An acknowledgement of the given number of segments arrives.
     Ack(u8),
     /// A pause, in milliseconds.
     Pass(u64),

@@ -49,9 +49,9 @@ pub(super) struct Rack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Fast recovery until this byte is acknowledged.
+    /// Fast recovery, which lasts until this byte is acknowledged.
     Recovering(u64),
-    /// Recovery after a timeout, until this byte is acknowledged.
+    /// Recovery after a timeout, which lasts until this byte is acknowledged.
     AfterTimeout(u64),
 }
 

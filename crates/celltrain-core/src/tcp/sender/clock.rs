@@ -112,7 +112,7 @@ impl SenderClock {
         self.rules.rtt_sampling == RttSampling::IncludeRetransmissions
     }
 
-    /// Starts the timer of a SYN, and times it.
+    /// Starts the retransmission timer of a SYN, and measures its round-trip time.
     pub(super) fn open(&mut self, syn: Segment, now: Time) {
         self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
         let rto = self.rto() + self.slack;

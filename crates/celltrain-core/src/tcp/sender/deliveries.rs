@@ -13,7 +13,7 @@ pub(super) struct Deliveries {
     rate: DeliveryRate,
     /// True if a mark was reported for which the sender must slow down.
     pub(super) marked: bool,
-    /// Offset that ends the recovery when it is acknowledged.
+    /// The recovery ends when this offset is acknowledged.
     recover: Option<u64>,
 }
 

@@ -108,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// Adapts the pace to the window, if it follows the window.
+    /// Adapts the pacing rate to the window, if the rate follows the window.
     fn follow_window(&mut self) {
         if let Some(pace) = &mut self.departures.pace {
             let outstanding = (self.snd_max - self.snd_una) / u64::from(self.mss);

@@ -29,7 +29,7 @@ pub(super) struct Merging {
     cells: Vec<Cell>,
     /// The packet that arrives on each input. Its cells that have entered are still part of their train.
     inside: Vec<Inside>,
-    /// Memory of lists of inputs, to be used again.
+    /// Lists of inputs that are reused, so that no memory is allocated.
     spare: Vec<Vec<u32>>,
 }
 

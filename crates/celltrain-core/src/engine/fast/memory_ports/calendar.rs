@@ -200,7 +200,7 @@ mod tests {
             let mut calendar = Calendar::new(cell_times.iter().copied());
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
-                // Sometimes ports that became free wait until a later call.
+                // In some cases, the ports that became free wait until a later call.
                 let until = now + Span([0, 1, 1, 20][rng.below(4) as usize]);
                 let due = |free_at: &[Option<Time>]| {
                     let busy = free_at.iter().enumerate().filter_map(|(place, &free)| Some((free?, place)));

@@ -45,12 +45,12 @@ pub(super) fn are_plain(
 pub(super) struct Inside {
     place: MemoryPlace,
     class: CellClass,
-    /// The queue of `class`, if the packet's cells only change its counts.
+    /// The queue of `class`, if the packet's cells change only counts of the queue.
     queue: Option<CountingQueue>,
     /// One of the cells, with its label at the port.
     cell: Cell,
     period: Span,
-    /// Cells before the last one of the train that have not entered.
+    /// Cells before the train's last cell that have not entered.
     left: u32,
     /// Cells before the train's last cell that have not been taken from the train.
     left_in_train: u32,
@@ -87,9 +87,9 @@ impl Inside {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sending {
     class: CellClass,
-    /// The queue of `class`, if the packet's cells only change its counts.
+    /// The queue of `class`, if the packet's cells change only counts of the queue.
     queue: Option<CountingQueue>,
-    /// Cells before the last one of the run.
+    /// Cells before the last cell of the run.
     left: u32,
     /// Cells that have left, but have not been taken from the run.
     taken: u32,

@@ -238,7 +238,7 @@ impl Engine<'_> {
             if until == behind {
                 return Ok(());
             }
-            // Nothing happens before the earliest next event of all partitions.
+            // No partition has an event before the earliest next event of all partitions.
             until = Time(until.0.saturating_add(lookahead.0)).max(next).min(behind);
         }
     }

@@ -14,7 +14,8 @@ use crate::index::{FlowIndex, VcIndex};
 
 /// The routes of all messages that a partition sends to other partitions at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions. They must be settled before messages are sent.
+    /// Contended ports that send cells or frames to other partitions. These ports must be simulated before messages are
+    /// sent.
     pub(super) ports: Vec<PortIndex>,
     /// Streams that begin in this partition and end in another, each with the other partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
