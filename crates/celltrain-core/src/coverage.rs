@@ -324,7 +324,7 @@ situations! {
 }
 
 const SITUATIONS: usize = NAMES.len();
-/// Number of words in a set of situations.
+/// Number of 64-bit words in a set of situations.
 const WORDS: usize = SITUATIONS.div_ceil(u64::BITS as usize);
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];

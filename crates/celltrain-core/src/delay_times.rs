@@ -106,7 +106,7 @@ impl DelayTracker {
         }
     }
 
-    /// Counts a delay if it equals the latest. Returns whether it does.
+    /// Counts a delay if it equals the latest delay. Returns whether the delays are equal.
     #[inline]
     pub(crate) fn repeat(&mut self, delay: Span) -> bool {
         let repeats = delay == self.latest && self.times > 0;

@@ -329,7 +329,7 @@ pub enum RequestStep {
         number: u32,
         /// The pair of hosts of the request.
         pair: PairIndex,
-        /// The VCs of its data and of its acknowledgements.
+        /// The VCs of the request's data and of its acknowledgements.
         vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,

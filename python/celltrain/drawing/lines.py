@@ -67,7 +67,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """An axis of a figure and the values on it."""
+    """An axis of a figure, with the values on the axis."""
 
     label: str
     """Name with its unit."""

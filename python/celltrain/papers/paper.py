@@ -262,7 +262,7 @@ class Table:
 
     @property
     def networks(self) -> set[str]:
-        """The networks of its rows."""
+        """The networks that the rows of the table use."""
         return {str(cell.keys["network"]) for cell in self.numbers.cells if "network" in cell.keys}
 
     @property

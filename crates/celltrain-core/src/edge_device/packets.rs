@@ -282,7 +282,7 @@ impl Packets {
         Run { last: Cell::new(vc, packet.frame, is_served).with_tag(packet.tagged), cells }
     }
 
-    /// Puts cells back. Returns whether they include the last cell of a packet.
+    /// Puts cells back. Returns whether the cells include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken early are returned");

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn pie_refuses_no_frame_during_the_burst_allowance_and_the_drop_probability_afterwards() {
+    fn pie_refuses_frames_at_its_drop_probability_only_after_the_burst_allowance() {
         let mut pie = pie(&Config::default());
         let mut rng = stream();
         assert!(arrives(&mut pie, 0, false, &mut rng));

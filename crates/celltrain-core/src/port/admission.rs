@@ -362,7 +362,7 @@ impl Admission {
         self.vcs[label].under_way.start(Mode::Pass);
     }
 
-    /// Lets the policy decide about the frame whose first cell has arrived. Returns whether it may enter.
+    /// Lets the policy decide about the frame whose first cell has arrived. Returns whether the frame may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, first: Cell) -> bool {
         let label = first.label();
@@ -456,7 +456,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. Returns whether it is the first cell that its frame loses.
+    /// Counts a cell that finds no room. Returns whether the cell is the first that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;

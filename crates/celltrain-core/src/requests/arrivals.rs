@@ -65,7 +65,7 @@ struct Incast {
     /// Size of each answer in bytes.
     share: u64,
     senders: u32,
-    /// Each possible receiver, with the pairs that lead to it.
+    /// Each possible receiver, with the host pairs that lead to the receiver.
     receivers: Vec<(NodeIndex, Vec<PairIndex>)>,
     receiver_draws: Stream,
     sender_draws: Stream,

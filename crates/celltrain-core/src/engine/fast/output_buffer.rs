@@ -54,7 +54,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
         }
     }
 
-    /// Admits an arriving cell, or refuses it and counts the reason. Returns whether it was admitted.
+    /// Admits an arriving cell, or refuses the cell and counts the reason. Returns whether the cell was admitted.
     #[inline]
     pub(super) fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {

@@ -157,7 +157,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
+    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether the port
+    /// has started.
     pub(super) fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
         let Some(frames) = &mut self.pauses.frames else { return false };
         let orders = frames.take(link, &self.buffers.ports[link]);

@@ -82,7 +82,7 @@ impl Sender {
         rate.on_acknowledged(ack.ack, now);
     }
 
-    /// Ends the sample of an acknowledgement, and adapts the windows to it.
+    /// Ends the sample of an acknowledgement, and adapts the windows to the sample.
     #[cold]
     pub(super) fn end_sample(&mut self, now: Time) {
         if self.next.pending == Pending::Resend {

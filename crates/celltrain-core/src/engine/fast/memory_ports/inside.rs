@@ -96,8 +96,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
-    /// caller makes the port busy.
+    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether the
+    /// departure was counted. The caller makes the port busy.
     #[inline(always)]
     pub(super) fn send_next(&mut self, memory: &mut Memory, port: &mut MemoryPort, now: Time) -> bool {
         if self.left == 0 {

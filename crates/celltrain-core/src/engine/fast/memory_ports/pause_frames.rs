@@ -75,7 +75,7 @@ impl MemoryPort {
 }
 
 impl Switch {
-    /// Prepares a free port that sends pause frames or obeys them. Returns whether it may send a cell now.
+    /// Prepares a free port that sends or obeys pause frames. Returns whether the port may send a cell now.
     #[inline(never)]
     pub(super) fn begin_packet(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) -> bool {
         let port = &mut self.ports[place];
