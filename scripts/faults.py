@@ -47,7 +47,7 @@ def read(table: Path) -> list[dict[str, str]]:
 
 
 def plant(files: dict[str, str], faults: Iterable[Mapping[str, str]]) -> None:
-    """Plants faults in the source of the core's files, keyed by path. The variable PLANTED activates the fault with its number."""
+    """Plants faults in the core's source files, keyed by path. The variable PLANTED activates a fault by its number."""
     for number, fault in enumerate(faults):
         name, statement = f"{CORE}/{fault['file']}", fault["statement"]
         before, function, rest = files[name].partition(f"fn {fault['function']}(")

@@ -134,7 +134,7 @@ def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float
 
 
 def main() -> None:
-    """Searches, selects, confirms, and writes the page."""
+    """Searches formulas, confirms the selected formulas with more seeds, and writes the page."""
     parser = argparse.ArgumentParser(description="Search for a one-line policy for the configurations of 96-1269.")
     parser.add_argument("--trials", type=int, default=10, help="number of trials of each form (default: 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the search")
