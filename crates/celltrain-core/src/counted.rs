@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// The cells that wait at the port.
+    /// The waiting cells of the port.
     #[default]
     Port,
     /// The waiting cells of the port with the cell's priority. The port must be in a memory.

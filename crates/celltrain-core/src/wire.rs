@@ -14,7 +14,7 @@ const AROUND: u64 = 8 + 12;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
-    /// The link sends whole cells: the last cell of a packet takes as long as the other cells.
+    /// Whole cells: the last cell of a packet takes as long as the others.
     #[default]
     Cells,
     /// Ethernet frames. An IP packet of p bytes takes max(p + 18, 64) + 20 bytes. Its cells follow each other as on other
