@@ -45,7 +45,7 @@ POLICIES = {
     "EPD": {"port.bottleneck.policy": "epd:threshold=0.8"},
     "Selective Drop": {"port.bottleneck.policy": "selective_drop:threshold=0.9:z=0.8"},
 }
-#: These cases run only on the WAN and with CUBIC, to show which part of EPD costs throughput.
+#: Cases for the WAN and CUBIC only, to show which part of EPD costs throughput.
 PARTS = {
     "tail drop, 800 cells": {"port.bottleneck.policy": "tail_drop", "port.bottleneck.buffer": "800"},
     "EPD at 0.95": {"port.bottleneck.policy": "epd:threshold=0.95"},

@@ -275,7 +275,7 @@ def measure(peer: Peer, case: Case, seconds: float, rounds: int) -> Row:
         [(run.cpu_s - start) / time for run in runs]
         for runs, start, (_, time) in zip(zip(*pairs, strict=True), set_up, sides, strict=True)
     )
-    # The efficiencies are those of the same simulated time.
+    # The efficiencies are averages over the same simulated time.
     shortest = min(time for _, time in sides)
     mine = pairs[0][0] if shortest == seconds else celltrain(case, shortest)
     most = RATE_BPS * shortest / (8 * CELLS * CELL_BYTES)

@@ -73,7 +73,7 @@ def multiflow() -> dict[int, Flows]:
 
 
 def scenario(delays: Sequence[tuple[int, int]], settings: Mapping[str, Any]) -> ct.Scenario:
-    """Returns a network of flows with these delays of acknowledgements and data, in microseconds."""
+    """Returns a network of flows with the given delays of acknowledgements and data, in microseconds."""
     links: list[dict[str, Any]] = [{"between": ["sw1", "sw2"], "rate": LINK_RATE, "delay": "0s"}]
     flows = []
     for i, (acks, data) in enumerate(delays, 1):

@@ -123,7 +123,7 @@ def lines(packets: dict[tuple[str, str], dict[str, list[Row]]]) -> dict[str, dic
 
 
 def main(path: str) -> None:
-    """Adds the traces of a file, and replaces those of the same tests."""
+    """Adds the traces of a file, and replaces older traces of the same tests."""
     packets: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     with Path(path).open(encoding="utf-8") as rows:
         for row in csv.DictReader(rows):

@@ -53,7 +53,7 @@ STEPS = [
     ),
     Step(
         cause="faults of scenarios: their messages",
-        command=cargo("--lib", "the_parse_results_of_the_example_scenarios_equal_the_saved_ones"),
+        command=cargo("--lib", "the_parsed_example_scenarios_equal_the_saved_parse_results"),
         may_fail=True,
     ),
     Step(

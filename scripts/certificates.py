@@ -72,7 +72,7 @@ def counted(name: str, seeds: int, duration: str | None) -> Counting:
 
 
 def main() -> int:
-    """Prints a row for each plan and study. Returns 1 if a filled row is not that of its run."""
+    """Prints a row for each plan and study. Returns 1 if a filled row differs from the row of its run."""
     names = [path.parent.name for path in sorted(ROOT.glob("studies/*/study.toml"))]
     names += [path.stem for path in sorted(ROOT.glob("plans/*.toml")) if not path.stem.startswith("tune-")]
     parser = argparse.ArgumentParser(description="Count the runs that certificates fill.", allow_abbrev=False)

@@ -58,7 +58,7 @@ COUNTS = {
 
 
 def main() -> None:
-    """Counts and prints."""
+    """Counts the events of a run and prints the counts."""
     parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
     parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="scenarios to run; all by default")
     parser.add_argument(

@@ -57,7 +57,7 @@ RUNS = {
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
     "a run with a Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
 }
-#: A short first run ensures that everything is imported.
+#: A short run comes first, so that everything is imported.
 RUN = """
 import random, sys, threading, time
 import celltrain as ct
@@ -99,7 +99,7 @@ CONTROLS = {
 }
 CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:3]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
-#: A few runs with series.
+#: A plan with a few runs that record series.
 PLAN = f"""
 {SCENARIO}
 [axes]

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Test that runs the differential campaign.
+CAMPAIGN = "differential::campaign::both_engines_agree_on_every_network_of_a_campaign"
 FAULTS = ROOT / "crates/celltrain-scenario/tests/faults.csv"
 CORE = "crates/celltrain-core/src"
 COPIED = ["Cargo.toml", "Cargo.lock", "crates", "docs", "examples", "papers", "plans", "scenarios", "studies"]
@@ -45,7 +47,7 @@ def read(table: Path) -> list[dict[str, str]]:
 
 
 def plant(files: dict[str, str], faults: Iterable[Mapping[str, str]]) -> None:
-    """Plants faults in the source of the core's files, keyed by path. The variable PLANTED activates one by number."""
+    """Plants faults in the core's source files, keyed by path. The variable PLANTED activates a fault by its number."""
     for number, fault in enumerate(faults):
         name, statement = f"{CORE}/{fault['file']}", fault["statement"]
         before, function, rest = files[name].partition(f"fn {fault['function']}(")
@@ -87,7 +89,7 @@ def run(program: Path, fault: int, test: str, *, seed: int) -> str:
         "CELLTRAIN_CAMPAIGN_SEED": str(seed),
         "CELLTRAIN_DIFFERENTIAL": "2000",
     }
-    if test != "differential::campaign::campaign":
+    if test != CAMPAIGN:
         # For a law or a certificate, the violation is sufficient.
         environment["PROPTEST_MAX_SHRINK_ITERS"] = "0"
     command = [str(program), "--include-ignored", "--exact", test, "--nocapture"]
@@ -136,7 +138,7 @@ def main() -> int:
     for number, fault in enumerate(read(FAULTS)):
         if asked.only not in fault["fault"] and asked.only not in fault["found_by"]:
             continue
-        test = "differential::campaign::campaign" if fault["found_by"] == "campaign" else fault["found_by"]
+        test = CAMPAIGN if fault["found_by"] == "campaign" else fault["found_by"]
         start = time.monotonic()
         output = run(program, number, test, seed=asked.seed)
         (folder / f"fault-{number}.txt").write_text(output)

@@ -258,7 +258,7 @@ def constants(schema: Schema) -> list[str]:
 
 
 def is_keyed(schema: Schema) -> bool:
-    """Returns whether this is a choice among tables by the key that contains them."""
+    """Returns whether a schema is a choice among tables by the key that contains the tables."""
     choices = schema.get("oneOf", [])
     return bool(choices) and all(len(c.get("required", [])) == 1 and len(c.get("properties", {})) == 1 for c in choices)
 
@@ -304,7 +304,7 @@ def docstring(text: str, indent: str = "    ") -> str:
 
 
 def names_of(schema: Schema, roots: list[str]) -> list[str]:
-    """Lists the classes of some definitions and of everything that they need."""
+    """Lists the classes of some definitions and of everything that the definitions need."""
     writer = Writer(schema)
     for root in roots:
         writer.definition(root)
@@ -336,7 +336,7 @@ def exported(names: list[str], module: str) -> str:
 
 
 def main() -> None:
-    """Writes the files. With `--check`, only compares them with the existing files."""
+    """Writes the files. With `--check`, only compares the result with the existing files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the file is stale")
     parser.add_argument("--schema", type=Path, help="read the schema from this file instead of from the built core")

@@ -34,7 +34,7 @@ Budgets = dict[str, dict[str, int]]
 
 
 def main() -> int:
-    """Counts and compares."""
+    """Counts instructions and compares them with the limits."""
     parser = argparse.ArgumentParser(description="Compare instruction counts of the fast engine with their budgets.")
     parser.add_argument("--bless", action="store_true", help="save the counts as the new budgets")
     arguments = parser.parse_args()

@@ -116,7 +116,7 @@ PATIENCE = 300.0
 
 
 class WrongError(Exception):
-    """Raised if a killed sweep leaves a result that differs from that of an undisturbed sweep."""
+    """Raised if a killed sweep leaves a result that differs from the result of an undisturbed sweep."""
 
 
 @dataclass
@@ -240,7 +240,7 @@ class Machines:
         self.client.wait_for_workers(2, timeout=PATIENCE)
 
     def kill(self, chance: random.Random) -> int:
-        """Kills one of the workers that respond. The nanny then starts another."""
+        """Kills one of the workers that respond. The nanny then starts another worker."""
         found: dict[str, int] = {}
         self._wait(lambda: found.update(self.client.run(os.getpid, on_error="ignore")) or found)
         os.kill(chance.choice(sorted(found.values())), signal.SIGKILL)

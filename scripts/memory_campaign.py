@@ -43,7 +43,7 @@ VARIANTS = ("vanilla", "reno", "sack", "tahoe")
 
 
 def main() -> int:
-    """Draws networks, runs them, and compares the memory they used with the estimates."""
+    """Draws networks, runs them, and compares the used memory with the estimates."""
     parser = argparse.ArgumentParser(description="Check that refused runs would not fit and that others end.")
     parser.add_argument("--networks", type=int, default=50, help="number of random networks to check")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")

@@ -34,7 +34,7 @@ def _message(root: Path, name: str, line: int) -> str:
 
 
 def _shows(path: Path, options: str, line: int) -> bool:
-    """Returns whether a block with these options shows this line of a file."""
+    """Returns whether a block with the given options shows the given line of a file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     first, last = (re.search(rf'^:{name}: "(.+)"$', options, re.MULTILINE) for name in ("start-after", "end-before"))
     if first and last:

@@ -154,7 +154,7 @@ def results(paper: str, name: str) -> list[Row]:
 
 @cache
 def read(path: Path) -> list[Row]:
-    """Returns the rows of a CSV file; empty if there is no such file."""
+    """Returns the rows of a CSV file; empty if the file does not exist."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as handle:
@@ -190,7 +190,7 @@ def counted(answer: dict[str, Any], paper: Paper) -> str:
 
 
 def agreement(shares: Sequence[Row]) -> str:
-    """Returns how many numbers agree with the printed ones."""
+    """Returns how many numbers agree with the printed numbers."""
     inside, scored = map(int, shares[-1]["inside"].split("/"))
     within, near = (shares[-1][key].split("/") for key in ("in seeds' range", "near mean"))
     text = f"{inside} of {scored} scored numbers are inside ({100 * inside / scored:.0f} %): {within[0]} are in the seeds' range"

@@ -126,7 +126,7 @@ def panel(axes: Axes, rows: list[Row], *, by_factors: bool) -> None:
     """Draws one series, with a line for each engine."""
     places = {row["value"]: float(row["value"]) for row in rows if row["value"] != "infinite"}
     if len(places) < len({row["value"] for row in rows}):
-        # Draw an infinite buffer one step to the right of the largest finite one.
+        # Draw an infinite buffer one step to the right of the largest finite buffer.
         places["infinite"] = 4 * max(places.values())
     for engine, colour, marker in zip(ENGINES, COLOURS, "os", strict=False):
         chosen = [row for row in rows if row["engine"] == engine]

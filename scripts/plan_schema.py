@@ -56,7 +56,7 @@ class PlanSchema(GenerateJsonSchema):
         return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Returns False, because titles would only repeat the keys."""
+        """Returns False, because titles in the schema would only repeat the keys."""
         return False
 
 

@@ -158,7 +158,7 @@ def rust_strings(text: str) -> Passages:
         yield text.count("\n", 0, found.start()) + 1, body.replace("\n", " ")
 
 
-def test_names(text: str) -> Passages:
+def names_of_tests(text: str) -> Passages:
     """Yields the names of tests as sentences."""
     for found in TEST_NAME.finditer(text):
         yield text.count("\n", 0, found.end()) + 1, (found[1] or found[2]).replace("_", " ").capitalize()
@@ -188,7 +188,7 @@ KINDS = [
     Kind("comments in Rust", re.compile(r"\.rs$"), slashes),
     Kind("strings in Rust", re.compile(r"\.rs$"), rust_strings, single=True),
     Kind("comments in TypeScript", re.compile(r"\.tsx?$"), slashes),
-    Kind("test names", re.compile(r"\.(?:rs|py)$"), test_names, single=True),
+    Kind("test names", re.compile(r"\.(?:rs|py)$"), names_of_tests, single=True),
     Kind("comments in configuration", re.compile(r"\.(?:toml|ya?ml|sh)$|Makefile$|\.ci/run$"), hashes),
 ]
 

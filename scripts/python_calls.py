@@ -33,7 +33,7 @@ def sweep(points: int, seeds: int) -> ct.Store:
 
 
 def tune() -> None:
-    """Searches the same threshold."""
+    """Searches the threshold that the sweep varies."""
     seeds = {"search": 1, "selection": 2, "confirmation": 2}
     threshold = {"path": THRESHOLD, "from": 500, "to": 900}
     ct.tune(EPD, parameters={"threshold": threshold}, trials=4, batch=2, finalists=2, seeds=seeds, jobs=1)

@@ -52,8 +52,8 @@ def definitions() -> dict[str, Path]:
 def tests_in(suffix: str, text: str) -> list[str]:
     r"""Returns the names of the tests in a file of Rust or Python, without their helper functions.
 
-    >>> tests_in(".py", "def helper(): ...\ndef test_that_it_holds(): ...")
-    ['test_that_it_holds']
+    >>> tests_in(".py", "def helper(): ...\ndef test_a_lost_packet_is_sent_again(): ...")
+    ['test_a_lost_packet_is_sent_again']
     """
     return (RUST_TEST if suffix == ".rs" else PYTHON_TEST).findall(text)
 

@@ -29,7 +29,7 @@ LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 #: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
-#: The same C library in auditwheel's notation: https://peps.python.org/pep-0600/.
+#: The oldest supported C library in auditwheel's notation: https://peps.python.org/pep-0600/.
 NEWEST_SYMBOLS = "manylinux_2_17"
 LARGEST_BYTES = 8_000_000
 
@@ -51,7 +51,7 @@ def main() -> int:
     if PAGE.is_file():
         shutil.copyfile(PAGE, IN_PACKAGE)
     else:
-        # Remove an outdated page, because it would be included without notice.
+        # Remove an outdated lab page, because the wheel would include the page without notice.
         IN_PACKAGE.unlink(missing_ok=True)
     for target in targets():
         build(target)
@@ -62,12 +62,12 @@ def main() -> int:
 
 
 def built() -> list[Path]:
-    """Returns the files that this script builds, if they exist."""
+    """Returns the files that this script builds, if the files exist."""
     return sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
 
 
 def targets() -> list[str | None]:
-    """Returns the targets for which wheels can be built here; None means this machine."""
+    """Returns the targets for which this machine can build wheels; None means the machine itself."""
     root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
     there = {target for target in (*LINUX, *MACOS) if (Path(root) / "lib/rustlib" / target / "lib").is_dir()}
     if sys.platform == "linux":
@@ -76,7 +76,7 @@ def targets() -> list[str | None]:
 
 
 def build(target: str | None) -> None:
-    """Builds the sdist and a wheel from it."""
+    """Builds the sdist, and a wheel from the sdist."""
     command = [str(BIN / "maturin"), "build", "--release", "--sdist", "--quiet", "--out", str(DIST)]
     if target is not None:
         command += ["--target", target]

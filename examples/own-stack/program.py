@@ -46,7 +46,7 @@ class Program(ct.Stack):
         """Returns the program's packets."""
         calls, self._calls = self._calls + struct.pack("<cQ", b"q", now), b""
         with contextlib.suppress(BrokenPipeError):
-            # If the program has ended, it has no answer either.
+            # A program that has ended gives no answer.
             self._process.stdin.write(calls)
             self._process.stdin.flush()
         count = self._number(MOST_PACKETS)

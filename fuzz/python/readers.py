@@ -26,7 +26,7 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["celltrain"]):
-        # Import the readers here, because the fuzzer does not instrument modules imported later.
+        # Import the readers before fuzzing starts, because the fuzzer does not instrument modules imported later.
         import celltrain.ensemble.plan.reader
         import celltrain.ensemble.store
         import celltrain.model.graph  # noqa: F401

@@ -117,7 +117,7 @@ class Space:
         return "; ".join(question.text(answer) for question, answer in self.answers(configuration)) or "the defaults"
 
     def with_answer(self, place: int, answer: int, configuration: str | None = None) -> str:
-        """Returns a configuration, by default the default one, with one answer changed."""
+        """Returns a configuration with one answer changed, by default in the default configuration."""
         before = configuration or self.default
         return f"{before[:place]}{answer}{before[place + 1 :]}"
 
@@ -357,7 +357,7 @@ class Scores:
     def final(
         self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None
     ) -> dict[str, float] | None:
-        """Returns the score, using the spread of these seeds, by default on all rows."""
+        """Returns the score, using the spread of the given seeds, by default on all rows."""
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:

@@ -28,7 +28,7 @@ POINTS = 12
 
 
 def main() -> None:
-    """Measures and prints the result."""
+    """Measures the speedup on a cluster and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=8400, help="number of runs: five sources on a LAN for 1 s")
     parser.add_argument("--rounds", type=int, default=1, help="number of repetitions (the fastest counts)")

@@ -168,7 +168,7 @@ class Block(TypedDict):
     values: NDArray[np.float64]
     #: Row, measure, kind (`gap`, `open` or `bound`) and text.
     notes: list[tuple[int, int, str, str]]
-    #: None for runs that failed.
+    #: Fingerprint of each run; None for runs that failed.
     fingerprints: list[str | None]
     seconds: list[float]
     cell_hops: list[int]

@@ -81,7 +81,7 @@ class Fault:
 
     @classmethod
     def of_choice(cls, option: str, value: object, kind: str, known: Iterable[str]) -> Fault:
-        """Creates a fault of an option whose value is not among the known ones."""
+        """Creates a fault of an option whose value is not among the known values."""
         return cls.of_option(option, repr(value), f"is not {kind}; choose from {', '.join(known)}")
 
     @classmethod

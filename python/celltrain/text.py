@@ -128,7 +128,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
         if "_" in one and written == "".join(part[:1] for part in one.split("_")):
             return one
     close = difflib.get_close_matches(name, known, n=5, cutoff=cutoff)
-    # Two swapped letters are likelier than a wrong one.
+    # Two swapped letters are likelier than one wrong letter.
     swapped = [one for one in close if sorted(one) == sorted(name)]
     return next(iter(swapped + close), "")
 

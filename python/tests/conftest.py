@@ -187,7 +187,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def fail_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Makes the runs of some seeds fail. Returns these seeds."""
+    """Makes the runs of some seeds fail. Returns the failing seeds."""
     from celltrain import _core
 
     seeds, before = [4], _core.run_cases

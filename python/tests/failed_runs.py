@@ -1,4 +1,4 @@
-"""Blocks of runs as the core hands them over, for tests that replace it."""
+"""Blocks of runs in the format of the core, for tests that replace the core."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def interrupted(command: Sequence[object], folder: Path, stores: str, more_than:
 
 
 def remade(store: Path, **changes: Any) -> None:
-    """Changes a store's manifest to look like one from another version of celltrain."""
+    """Changes a store's manifest to look like the manifest of another version of celltrain."""
     manifest = {**Store.open(store).manifest, **changes}
     manifest["sha256"] = checksum(manifest)
     with contextlib.closing(sqlite3.connect(store / "store.sqlite")) as connection, connection:

@@ -88,7 +88,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def same(name: str, found: Any) -> None:
-    """Compares an answer with the saved one."""
+    """Compares an answer with the saved answer."""
     file = ANSWERS / f"{name}.json"
     if os.environ.get("CELLTRAIN_BLESS") == "1":
         file.write_text(json.dumps(found, indent=1) + "\n")

@@ -42,7 +42,7 @@ def test_every_script_and_test_that_the_bless_command_runs_exists():
 
 
 def test_every_rust_test_that_the_bless_command_runs_exists():
-    """Cargo succeeds even if no test has this name."""
+    """Cargo succeeds even if no test has the given name."""
     names = [step.command[-1] for step in bless.STEPS if step.command[0] == "cargo"]
     text = "".join(path.read_text() for path in (bless.ROOT / "crates").glob("celltrain-*/**/*.rs"))
     assert len(names) == 3

@@ -114,7 +114,7 @@ def test_the_bottleneck_command_shows_why_a_sender_cannot_run_a_case():
     assert hidden["verdict"] == "cannot" and "least_cwnd_segments' has no value" in hidden["reason"]
 
 
-def test_models_with_ecn_and_quic_can_do_the_case_with_marks():
+def test_senders_with_ecn_and_quic_senders_can_run_the_bottleneck_case_with_congestion_marks():
     chosen = ["bbr", "today", "quinn_cubic", "sack:ecn=on"]
     found = ct.bottleneck(["marking"], senders=chosen)["cases"][0]["senders"]
     assert set(found) == set(chosen)
@@ -122,7 +122,7 @@ def test_models_with_ecn_and_quic_can_do_the_case_with_marks():
         assert one["verdict"] != "cannot" and one["measures"]["goodput_mbps"]["mean"] > 7, one
 
 
-def test_runs_of_quinns_bbr_repeat_although_its_random_numbers_have_no_seed():
+def test_the_verdict_on_quinn_bbr_is_reproducible_although_its_random_numbers_have_no_seed():
     first, second = (ct.bottleneck(["startup-plateau"], senders=["quinn_bbr"]) for _ in range(2))
     assert first == second and first["cases"][0]["senders"]["quinn_bbr"]["verdict"] != "cannot"
 
@@ -195,13 +195,13 @@ def test_the_linux_kernel_can_be_a_sender_in_a_bottleneck_case_unless_the_machin
             assert one["measures"]["delay_ms_p50"]["mean"] is None
 
 
-def test_a_bottleneck_case_that_the_linux_kernel_cannot_run_is_not_run():
+def test_a_bottleneck_case_that_the_linux_kernel_cannot_run_is_skipped_with_the_reason():
     sender = senders.shipped_senders()["linux"]
     [endless, limited] = cases.read_all(["startup-plateau", "limited-without-loss"])
     assert sender.lacks(endless) == "" and sender.lacks(limited) == "programs in Linux hosts send endless data only"
 
 
-def test_an_expectation_reports_a_mean_with_interval_and_how_many_seeds_meet_it(tmp_path, celltrain):
+def test_an_expectation_reports_the_mean_with_its_interval_and_the_number_of_passing_seeds(tmp_path, celltrain):
     path = case(tmp_path, CASE.replace("sources = 1", "sources = 3"))
     answer = ct.bottleneck([path], senders=["reno"], seeds=4)
     found = answer["cases"][0]["senders"]["reno"]
@@ -232,7 +232,7 @@ def test_the_page_of_the_bottleneck_command_shows_every_measure_and_links_each_c
     is_refused(celltrain("bottleneck", path, "--senders", "reno", "--out", out), ["is not empty; name another folder"])
 
 
-def test_the_bottleneck_command_prints_a_table_of_verdicts_and_fails_with_strict_if_a_sender_fails(tmp_path, celltrain):
+def test_the_bottleneck_command_prints_verdicts_and_in_strict_mode_fails_if_a_sender_fails(tmp_path, celltrain):
     path = case(tmp_path, CASE.replace(">= 4.75", ">= 40"))
     told = celltrain("bottleneck", path, "--senders", "reno,cubic", "--brief")
     assert told.code == 0 and re.search(r"mine +fails +fails", told.out)

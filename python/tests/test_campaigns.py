@@ -77,7 +77,7 @@ def test_a_process_exits_normally_after_using_a_results_store():
     assert "in all: 5 exits, 0 abnormal" in done.stdout
 
 
-def test_the_campaign_of_process_exits_counts_those_that_are_abnormal(scripts, monkeypatch, capsys):
+def test_the_campaign_of_process_exits_counts_abnormal_exits(scripts, monkeypatch, capsys):
     import exits
 
     monkeypatch.setattr(exits, "_sweep", lambda store: None)

@@ -636,7 +636,7 @@ def test_an_interrupted_run_keeps_its_incomplete_capture_files(tmp_path: Path) -
     assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
-def test_a_capture_creates_its_folder_and_its_path_must_differ_from_the_paths_of_other_outputs(
+def test_a_capture_creates_its_folder_and_is_refused_if_another_output_has_its_path(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out" / "deep"

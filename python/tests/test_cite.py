@@ -48,7 +48,7 @@ def test_celltrain_reports_an_unknown_commit_if_git_is_missing(celltrain, monkey
     assert (found["commit"]["value"], found["commit"]["fine"]) == ("unknown", True)
 
 
-def test_the_cite_command_prints_the_bibtex_entry_of_a_paper_or_an_error_for_an_unknown_one(celltrain):
+def test_the_cite_command_prints_the_bibtex_entry_of_a_paper_and_refuses_an_unknown_paper(celltrain):
     assert celltrain("cite", "draft-jagan").out.startswith("@techreport{draft-jagan,\n")
     told = celltrain("cite", "nothing")
     assert (told.code, told.err.count("\n")) == (2, 1)

@@ -88,7 +88,7 @@ def test_the_run_command_explains_the_port_plan_without_running_the_scenario(cel
 
 
 @pytest.mark.slow
-def test_the_run_command_prints_file_delays_if_they_are_requested(celltrain, small):
+def test_the_run_command_prints_file_delays_on_request(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
     delay = celltrain("run", small, "--json").json["file_delay_ms"]
@@ -216,7 +216,7 @@ def test_the_explanation_of_a_tcp_variant_shows_the_common_settings_and_refers_t
     assert "celltrain explain vanilla --page" in told
 
 
-def test_the_explanation_of_a_scenario_lists_the_tcp_rules_that_apply_and_the_profile_that_sets_them(celltrain):
+def test_the_explanation_of_a_scenario_lists_the_tcp_rules_in_force_and_their_profile(celltrain):
     lines = celltrain("explain", "lan-epd", "--page", "--set", "tcp.vanilla.windows.growth=capped").out.splitlines()
     rules = {line.split()[1]: line.split()[3:] for line in lines if " = " in line and line.startswith("# ")}
     assert rules["windows.growth"] == ['"capped"', "set"]
@@ -296,7 +296,7 @@ def test_the_explain_command_describes_protocol_stacks(celltrain):
     assert told["kind"] == "transport stack"
     assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
     assert "QUIC of quinn-proto" in celltrain("explain", "quic").out
-    # A policy also has this name.
+    # The name `python` also belongs to a policy.
     assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
@@ -419,7 +419,7 @@ def test_the_printed_scenario_schema_is_that_of_the_simulator_core(celltrain):
 
 @pytest.mark.slow
 def test_the_json_output_of_the_reproduce_command_has_the_documented_fields(celltrain):
-    # Claims need more rows: the saved answers of test_answers.py have them.
+    # Claims need more rows: the saved JSON outputs of test_answers.py contain claims.
     rows = ("--network", "LAN", "--row", "5,1000", "--row", "5,3000")
     answer = celltrain("reproduce", "af-96-1269", "--table", 2, *rows, "--seeds", 1, "--jobs", 2, "--json")
     assert answer.code == 0
@@ -596,7 +596,7 @@ def test_every_command_is_registered_with_a_module_that_exists():
 
 
 @pytest.mark.slow
-def test_the_help_of_the_program_imports_no_command_and_a_command_after_two_dashes_is_imported():
+def test_printing_help_imports_no_command_module_and_a_command_after_two_dashes_is_imported():
     code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
 
     def done(*arguments: str) -> tuple[str, set[str]]:
@@ -697,7 +697,7 @@ def test_the_explain_command_explains_every_term_of_the_glossary(celltrain):
     assert celltrain("explain", "MSS", "--json").json == {"kind": "terms", "name": "MSS", "meaning": terms["MSS"]}
 
 
-def test_the_explain_command_suggests_a_memory_policy_whose_name_has_the_same_words_in_another_order(celltrain):
+def test_for_a_name_with_swapped_words_the_explain_command_suggests_the_right_memory_policy(celltrain):
     is_refused(celltrain("explain", "python_memory"), ["did you mean memory_python?"])
     assert celltrain("explain", "memory_python").code == 0
     assert "celltrain list memory_policies" in celltrain("list", "policies").out

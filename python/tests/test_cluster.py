@@ -57,7 +57,7 @@ def deadly(cases, runs, measures, threads, take, **options):
             return
     _core.harmless(cases, runs, measures, threads, take, **options)
 
-# It is loaded more than once.
+# Dask loads this module more than once.
 if not hasattr(_core, "harmless"):
     _core.harmless, _core.run_cases = _core.run_cases, deadly
 """

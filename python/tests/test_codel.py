@@ -40,7 +40,7 @@ class Model:
         return time + int(self.interval / math.sqrt(self.count))
 
     def dequeue(self) -> Generator[str, tuple[int, int, int], None]:
-        """Receives the packet at the head, and yields what happens to it."""
+        """Receives the packet at the head, and yields what happens to the packet."""
         fate = "sent"
         while True:
             packet = yield fate

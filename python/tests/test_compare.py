@@ -64,7 +64,7 @@ def test_differences_in_a_comparison_are_paired_over_the_seeds_that_both_scenari
 
 
 def test_any_two_compared_policies_with_identical_runs_are_reported(lan):
-    """Regression: only the first policy was compared with the others."""
+    """Regression: only the first policy was compared with the other policies."""
     given = [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop(), ct.Formula(admit="X <= 60")]
     with pytest.warns(ct.CelltrainWarning, match="formula and epd give the same runs with every seed"):
         ct.compare(lan, vary={"port.bottleneck.policy": given}, seeds=2)
@@ -101,7 +101,7 @@ def test_policies_are_compared_within_each_combination_of_the_varied_settings(la
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_the_policy_name_as_is_adds_the_unchanged_policy_of_the_scenario_to_a_comparison(celltrain, tmp_path):
+def test_the_special_policy_name_as_is_selects_the_unchanged_policy_of_the_scenario(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
@@ -228,8 +228,8 @@ def test_a_comparison_warns_if_different_seeds_gave_identical_runs():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_if_all_runs_are_identical_the_suggested_options_make_them_differ(celltrain):
-    """Both settings are in the scenario that the warning names, and each removes the warning."""
+def test_if_all_runs_are_identical_the_comparison_suggests_options_that_make_the_runs_differ(celltrain):
+    """Both suggested settings occur in the scenario that the warning names, and each setting removes the warning."""
     alone = (
         "run",
         "lan-formula-red",
@@ -424,7 +424,7 @@ def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(cellt
 
 @pytest.mark.slow
 def test_comparison_figures_have_the_requested_width_and_show_every_bar_in_full(compared):
-    """Error bars lie within their axes, and no label overlaps another."""
+    """Error bars lie within their axes, and no two labels overlap."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
         figure = compared.plot(width=width)
         assert figure.get_size_inches()[0] == inches
@@ -433,7 +433,7 @@ def test_comparison_figures_have_the_requested_width_and_show_every_bar_in_full(
             low, high = axes.get_xlim()
             assert low <= np.nanmin(measure.low)
             assert np.nanmax(measure.high) <= high
-            # matplotlib also has ticks beyond both ends, which it does not draw.
+            # matplotlib also has ticks beyond both ends of an axis, but does not draw them.
             ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
             boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
@@ -622,7 +622,7 @@ def test_compared_tcp_variants_keep_the_tcp_settings_given_by_options(celltrain)
     assert compared.out.count("random phases") == 2
 
 
-def test_the_output_says_which_scenario_an_option_applies_to_if_it_changes_only_one(celltrain):
+def test_the_output_names_the_scenario_that_an_option_changes_if_other_scenarios_are_unaffected(celltrain):
     options = (
         "--seeds",
         2,
@@ -636,7 +636,7 @@ def test_the_output_says_which_scenario_an_option_applies_to_if_it_changes_only_
     assert "(only where tcp is as-is or reno in lan-sack)" in celltrain("compare", "lan-epd", "lan-sack", *options).out
 
 
-def test_long_names_shortened_for_a_narrow_screen_keep_the_parts_in_which_they_differ(celltrain, monkeypatch):
+def test_names_shortened_for_a_narrow_screen_keep_the_parts_in_which_the_names_differ(celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     tcps = [f"{kind}:mss=1460B:receive_window=16MB:timer_granularity=10ms" for kind in ("sack", "reno")]
     lan = ["compare", "lan-epd", "--seeds", 2, "--set", "duration=20ms", "--vary", f"tcp={','.join(tcps)}"]

@@ -112,7 +112,7 @@ def test_no_csv_output_contains_a_spreadsheet_formula_or_a_control_character(
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err
     if command != "why":
-        # This network loses nothing, so its table is empty.
+        # The network loses nothing, so the table of losses is empty.
         check(answer.out)
     if command in ("sweep", "tune", "store show", "report"):
         assert f"'{FORMULA}" in answer.out

@@ -179,7 +179,7 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
-    # Only runs execute the class, so `check` cannot report a problem.
+    # Only runs execute a policy class, so `check` cannot report a problem.
     assert read(lan(policy)).warnings == []
 
 
@@ -188,7 +188,7 @@ def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_was_deliver
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_no_warning_says_that_the_varied_settings_have_no_effect_if_a_policy_delivers_no_data():
+def test_no_warning_about_settings_without_effect_is_given_if_a_policy_delivers_no_data():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)

@@ -172,7 +172,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
-def test_the_output_shown_on_a_page_for_a_command_matches_the_actual_output_except_for_omitted_lines():
+def test_command_output_shown_on_a_page_matches_the_actual_output_except_for_omitted_lines():
     printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
     for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
         assert matches(shown, printed), shown

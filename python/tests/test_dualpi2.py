@@ -28,7 +28,7 @@ class Queue:
     time: float = 0.0
 
     def recur(self, likelihood: float) -> bool:
-        """Returns true with a likelihood."""
+        """Returns true with the given probability."""
         self.count += likelihood
         if self.count > 1:
             self.count -= 1
@@ -147,7 +147,7 @@ def follow(found: list[Step], model: Model, incapable: Collection[str]) -> Count
         ({"tcp1": "5Mbps"}, 1000, {"l send", "l mark", "c send", "c mark"}),
     ],
 )
-def test_dualpi2_serves_marks_and_drops_the_frames_that_a_model_of_the_rfc_does(
+def test_dualpi2_serves_marks_and_drops_the_same_frames_as_a_model_of_the_rfc(
     tmp_path: Path, udp: dict[str, str], target: int, expected: set[str]
 ) -> None:
     settings = f'l4s = {{ tcp1-2 = 1, default = 0 }}\ntarget = "{target}us"\nt_update = "{target}us"\n'
@@ -166,7 +166,7 @@ def test_dualpi2_serves_marks_and_drops_the_frames_that_a_model_of_the_rfc_does(
 
 
 @pytest.mark.nightly
-def test_in_constant_overload_the_share_lost_in_c_is_the_square_of_half_the_share_lost_in_l(tmp_path: Path) -> None:
+def test_in_dualpi2_overload_the_classic_loss_ratio_is_the_square_of_half_the_l4s_ratio(tmp_path: Path) -> None:
     """The coupling of RFC 9332, 2.1, in whole runs with 30 seeds. UDP packets are dropped where others are marked."""
     scenario = tmp_path / "overload.toml"
     scenario.write_text(
@@ -194,7 +194,7 @@ def test_dualpi2_gives_dctcp_and_newreno_similar_rates_and_a_short_delay_to_dctc
     assert 0.5 < ratio < 2, rates
 
 
-def test_the_events_of_dualpi2_have_the_coupled_probabilities(tmp_path: Path) -> None:
+def test_the_events_of_dualpi2_contain_the_coupled_marking_and_drop_probabilities(tmp_path: Path) -> None:
     run = ct.run(ct.load("lan-dualpi2"), events=ct.Events(tmp_path, kinds=["frames"]))
     table = run.events["frames"]
     columns = [table[name].to_pylist() for name in ("time_s", "reason", "drop_probability")]

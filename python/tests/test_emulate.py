@@ -128,7 +128,7 @@ def printed(stderr: str) -> dict[str, float]:
 @pytest.mark.slow
 def test_a_datagram_and_its_reply_take_at_least_the_emulated_round_trip_time(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
-    # Linux disables IPv6 on devices with such a small MTU.
+    # Linux disables IPv6 on devices with an MTU as small as the packets of this scenario.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)

@@ -49,7 +49,7 @@ def labels(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_an_event_folder_reads_its_tables_when_they_are_first_used(result: ct.RunResult) -> None:
+def test_an_event_folder_reads_each_table_at_its_first_use(result: ct.RunResult) -> None:
     assert list(result.events) == ["segments", "timers", "frames", "cells", "rates", "memories"]
     folder = result.events.folder
     assert folder is not None

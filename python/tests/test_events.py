@@ -220,7 +220,7 @@ def test_refused_event_options_create_no_folder(
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
-def test_selecting_events_of_a_flow_and_of_a_vc_that_does_not_carry_it_is_refused(
+def test_selecting_a_flow_together_with_a_vc_that_does_not_carry_the_flow_is_refused(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
@@ -239,7 +239,7 @@ def test_a_note_lists_event_files_that_have_no_rows(celltrain: Command, small: P
     assert "no segments" not in answer.out
 
 
-def test_events_of_a_second_run_cannot_be_written_into_the_event_folder_of_another(
+def test_the_events_of_a_run_cannot_be_written_into_the_event_folder_of_another_run(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "events"
@@ -262,7 +262,7 @@ def test_events_behind_a_merge_point_count_the_cells_of_the_merged_vc(tmp_path: 
     }
     assert all(row["port_vc"] == row["vc"] for row in cells if row["port"] == "local1->sw1")
     assert all((row["port_vc"] is None) == (row["port"] is None) for row in frames)
-    # Frames are numbered within the VC that sent them.
+    # Frames are numbered within the VC that sent the frames.
     assert max(row["frame"] for row in [*cells, *frames]) < 1000
     waiting: dict[str, int] = {}
     judged = 0

@@ -40,7 +40,7 @@ def scenarios(table) -> dict[str, _core.Case]:
         # Networks with requests run for their own time, as in the Rust test.
         changes = {"duration": DURATION}
         if scenario.get("requests"):
-            # Requests may be measured for longer than this.
+            # The measuring window of requests may end after the shortened duration.
             changes = {"duration": OF_REQUESTS, "measure": {}, "until": "duration"}
         found[name] = _core.Case(json.dumps({**scenario, **changes}))
     assert {name for name, _ in table} == set(found)

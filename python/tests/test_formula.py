@@ -124,7 +124,7 @@ def test_a_comparison_warns_about_non_finite_formula_results():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_formulas_on_a_plan_axis_are_labelled_by_the_parts_in_which_they_differ():
+def test_formulas_on_a_plan_axis_are_labelled_by_the_parts_in_which_the_formulas_differ():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")

@@ -132,7 +132,7 @@ def test_fq_codel_sends_and_drops_and_pushes_out_the_same_cells_as_a_model_of_th
     assert (events["pushed_out"] > 100) == (buffer <= 2000)
 
 
-def test_fq_codel_gives_each_tcp_a_fair_share_although_udp_does_not_react_to_losses() -> None:
+def test_fq_codel_gives_each_tcp_flow_a_fair_share_despite_unresponsive_udp_traffic() -> None:
     flows = ct.run(ct.load("lan-fq-codel")).to_dict()["flows"]
     # A fifth of the link is 31.1 Mb/s with headers.
     assert min(flow["goodput_mbps"] for flow in flows[:4]) > 20

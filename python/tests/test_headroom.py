@@ -65,7 +65,7 @@ def switch(profile: str, *, speed: int | None = 100_000, cable: str | None = "5m
         ),
     ],
 )
-def test_a_headroom_profile_named_for_another_speed_or_cable_length_than_its_port_is_reported(
+def test_a_headroom_profile_is_reported_if_its_speed_or_cable_length_differs_from_the_port(
     profile, speed, cable, parts
 ):
     with warnings.catch_warnings(record=True) as caught:
@@ -109,7 +109,7 @@ def test_text_and_json_output_show_the_required_and_the_configured_headroom():
     assert switch("lossless", cable=None).to_dict()["rows"][0]["headroom_needed"] is None
 
 
-def test_package_engine_and_page_have_the_same_limits_of_the_pause_response_time():
+def test_the_package_the_engine_and_the_page_have_equal_limits_of_the_pause_response_time():
     rust = (ROOT / "crates/celltrain-core/src/memory/pause_response.rs").read_text()
     listed = re.findall(r"^    \(([\d_]+), (\d+)\),$", rust, re.MULTILINE)
     assert {int(speed.replace("_", "")): int(quanta) for speed, quanta in listed} == generations.RESPONSE

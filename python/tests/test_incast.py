@@ -40,7 +40,7 @@ largest_queue, smallest_memory = formulas()
 
 
 def network(senders: int, answer: int, memory: int, alpha: float) -> dict[str, Any]:
-    """Returns the plan's scenario with these settings."""
+    """Returns the plan's scenario with the given settings."""
     scenario: dict[str, Any] = copy.deepcopy(plan().points[0].scenario)
     scenario["incast"]["query"] |= {"senders": senders, "bytes": f"{senders * answer * MSS}B"}
     shared = scenario["switch"]["*"]["memory"]
@@ -67,7 +67,7 @@ def test_an_incast_that_fits_into_the_initial_windows_needs_exactly_the_buffer_t
 
 
 @pytest.mark.parametrize(("senders", "less"), [(8, 2), (16, 2), (32, 5), (64, 13)])
-def test_an_incast_longer_than_the_windows_needs_a_few_packets_less_buffer_than_the_formula_gives(
+def test_an_incast_larger_than_the_initial_windows_needs_slightly_less_buffer_than_the_formula_gives(
     senders: int, less: int
 ) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)

@@ -16,7 +16,7 @@ import celltrain as ct
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has different signals")
 
-# This is not a test of speed. The limit only shows that the signal ended the process.
+# The time limit does not test speed. The limit only shows that the signal ended the process.
 GENEROUS_SECONDS = 20
 
 LONG = """

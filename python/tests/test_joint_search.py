@@ -52,7 +52,7 @@ def test_every_alternative_in_the_joint_search_is_valid_and_changes_the_scenario
 
 
 @pytest.mark.slow
-def test_each_stage_of_the_joint_search_contains_the_rows_of_the_stage_before(space: Space) -> None:
+def test_each_stage_of_the_joint_search_contains_the_rows_of_the_previous_stage(space: Space) -> None:
     for earlier, later in zip(space.stages, space.stages[1:], strict=False):
         assert set(earlier.numbers) < set(later.numbers)
         assert earlier.numbers
@@ -81,7 +81,7 @@ def test_the_joint_search_confirms_its_best_configurations_with_runs_of_the_pape
     assert {**screened, "duration": "20s"} == whole
 
 
-def test_efficiency_after_a_later_start_counts_only_the_data_that_arrives_after_it() -> None:
+def test_efficiency_from_a_later_start_time_counts_only_the_data_that_arrives_after_that_time() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
@@ -161,7 +161,7 @@ def test_a_sample_of_the_joint_search_runs_random_configurations_with_every_tie_
     runs.close()
 
 
-def test_the_joint_search_drops_a_configuration_with_two_exact_rows_fewer_than_the_defaults(
+def test_the_joint_search_abandons_a_configuration_that_reproduces_two_exact_rows_fewer_than_the_defaults(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.duration = None
@@ -230,7 +230,7 @@ def test_the_joint_search_excludes_choices_that_make_two_lock_step_rows_inexact_
 
 
 @pytest.mark.nightly
-def test_one_lock_step_row_needs_fractional_bytes_of_window_and_three_fractional_segments_of_ssthresh(
+def test_one_lock_step_row_needs_fractional_window_bytes_and_three_rows_need_fractional_ssthresh_segments(
     tmp_path: Path,
 ) -> None:
     space = Space(lock_step_search.PAPER, excluded=True)
@@ -245,7 +245,7 @@ def test_one_lock_step_row_needs_fractional_bytes_of_window_and_three_fractional
     runs.close()
 
 
-def test_the_efci_search_confirms_the_best_settings_and_each_of_their_changes_from_the_defaults_separately() -> None:
+def test_the_efci_search_confirms_the_best_settings_and_each_changed_setting_separately() -> None:
     default, *_ = found = efci_search.confirmed({"a": 1, "b": 1}, [{"a": 2, "b": 3}, {"a": 2, "b": 1}])
     assert found == [default, {"a": 2, "b": 3}, {"a": 2, "b": 1}, {"a": 1, "b": 3}]
     with efci_search.CONFIRMATION.open(encoding="utf-8", newline="") as handle:

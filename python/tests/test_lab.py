@@ -122,7 +122,7 @@ def test_the_lab_page_is_one_file_of_limited_size_and_loads_no_other_files(page)
 
 
 def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
-    """Bundles the lab's tests and runs the given ones."""
+    """Bundles the lab's tests and runs the named tests."""
     if shutil.which("node") is None:
         pytest.skip("node is missing")
     if not (ROOT / "lab" / "node_modules").is_dir():

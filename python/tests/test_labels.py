@@ -116,7 +116,7 @@ def test_a_label_for_an_unknown_measure_or_axis_is_refused_with_a_list(celltrain
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
 
 
-def test_an_option_can_be_repeated_for_each_name_so_that_names_may_contain_commas(celltrain, tmp_path):
+def test_the_names_option_can_be_repeated_so_that_names_may_contain_commas(celltrain, tmp_path):
     varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
     told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
     assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")

@@ -124,7 +124,7 @@ count = 2
     for number in (900_000, 800_000):
         [one] = [warning for warning in answer.json["warnings"] if words.format(number) in warning]
         assert one.endswith(" (in 4 of 4 runs; the numbers are from rate = 100 Mbit/s, seed 1)")
-    # The store keeps the warnings, but they are neither failures nor errors of runs.
+    # The store keeps warnings about rules, but the warnings are neither failures nor errors of runs.
     again = celltrain("sweep", plan, "--store", store, "--resume")
     assert (again.code, " ".join(again.err.split()).count("did not happen")) == (0, 2)
     opened = ct.Store.open(store)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has dif
 
 @pytest.fixture
 def mine(tmp_path) -> Path:
-    """A file that belongs to another user."""
+    """A path to a file that belongs to another user."""
     path = tmp_path / "mine"
     path.write_text("mine")
     return path

@@ -136,9 +136,9 @@ def test_without_random_tie_order_and_other_randomness_all_seeds_give_the_same_r
     [
         # In this case, all flows start at different times.
         {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
-        # In this case, the flow that starts late has too little time.
+        # The flow that starts late has too little time, so it starves without lock-step.
         {"flow.tcp10.start": "3s"},
-        # In this case, other traffic uses the link.
+        # Other traffic uses the link, so the flow starves without lock-step.
         {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
         {"port.bottleneck.scheduler": {"wfq": {"weights": {"tcp1": 1000, "default": 1}}}},
         {"vc.tcp1.class": "cbr"},
@@ -231,7 +231,7 @@ def test_the_default_measures_include_those_that_detect_lock_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_the_output_of_a_sweep_and_that_of_its_report_end_with_the_lock_step_warning(
+def test_the_outputs_of_a_sweep_and_of_its_report_end_with_the_lock_step_warning(
     celltrain: Command, tmp_path: Path
 ) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")

@@ -74,7 +74,7 @@ def flowing(name: str) -> str:
 
 
 def citations() -> Iterator[tuple[str, re.Match[str]]]:
-    """Yields every place in which code names the page, with the sections cited there."""
+    """Yields every place in which code cites docs/mechanisms.md, with the cited sections."""
     for name in texts():
         if not name.endswith(".md"):
             yield from ((name, found) for found in CITATION.finditer(flowing(name)))

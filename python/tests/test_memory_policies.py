@@ -138,7 +138,7 @@ def fingerprint(policy, engine="fast", **changes) -> str:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_memory_policy_written_as_a_formula_or_class_runs_like_the_native_one(native, others):
+def test_a_memory_policy_written_as_a_formula_or_class_runs_like_the_native_memory_policy(native, others):
     expected = fingerprint(native)
     assert expected != fingerprint(ct.CompleteSharing())
     for policy in (native, *others):
@@ -230,7 +230,7 @@ class LateStack(ct.Stack):
 
 
 def test_a_memory_policy_class_with_a_misspelt_method_name_is_refused():
-    """Regression: such a method was never called, and there was no message."""
+    """Regression: the misspelt method was never called, and there was no message."""
     for cls, words in {
         Deaf: "has a method on_arival, which celltrain never calls; did you mean on_arrival?",
         Full: "has a method pushout, which celltrain never calls; did you mean push_out?",
@@ -352,7 +352,7 @@ def test_the_check_of_a_policy_file_reports_errors_in_the_formula_language_that_
 
 
 def test_an_error_in_a_memory_policy_names_its_file_even_for_a_pattern_of_switches(celltrain, tmp_path):
-    """Regression: the key of such a fault has quotes, which its path lacks."""
+    """Regression: the key in the fault has quotes, which the path of the key lacks."""
     path = tmp_path / "mine.toml"
     path.write_text('[policy.formula]\nadmit = "q_i < alfa"\n')
     for command in (("run",), ("compare", "--seeds", "1")):
@@ -533,7 +533,7 @@ def both(tmp_path, port: str = "epd = { threshold = 60 }") -> Path:
     return path
 
 
-def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
+def test_an_option_selects_the_vetted_policy_if_both_the_port_and_the_memory_have_policies(
     tmp_path,
 ):
     """Regression: the policy of the ports was vetted even if the scenarios named memories."""
@@ -546,7 +546,7 @@ def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
         policy = standard.policy_of(path, scenarios=scenarios)
         assert policy.table == table and standard.standard_of(policy, scenarios) is standard_set
     assert policy.note == f"dynamic_threshold is the policy of the memories in {path}, not that of its ports (epd)"
-    # Ports that share a memory have tail drop here.
+    # Ports that share a memory have tail drop in this scenario.
     plain = standard.policy_of(both(tmp_path, "tail_drop = {}"))
     assert plain.table == memory and standard.standard_of(plain) is standard.MEMORIES
     loaded = ct.load("switch", settings={ALL_POOLS: f"@{both(tmp_path)}"}).to_dict()
@@ -555,7 +555,7 @@ def test_an_option_selects_the_vetted_policy_if_port_and_memory_have_one(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_other_one(celltrain, tmp_path):
+def test_vetting_states_which_policy_of_a_scenario_is_tested_and_how_to_test_the_other(celltrain, tmp_path):
     path = both(tmp_path)
     done = celltrain("vet", path, "--scenarios", "lan-5", "--seeds", "1", "--against", "epd", "--brief")
     words = f"epd is the policy of the ports in {path}, not that of its memories (dynamic_threshold)"
@@ -567,7 +567,7 @@ def test_vetting_states_which_policy_of_a_scenario_it_tests_and_how_to_test_the_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_set")
-def test_vetting_can_compare_a_memory_policy_with_policies_with_settings_and_with_policy_classes():
+def test_vetting_can_compare_a_memory_policy_with_configured_policies_and_with_policy_classes():
     beside = ["dynamic_threshold:alpha=2", f"{__name__}:Dynamic", "dynamic_threshold"]
     answer = ct.vet(ct.DynamicThreshold(alpha=2.0), scenarios=["switch"], against=beside, seeds=1)
     assert list(answer["beside"]) == ["dynamic_threshold:alpha=2", "Dynamic", "dynamic_threshold"]

@@ -94,7 +94,7 @@ def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_co
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_for_other_topologies_a_single_pool_size_reproduces_every_published_pause_threshold(row):
-    """These sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
+    """The cited sections do not publish pool sizes, but for each pool a single size explains all its numbers."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
     table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})
@@ -291,7 +291,7 @@ def test_priority_groups_filled_one_after_another_pause_at_the_published_cell_co
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_ones(row):
+def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_thresholds(row):
     """The memory's events contain the cells at which each group pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))

@@ -147,7 +147,7 @@ def test_incast_options_that_the_switch_configuration_does_not_support_are_refus
     is_refused(celltrain("mmu", "incast", configured(tmp_path), *options), words)
 
 
-def test_a_switch_without_lossless_groups_speeds_or_valid_wred_is_refused_with_the_error_location(
+def test_switch_files_without_lossless_groups_speeds_or_valid_wred_are_refused_with_the_error_location(
     tmp_path: Path, celltrain: Command
 ) -> None:
     folder = configured(tmp_path)

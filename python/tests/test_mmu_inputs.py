@@ -519,7 +519,7 @@ def test_the_error_for_an_invalid_switch_configuration_file_names_the_line(old, 
     if words:
         is_refused(answer, words)
     else:
-        # The hardware name also identifies the chip.
+        # The name of the hardware also identifies the chip.
         assert answer.code == 0
 
 
@@ -573,7 +573,7 @@ class Ran:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_simulated_pause_thresholds_are_compared_with_the_computed_ones(late, toml, celltrain, monkeypatch):
+def test_simulated_pause_thresholds_are_compared_with_computed_pause_thresholds(late, toml, celltrain, monkeypatch):
     """A run that pauses one cell too late counts as a difference. `test_mmu.py` runs the engines."""
 
     def run(model, *, events=None):

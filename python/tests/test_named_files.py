@@ -94,7 +94,7 @@ def test_a_scenario_can_refer_only_to_files_in_its_folder_or_in_subfolders(load,
     for name in ("../x/other", str(tmp_path / "x" / "other"), "below/../../x/other"):
         assert "is outside the folder of the file that names it" in load(case, name), name
     if case != "a class":
-        # Otherwise the name of the module would differ.
+        # A class loaded through a link would have another module name.
         assert "is outside the folder" in load(case, "link")
 
 

@@ -60,7 +60,7 @@ class Rounded:
         self.port = self
 
     def send(self, packet: tuple[int, int, int]) -> str:
-        """Receives the packet at the head, and returns what happens to it."""
+        """Receives the packet at the head, and returns what happens to the packet."""
         now, sojourn, queued = packet
         return self._model.port.send((now >> 10, sojourn >> 10, queued))
 
@@ -145,7 +145,7 @@ class _Draws:
 
 def test_pie_drops_the_packets_that_ns_3_drops_given_its_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(test_pie, "UNITS", 10**9)
-    # In ns-3, the mean size is that of a packet, so PIE drops nothing while two packets wait.
+    # In ns-3, the mean size is the size of a packet, so PIE drops nothing while two packets wait.
     monkeypatch.setattr(test_pie, "CELL", 1024)
     draws = _Draws(iter(facts("pie", "draw")))
     model = test_pie.Model(draws, qdelay_ref=0.015, t_update=0.015, max_burst=0.0)  # type: ignore[arg-type]

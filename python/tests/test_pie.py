@@ -53,7 +53,7 @@ class Model:
         self.burst_allowance = max(0, self.burst_allowance - self.step)
 
     def arrive(self, now: int) -> bool:
-        """A packet arrives. Returns whether it is dropped."""
+        """A packet arrives. Returns whether the packet is dropped."""
         self.update(now)
         drops = self.burst_allowance == 0 and self.drop_early()
         if drops:

@@ -499,7 +499,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
     ],
 )
 def test_absurdly_large_numbers_in_a_plan_are_refused_with_their_line(text, line, words):
-    # Regression: Python has no float with 400 digits, so these were internal errors.
+    # Regression: Python has no float with 400 digits, so absurdly large numbers were internal errors.
     [message] = refused(f"\n{text}", base="\n") if text.startswith("scenario") else refused(text)
     assert message.startswith(f"plan.toml:{line}: ")
     assert words in message

@@ -76,7 +76,7 @@ buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_the_error_for_a_threshold_larger_than_the_buffer_at_some_points_names_such_a_point(celltrain, tmp_path):
+def test_the_error_for_a_threshold_above_the_buffer_at_some_plan_points_names_one_point(celltrain, tmp_path):
     answer = celltrain("sweep", planned(tmp_path, '[axes]\n"port.bottleneck.buffer" = [500, 1000]\n'), "--dry-run")
     assert answer.code == 2
     assert f"{NAME}:4: port.bottleneck.policy.epd.threshold = 800 is above the buffer of 500 cells" in answer.err

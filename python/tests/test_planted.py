@@ -14,7 +14,7 @@ from project_copy import COPY, FAULTS, build
 import faults
 
 
-def test_the_list_of_planted_faults_has_one_for_each_engine_law_and_campaign_faults_in_14_files():
+def test_the_list_of_planted_faults_covers_each_engine_law_and_has_campaign_faults_in_14_files():
     rows = faults.read(faults.FAULTS)
     core = ROOT / faults.CORE
     faults.plant({path.relative_to(ROOT).as_posix(): path.read_text() for path in core.rglob("*.rs")}, rows)

@@ -250,7 +250,7 @@ def test_figure_options_that_would_have_no_effect_are_refused(celltrain, options
     assert (told.code, problem in told.err) == (2, True), told.err
 
 
-def test_the_plot_of_a_lossless_memory_shows_priority_groups_their_thresholds_and_when_they_reach_them():
+def test_the_plot_of_a_lossless_memory_shows_when_priority_groups_reach_their_thresholds():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="3ms")
     run = ct.run(lossless, trace=["memory"], step="10us")
     axes = run.plot.memory()

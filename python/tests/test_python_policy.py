@@ -102,7 +102,7 @@ def test_an_exception_in_a_policy_class_ends_the_run_with_the_call_and_the_trace
     if isinstance(policy, Raises):
         assert fault.excerpt[0].startswith("Traceback")
         assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
-    # The next run on the same thread is unaffected.
+    # The exception does not affect the next run on the same thread.
     ct.run(lan(Fba()))
 
 
@@ -115,7 +115,7 @@ def test_the_error_for_an_exception_in_a_policy_class_names_the_scenario_file(tm
     assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
-def test_a_policy_class_can_have_axes_and_an_exception_fails_only_one_row(tmp_path):
+def test_settings_of_a_policy_class_can_be_plan_axes_and_an_exception_fails_only_one_row(tmp_path):
     class Some(ct.PythonPolicy):
         z = 1.0
 

@@ -125,7 +125,7 @@ def test_a_qlog_file_has_each_segment_and_acknowledgement_of_the_event_log(logge
     assert len(of(events, "packet_received")) == len(received)
 
 
-def test_a_qlog_file_for_qvis_has_the_same_events_with_the_names_of_version_0_3(logged, tmp_path):
+def test_a_qlog_file_for_qvis_has_the_same_events_under_the_names_of_qlog_0_3(logged, tmp_path):
     """Version 0.3: draft-ietf-quic-qlog-main-schema-02, 3.3, and draft-ietf-quic-qlog-quic-events-01, 5."""
     _, events = logged
     ct.run(LAN, qlog=tmp_path / "run.qlog")

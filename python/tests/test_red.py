@@ -31,7 +31,7 @@ class Model:
             self.next_adaptation += self.step
 
     def arrive(self, now: int) -> bool:
-        """A packet arrives. Returns whether it is dropped."""
+        """A packet arrives. Returns whether the packet is dropped."""
         if self.adaptive:
             self.adapt(now)
         if self.q > 0:

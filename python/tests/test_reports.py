@@ -433,7 +433,7 @@ def test_a_report_compares_two_stores_with_the_same_seeds_by_paired_differences(
     assert (tmp_path / "r" / "comparison.csv").exists()
 
 
-def test_a_report_does_not_call_a_shift_between_stores_significant_if_seeds_vary_more_than_that(tmp_path):
+def test_a_difference_between_stores_smaller_than_the_variation_between_seeds_is_not_reported_as_significant(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
     second = made(tmp_path / "b", shifted(values, 0.02, 0.001), seeds=range(100, 108))

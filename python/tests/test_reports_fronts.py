@@ -95,7 +95,7 @@ def test_a_figure_of_pareto_fronts_has_a_panel_for_each_configuration_titled_wit
     assert "4 points of 8 on the fronts, one for each network" in page
 
 
-def test_in_a_report_a_network_that_depends_on_two_axes_is_named_by_the_values_on_both(tmp_path):
+def test_in_a_report_a_network_that_depends_on_two_axes_is_named_by_both_values(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
@@ -125,7 +125,7 @@ def test_the_error_for_an_unknown_axis_in_a_report_option_names_the_axis(celltra
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_report_command_draws_a_pareto_front_for_each_axis_value_or_one_for_all_points(celltrain, two, tmp_path):
+def test_the_report_command_draws_one_pareto_front_per_axis_value_or_one_for_all_points(celltrain, two, tmp_path):
     options = ("--measures", "efficiency,fairness", "--json", "--out", tmp_path / "page")
     answer = celltrain("report", two.path, "--front-by", "buffer", *options)
     assert [row["buffer"] for row in answer.json["front"]["points"]] == [80, 90, 100, 110]
@@ -204,7 +204,7 @@ def within(axes):
 def test_text_in_report_figures_does_not_overlap_and_error_bars_are_not_cut_off(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
-    # On each push, only the first figures.
+    # A push tests only the first figures; the nightly job tests all figures.
     for drawing in itertools.islice(report.drawings(width=width), None if NIGHTLY else 2):
         assert not list(overlaps(drawing.figure)), drawing.name
         if drawing.name.startswith(("front", "lines", "effects", "differences")):
@@ -231,7 +231,7 @@ def test_a_label_is_above_and_to_the_right_of_its_point_if_there_is_room():
     assert text.arrow_patch is None
 
 
-def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_a_leader_line():
+def test_several_labels_of_a_point_surround_the_point_and_distant_labels_have_a_leader_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
     assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))

@@ -206,7 +206,7 @@ def test_the_report_command_prints_the_number_of_points_that_differ_between_two_
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
-def test_the_error_for_an_invalid_axis_value_or_style_in_a_report_option_names_it(
+def test_an_invalid_axis_value_or_style_in_a_report_option_is_named_in_the_error(
     celltrain, store, tmp_path, options, expected
 ):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")

@@ -122,7 +122,7 @@ def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(pape
     assert unscored == 5
 
 
-def test_a_published_number_is_judged_by_the_mean_of_seeds_or_also_their_range(
+def test_a_published_number_is_judged_by_the_mean_of_the_seeds_and_optionally_their_range(
     paper: Paper,
 ) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
@@ -163,7 +163,7 @@ def test_every_alternative_modelling_choice_for_paper_97_0831_is_valid_and_chang
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
 def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: Path) -> None:
-    # On each push, only the first figures.
+    # A push draws only the first figures; the nightly job draws all figures.
     wanted = ["figure2", "figure4", "table2", "table5"][: None if NIGHTLY else 1]
     paper = short.paper
     if not NIGHTLY:

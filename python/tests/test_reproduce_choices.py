@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_rows_of_a_paper_can_be_selected_by_some_values_in_any_letter_case():
+def test_rows_of_a_paper_can_be_selected_by_any_of_their_values_in_any_letter_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -100,7 +100,7 @@ def test_an_interrupted_reproduction_can_be_resumed_without_repeating_finished_r
     ran.clear()
     assert celltrain(*words, "6", "--resume").out == whole
     assert ran == []
-    # Another scenario has other keys.
+    # The scenario of another row has other keys.
     assert celltrain(*words, "1", "--resume", "--set", "tcp=sack").code == 0
     assert ran == [1]
 
@@ -132,7 +132,7 @@ def test_an_interrupted_reproduction_prints_the_command_that_resumes_it_and_keep
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_format")
-def test_a_message_warns_that_finished_runs_in_the_output_folder_are_repeated_without_resume(celltrain, tmp_path):
+def test_a_message_warns_that_without_the_resume_option_finished_runs_in_the_folder_are_repeated(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
     assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
@@ -157,7 +157,7 @@ def test_the_command_shown_on_a_paper_page_uses_the_number_of_seeds_stated_on_th
 
 
 @pytest.mark.slow
-def test_reproduction_tables_state_the_rule_for_agreement_and_their_latex_form_has_the_notes(celltrain):
+def test_reproduction_tables_state_the_rule_for_agreement_and_latex_tables_include_the_notes(celltrain):
     words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
     rule = "agrees: if the published value is inside the seeds' range"
     told = celltrain(*words).out

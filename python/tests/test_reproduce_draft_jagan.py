@@ -20,7 +20,7 @@ from celltrain.papers.score import Scored
 DRAFT_JAGAN = "draft-jagan"
 ROOT = Path(__file__).parents[2]
 
-# Marks tests that need edge devices; they run if these are available.
+# Marks tests that need edge devices; the tests run if edge devices are available.
 needs_edge_devices = pytest.mark.skipif(
     any(f'"{word}"' not in _core.schema() for word in ("internetwork", "edge", "abr", "allocator", "measure")),
     reason="scenarios do not support edge devices yet",

@@ -18,7 +18,7 @@ AF_96_1269 = "af-96-1269"
 FOLDER = Path(__file__).parents[2] / "papers"
 #: Every order of ties, by the name of the answer. The paper's own answer is random.
 ORDERS = ("random", "rotating", "fixed", "event_list", "event_list_last_in")
-#: Number of synthetic papers of each order, and number of seeds that judge them.
+#: Number of synthetic papers of each order, and number of seeds that judge each paper.
 PAPERS, JUDGES = 5, 20
 #: Rows of Table 5 that are not in lock-step.
 ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
@@ -131,7 +131,7 @@ def test_a_paper_note_that_refers_to_a_setting_missing_from_the_scenario_is_refu
         load(AF_96_1269, read=read).numbers(tables=["lock-step"])
 
 
-def test_the_error_for_an_unknown_tie_order_lists_the_known_ones(celltrain: Command) -> None:
+def test_the_error_for_an_unknown_tie_order_lists_the_known_tie_orders(celltrain: Command) -> None:
     told = celltrain("run", "lan-epd", "--set", "switch.tie_order=event_lists")
     assert told.code == 2
     assert all(order in told.err for order in ORDERS), told.err
@@ -205,7 +205,7 @@ def inside(number: Scored, paper: int, judges: Sequence[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
-def test_the_range_of_other_tie_orders_contains_90_to_99_percent_of_values(
+def test_the_range_over_other_tie_orders_contains_90_to_99_percent_of_the_published_values(
     order: str,
 ) -> None:
     share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))

@@ -288,7 +288,7 @@ def test_a_path_into_a_result_selects_the_entries_of_a_list_by_name() -> None:
 
 
 def test_reproduction_runs_that_record_series_are_executed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Regression: the runs were executed one after the other, ignoring the requested threads.
+    # Regression: the runs were executed one after another, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_rows = work.run_rows
 

@@ -35,7 +35,7 @@ def rates() -> Reproduction:
     return of_factor("af-97-0831", 1.03)
 
 
-def test_numbers_may_be_within_tolerance_of_the_mean_although_they_lie_outside_the_range_of_seeds(
+def test_a_number_outside_the_range_of_the_seeds_may_be_within_tolerance_of_the_mean(
     rates: Reproduction,
 ) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
@@ -136,7 +136,7 @@ def test_the_tables_on_a_paper_page_have_a_column_for_each_kind_of_verdict_that_
     assert "| tcp group | column | throughput mbps | ours | in seeds' range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
     assert "A number counts as inside if it is in the seeds' range or near the mean." in text
-    # This paper states no tolerance for the mean.
+    # The paper in this test states no tolerance for the mean.
     lan = of_factor("af-96-1269", 1.03)
     paper_page.keep(lan.to_dict(), lan.paper)
     text = paper_page.numbers(lan.paper.id)

@@ -181,7 +181,7 @@ def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_about_them(cell
     assert "\u2265" not in answer.out
 
 
-def test_a_comparison_marks_means_of_lower_bounds_and_gives_no_difference_between_two_such_means(
+def test_a_comparison_marks_means_of_lower_bounds_and_computes_no_difference_between_two_marked_means(
     celltrain, web, short, tmp_path
 ):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")
@@ -296,7 +296,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
 
 
 def test_a_search_warns_about_settings_with_which_requests_deliver_little_data(tmp_path):
-    """Regression: only bytes of flows were counted, but these networks have no flows."""
+    """Regression: only bytes of flows were counted, but networks with requests only have no flows."""
     incast = 'incast.query = { senders = 3, bytes = "240kB", interval = "400us" }'
     scenario = SCENARIO.replace('requests.web = { load = 0.6, sizes = "20kB" }', incast)
     scenario = scenario.replace("buffer = 300", "buffer = 6000").replace("1ms", "2ms")

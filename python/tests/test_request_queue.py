@@ -55,7 +55,7 @@ def test_the_delays_measured_at_a_port_equal_the_waiting_times_of_lindleys_recur
     waiting = np.zeros(len(opened))
     for i in range(1, len(opened)):
         waiting[i] = max(0, waiting[i - 1] + SEGMENT_S - (opened[i] - opened[i - 1]))
-    # The last of twelve cells also waits for the eleven others.
+    # The last of twelve cells also waits for the eleven cells before it.
     delays = (waiting + SEGMENT_S * 11 / 12)[opened + waiting + SEGMENT_S * 11 / 12 <= 0.2] * 1e3
     [port] = [row for row in result.ports.to_pylist() if row["name"] == "host1->leaf1"]
     found = [port[f"delay_ms_{name}"] for name in ("mean", "p50", "p95", "p99", "p999")]
@@ -67,7 +67,7 @@ def test_the_delays_measured_at_a_port_equal_the_waiting_times_of_lindleys_recur
     assert found[0] / 1e3 - SEGMENT_S * 11 / 12 == pytest.approx(theory, rel=0.2)
 
 
-def test_packet_delays_are_measured_and_become_columns_only_if_they_are_requested(tmp_path):
+def test_packet_delays_are_measured_and_become_columns_only_on_request(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Ppd(), duration="20ms")
     plain, measured = ct.run(lan), ct.run(lan, delays=True)
     assert not [name for name in plain.ports.column_names + plain.flows.column_names if name.startswith("rtt_ms")]

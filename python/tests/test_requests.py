@@ -34,7 +34,7 @@ def written(folder, cdf=CDF, requests=WEB, name="mine.csv"):
     return path
 
 
-def test_request_size_files_are_found_relative_to_the_scenario_and_their_rows_become_part_of_it(tmp_path):
+def test_request_size_files_are_found_relative_to_the_scenario_file_and_become_part_of_the_scenario(tmp_path):
     path = written(tmp_path)
     assert ct.check(path) == []
     scenario = ct.load(path)

@@ -87,7 +87,7 @@ def test_the_goodput_of_a_run_is_the_sum_over_its_flows(traced):
     assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
 
 
-def test_file_delays_are_measured_if_they_are_requested(traced):
+def test_file_delays_are_measured_on_request(traced):
     scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold=900), tcp=ct.Sack())
     without = ct.run(scenario)
     assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)

@@ -228,7 +228,7 @@ def test_tcp_variants_in_a_comparison_keep_the_tcp_settings_of_the_scenario(cell
         "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
     ):
         assert line in " ".join(varied.out.split())
-    # A setting given with --set is also kept.
+    # A setting given with --set is kept as well.
     windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
     assert windows.count("window 200 kB") == 2
     alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out
@@ -455,7 +455,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     compared = ct.compare("small.toml", "wan.toml", vary=vary, seeds=3)
     assert (compared.what, compared.names) == ("port.bottleneck.policy", tuple(policies))
     assert compared.settings == ({"scenario": "small"}, {"scenario": "wan"})
-    # Runs and differences equal those of separate comparisons in each network.
+    # Runs and differences equal the runs and differences of separate comparisons in each network.
     for place, file in enumerate(("small.toml", "wan.toml")):
         alone = ct.compare(file, vary=vary, seeds=3)
         assert (compared.values[:, place] == alone.values[:, 0]).all()
@@ -473,7 +473,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert {one["baseline"] for one in answer["differences"]} == {"tail_drop"}
     printed = celltrain("compare", "small.toml", "wan.toml", *options, "--plot", "both.svg", "--csv", "both.csv")
     assert printed.out.startswith("tail_drop, fba, epd:threshold=60% in small, wan: seeds 1 to 3 each\n")
-    # Two measures, with one panel per network.
+    # The figure has two measures, with one panel per network.
     assert Path("both.svg").read_text().count('id="axes_') == 4
     assert Path("both.csv").read_text().startswith("name,scenario,measure")
     more = celltrain(

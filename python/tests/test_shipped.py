@@ -16,7 +16,7 @@ from celltrain.model import shipped
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """An empty folder."""
+    """Runs each test in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -34,7 +34,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
 
 @pytest.mark.slow
 def test_every_shipped_scenario_and_plan_is_found_by_its_name():
-    """The plans' scenarios are also found, although they are not in this folder."""
+    """The plans' scenarios are also found, although they are not in the current folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
     for name in shipped.names("scenario")[:: 1 if NIGHTLY else 4]:
         assert ct.check(name) == []

@@ -61,11 +61,11 @@ def test_the_index_of_the_standards_register_states_the_number_of_rules_from_eac
 
 def test_the_standards_register_accepts_only_the_names_of_tests_and_refuses_helper_functions():
     rust = (
-        'fn helper() {}\n#[test]\n#[ignore = "slow"]\n// A comment.\nfn it_holds() { fn inner() {} }\n'
-        "proptest! {\n    #[test]\n    fn it_holds_for_all(x in 0..3u32) {}\n}\n#[cfg(test)]\nfn other() {}\n"
+        'fn helper() {}\n#[test]\n#[ignore = "slow"]\n// A comment.\nfn a_sum_is_exact() { fn inner() {} }\n'
+        "proptest! {\n    #[test]\n    fn a_sum_is_commutative(x in 0..3u32) {}\n}\n#[cfg(test)]\nfn other() {}\n"
     )
-    assert standards.tests_in(".rs", rust) == ["it_holds", "it_holds_for_all"]
-    assert standards.tests_in(".py", "def helper(): ...\ndef test_it_holds(): ...\n") == ["test_it_holds"]
+    assert standards.tests_in(".rs", rust) == ["a_sum_is_exact", "a_sum_is_commutative"]
+    assert standards.tests_in(".py", "def helper(): ...\ndef test_a_sum_is_exact(): ...\n") == ["test_a_sum_is_exact"]
     # Functions of the crates' tests and of this folder that are not tests.
     known = standards.definitions()
     assert not {"drawn", "situations", "is_refused", "celltrain", "new"} & known.keys()
@@ -85,7 +85,7 @@ def test_the_pages_of_the_standards_register_link_each_test_to_its_file():
             assert path.stem == test or test in path.read_text(encoding="utf-8")
 
 
-def test_each_figure_in_the_gallery_is_drawn_by_the_commands_below_it():
+def test_each_figure_in_the_gallery_is_drawn_by_the_commands_below_the_figure():
     gallery = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
     figures = re.findall(r"\]\(images/gallery/([^)]+)\)", gallery)
     assert len(figures) >= 8

@@ -1,4 +1,4 @@
-"""Common mistakes, and messages that tell users how to correct them."""
+"""Common mistakes, and messages that tell users how to correct each mistake."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_help_text_of_each_python_function_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_the_errors_for_common_mistakes_in_a_first_comparison_show_the_correct_form(celltrain, arguments, expected):
+def test_error_messages_for_common_mistakes_in_comparisons_show_the_correct_form(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())

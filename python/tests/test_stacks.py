@@ -51,7 +51,7 @@ def test_with_protocol_stacks_both_engines_give_the_same_fingerprint_which_depen
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
 
-def test_congestion_windows_of_stacks_are_left_out_next_to_those_of_other_flows(result):
+def test_the_congestion_window_series_and_plot_exclude_flows_whose_stack_hides_its_window(result):
     cwnd = result.series["cwnd"].to_pydict()
     assert {*cwnd["flow"]} == {"tcp3"}
     assert min(cwnd["cwnd_segments"]) >= 1
@@ -401,7 +401,7 @@ def test_a_python_stack_runs_on_both_engines_together_with_other_flows(tmp_path)
     assert flows["stack"] == [f"{__name__}:Windowed (window=2)", "", f"{__name__}:Windowed"]
     assert flows["completion_s"][0] > 0
     assert min(flows["goodput_mbps"]) > 0
-    # The protocol is neither TCP nor UDP.
+    # The packets of the stack are neither TCP nor UDP.
     for name in ("segments_sent", "retransmitted_segments", "repeated_segments", "throughput_mbps"):
         assert [value is None for value in flows[name]] == [True, False, True]
     assert "tcp3" in str(run)
@@ -532,7 +532,7 @@ def test_the_error_for_a_stack_that_floods_its_host_states_the_number_of_packets
         ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
 
 
-def test_in_python_the_losses_of_a_link_are_one_rule_or_a_list_of_rules():
+def test_in_python_the_losses_of_a_link_may_be_one_rule_or_a_list_of_rules():
     loss = ct.Loss(flow="tcp1", packets=[3])
     without = ct.run(hosting(Windowed())).fingerprint
     found = set()
@@ -591,7 +591,7 @@ def test_the_mss_attribute_of_a_python_stack_is_the_maximum_payload_of_its_packe
     assert named == ("Own", {"python": {"class": "ownstack:Own", "mss": "900B"}})
     own = {"class": "ownstack:Own", "settings": {"mss": 700, "kind": "new"}, "mss": "700B"}
     assert stack_of_class("ownstack.py:Own:mss=700:kind=new", tmp_path, ()) == ("Own:mss=700:kind=new", {"python": own})
-    # A file that names the class must give the same mss.
+    # A file that names the stack class must give the same mss.
     (tmp_path / "other.toml").write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "ownstack:Own"\n')
     [fault] = ct.check(tmp_path / "other.toml")
     assert (fault.key, fault.value) == ("stack.python.mss", '"512B"')
@@ -681,14 +681,16 @@ def test_the_check_of_a_stack_detects_nondeterminism_that_starts_after_300_ms():
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_a_run_whose_stacks_send_neither_tcp_nor_udp_has_no_qlog_file_but_a_warning(tmp_path):
+def test_a_run_without_tcp_and_udp_packets_gives_a_warning_instead_of_a_qlog_file(tmp_path):
     with pytest.warns(ct.CelltrainWarning, match="no flow sent TCP, UDP or QUIC"):
         ct.run(hosting(Windowed()), qlog=tmp_path / "run.sqlog")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("is_in_rust", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_a_program_can_be_the_stack_of_both_ends_of_a_flow(tmp_path, celltrain, monkeypatch, is_in_rust):
+def test_an_external_program_can_be_the_protocol_stack_at_both_ends_of_a_flow(
+    tmp_path, celltrain, monkeypatch, is_in_rust
+):
     if is_in_rust:
         command = ["cargo", "build", "--locked", "--manifest-path", str(ROOT / "examples/own-stack/Cargo.toml")]
         subprocess.run([*command, "--target-dir", str(tmp_path)], check=True, capture_output=True)
@@ -789,7 +791,7 @@ def test_a_python_stack_cannot_send_bursts_and_accepts_only_the_settings_that_it
         Windowed(size=3)
 
 
-def test_the_command_line_refuses_a_stack_class_in_a_module_not_named_there(tmp_path, celltrain):
+def test_the_command_line_refuses_a_stack_class_from_a_module_that_the_user_did_not_name(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
     is_refused(

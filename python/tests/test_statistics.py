@@ -84,7 +84,7 @@ def test_the_standard_deviation_of_large_values_that_differ_little_is_accurate_d
 
 
 @pytest.mark.parametrize("freedom", [1, 1.001, 1.5, 2, 3, 4.7, 10, 30, 31, 199, 999.9, 1000.1, 1e6, 1e12])
-def test_the_quantiles_of_students_t_distribution_match_scipy(scipy_stats, freedom):
+def test_quantiles_of_the_t_distribution_of_student_match_scipy(scipy_stats, freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
 
 

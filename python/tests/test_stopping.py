@@ -21,7 +21,7 @@ from celltrain.ensemble.plan import canonical
 from celltrain.model.arguments import check
 from celltrain.running import Chunk, Local, Run
 
-#: This is not a test of speed. Everything that is stopped here would otherwise take minutes or days.
+#: The time limit does not test speed. Every stopped call would otherwise take minutes or days.
 GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))

@@ -255,7 +255,9 @@ def test_commands_refuse_a_store_whose_result_rows_were_changed_by_another_progr
     "content", [b"", b"this is not a database, but it is long enough to be inspected" * 200, b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_a_store_file_that_is_not_a_database_is_reported_as_such(store, tmp_path, celltrain, content, command):
+def test_the_error_for_a_store_file_in_another_format_states_that_it_is_no_database(
+    store, tmp_path, celltrain, content, command
+):
     (store / "store.sqlite").write_bytes(content)
     (tmp_path / "plan.toml").write_text(PLAN)
     resume = ("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -455,7 +457,7 @@ def test_a_sweep_reports_that_the_disk_is_full_and_loses_no_stored_run(tmp_path)
 @pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
-def test_a_sweep_that_starts_on_a_full_disk_reports_this_and_can_be_resumed(tmp_path, limit):
+def test_a_sweep_that_starts_on_a_full_disk_reports_the_full_disk_and_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
     for size, more in ((limit, []), (-1, ["--resume"])):
@@ -526,7 +528,7 @@ def test_resuming_a_sweep_that_is_already_finished_takes_less_than_a_second(tmp_
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # This is much less time than the runs took, so no run was done or read again.
+    # One second is much less than the runs took, so no run was done or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

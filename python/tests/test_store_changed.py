@@ -151,7 +151,7 @@ def test_a_locked_store_causes_a_notice_after_2_seconds_and_an_error_after_10_se
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_opening_a_locked_store_is_retried_briefly_and_a_store_is_never_read_without_holding_its_lock(
+def test_opening_a_locked_store_is_retried_and_a_store_is_never_read_without_its_lock(
     whole, tmp_path, celltrain, impatient, command
 ):
     shutil.copytree(whole, tmp_path / "s")

@@ -277,12 +277,12 @@ def test_the_confidence_interval_of_a_study_is_computed_over_the_seeds() -> None
 
 @pytest.fixture(scope="module")
 def compared(short: Reproduction) -> Reproduction:
-    """The same runs, in a table that compares its rows with those of `wfq`."""
+    """The runs of `short`, in a table that compares its rows with the row of `wfq`."""
     table = replace(short.paper.table("link"), against={"backbone": "wfq"})
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
 
-def test_study_rows_are_compared_with_the_baseline_row_named_by_the_key_against(
+def test_study_rows_are_compared_with_the_baseline_row_that_the_against_key_names(
     short: Reproduction, compared: Reproduction
 ) -> None:
     assert "ratios" not in short.to_dict()
@@ -381,7 +381,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_if_the_duration_of_a_study_is_shortened_its_runs_are_measured_to_their_end():
+def test_shortening_the_duration_of_a_study_also_moves_the_end_of_its_measuring_window():
     paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
     assert all("to" not in one.scenario["measure"] for one in paper.configurations)
     longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})

@@ -92,7 +92,7 @@ def test_resuming_a_finished_store_runs_nothing(tmp_path):
     assert (tmp_path / "s" / "store.sqlite").read_bytes()[100:] == before
 
 
-def test_results_are_stored_once_even_if_they_arrive_twice_or_out_of_order(tmp_path):
+def test_a_sweep_result_that_arrives_twice_or_out_of_order_is_stored_once(tmp_path):
     class Twice:
         chunk_runs = 4
 
@@ -176,7 +176,7 @@ def test_a_sweep_run_that_exceeds_its_time_limit_becomes_a_failed_row(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sweep_point_that_is_found_invalid_late_becomes_a_failed_row(tmp_path):
+def test_a_sweep_point_found_to_be_invalid_only_when_run_becomes_a_failed_row(tmp_path):
     # There are too many points to check all of them in advance. Points with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
@@ -381,7 +381,7 @@ def test_the_sweep_command_gives_the_same_result_as_the_python_function_sweep(tm
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_sweep_command_prints_every_measure_or_states_which_ones_it_omits(
+def test_the_sweep_command_prints_every_measure_or_names_the_omitted_measures(
     count, hidden, tmp_path, celltrain, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "1000")

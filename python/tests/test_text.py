@@ -231,14 +231,14 @@ def test_names_from_scenarios_are_escaped_in_report_pages(tmp_path):
     try:
         store = ct.sweep(lan, over=axes, seeds=2)
     except ct.PlanError:
-        # The plan may refuse a name of this kind.
+        # The plan may refuse a name with such characters.
         store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
     page = ct.report(store, measures=["efficiency", "fairness"]).html()
     assert commands_no_terminal(page)
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_exceptions_can_be_pickled_whatever_text_they_contain():
+def test_exceptions_with_arbitrary_text_can_be_pickled():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")

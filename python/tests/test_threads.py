@@ -38,7 +38,7 @@ def test_measures_over_a_measuring_window_are_the_same_on_any_number_of_threads(
 
 
 def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning() -> None:
-    """The result is nevertheless complete."""
+    """The result of the run is nevertheless complete."""
     with pytest.warns(ct.CelltrainWarning, match="threads = 2: the run uses one"):
         shared = ct.run(NEAR, threads=2)
     assert shared.fingerprint == ct.run(NEAR).fingerprint
@@ -63,7 +63,7 @@ def test_an_invalid_number_of_threads_is_refused(options: dict[str, object], pro
 
 
 def test_the_run_command_and_the_python_function_give_the_same_message_about_threads(celltrain: Command) -> None:
-    """The exit code is 2, and the message is one line."""
+    """The command exits with code 2, and its message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
     assert refused.err.strip() == ("threads = 5 is not a number of threads from 1 to 4, one for each core")
@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_batches_decides_alike_on_one_and_two_threads(
+def test_a_port_that_admits_batches_makes_the_same_decisions_on_one_and_two_threads(
     tmp_path: Path,
 ) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""

@@ -64,7 +64,7 @@ def test_the_check_and_run_commands_give_the_same_max_min_shares(celltrain):
     assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
 
 
-def test_the_run_command_prints_max_min_shares_if_they_differ_between_flows(celltrain, tmp_path):
+def test_the_run_command_prints_max_min_shares_if_flows_have_different_shares(celltrain, tmp_path):
     short = tmp_path / "star.toml"
     short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
@@ -373,7 +373,9 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     ],
     ids=["a billion laughs", "a file as a name", "declarations from elsewhere", "a document type"],
 )
-def test_a_graphml_file_that_declares_entities_is_refused_before_they_are_expanded(celltrain, tmp_path, declared, used):
+def test_a_graphml_file_that_declares_xml_entities_is_refused_before_their_expansion(
+    celltrain, tmp_path, declared, used
+):
     # Entities may expand to gigabytes or include files. Regression: a small included file was read.
     (tmp_path / "secret.txt").write_text("the secret")
     path = tmp_path / "x.graphml"
@@ -491,14 +493,14 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Regression: written out, these numbers were a gigabyte or more of zeros.
+        # Regression: written out, the numbers had a gigabyte or more of zeros.
         ("1e-99999999999", "is not a time"),
         ("1e-999999999", "is not a time"),
         ("1e" + "9" * 5000, "is not a time"),
         ("9" * 5000, "is not a time"),
         (1e-300, "is not a time"),
         ("-1e-5", "it is negative"),
-        # Only Python accepts these as numbers.
+        # Only Python accepts numbers with underscores or with digits of other scripts.
         ("1_0", "is not a time"),
         ("\u0663", "is not a time"),
         ("-infinity", "is not a time"),

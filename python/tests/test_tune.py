@@ -281,7 +281,8 @@ def test_a_search_selects_its_finalists_front_by_front_like_a_simple_model(point
     for layer in layers:
         taken = layer & set(chosen)
         if taken != layer:
-            # A front that does not fit is thinned, and no point of a later front is chosen.
+            # If a whole front does not fit, only some of its points are chosen, and no point of a later front is
+            # chosen.
             assert set(chosen) <= taken | set().union(*layers[: layers.index(layer)])
             break
 

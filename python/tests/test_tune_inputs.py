@@ -136,7 +136,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
             Plan.of_toml(f'{base}[points]\naxes.delay = "topology.n_source.link_delay"\nrows = {rows}\n')
 
 
-def test_a_search_refuses_a_folder_of_another_plan_or_version_or_without_search(undisturbed, tmp_path):
+def test_a_search_refuses_a_folder_of_another_plan_or_version_or_without_a_search(undisturbed, tmp_path):
     _, folder = undisturbed
     with pytest.raises(TuneError, match="is already a search"):
         run_tune(plan(), folder, Local(1))

@@ -131,7 +131,7 @@ def test_optuna_is_imported_only_when_a_search_needs_it():
     assert done.stdout == "False\n"
 
 
-# The shipped study.
+# The tuning study that the package ships.
 
 
 @pytest.mark.parametrize("name", ["tune-selective-drop", "tune-fba"])

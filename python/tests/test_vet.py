@@ -31,7 +31,7 @@ def answer():
 
 
 @pytest.mark.slow
-def test_the_vet_result_contains_checks_of_the_policy_and_metrics_of_it_and_of_classic_policies(answer):
+def test_the_vet_result_contains_policy_checks_and_the_metrics_of_the_policy_and_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -217,7 +217,7 @@ def test_the_vet_command_reports_each_measure_for_which_another_tcp_reverses_the
     ]
 
 
-def test_the_vet_command_mentions_a_ranking_of_policies_only_if_some_tcp_reverses_it():
+def test_the_vet_command_mentions_a_policy_ranking_only_if_some_tcp_variant_reverses_the_ranking():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
     # The difference is significant with one TCP but not with the other. This does not show that the TCPs differ.

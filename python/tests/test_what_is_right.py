@@ -60,7 +60,7 @@ def test_an_error_in_a_scenario_file_has_its_line_even_if_options_change_the_sce
     assert sorted(fault.message for fault in plain) == sorted(fault.message for fault in changed)
 
 
-def test_a_congestion_control_that_quic_lacks_is_refused_with_the_known_ones() -> None:
+def test_a_congestion_control_that_quic_lacks_is_refused_with_a_list_of_known_controls() -> None:
     with pytest.raises(ct.ScenarioError, match="is refused: input should be 'new_reno', 'cubic' or 'bbr'"):
         ct.Quic(congestion="vegas")  # type: ignore[arg-type]
 
@@ -175,7 +175,7 @@ def test_a_network_without_flows_has_no_efficiency_measure(celltrain: Command, t
     assert "efficiency" in defaults({"topology": {"n_source": {}}})
 
 
-def test_a_mean_over_only_some_of_the_runs_states_the_number_of_values() -> None:
+def test_the_output_states_the_number_of_values_for_a_mean_over_only_some_runs() -> None:
     class Runs(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.case)

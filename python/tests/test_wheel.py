@@ -37,7 +37,7 @@ def wheel() -> Path:
 
 
 class Environment:
-    """An environment with only the wheel, and nothing else on the path."""
+    """A Python environment with only the wheel, and nothing else on its path."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder

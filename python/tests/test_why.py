@@ -178,7 +178,7 @@ def test_an_explanation_names_a_delayed_packet_that_caused_spurious_retransmissi
     assert after == pytest.approx(5, abs=0.3)
 
 
-def test_an_explanation_says_if_a_loss_had_not_been_repaired_by_the_end_of_the_run() -> None:
+def test_an_explanation_states_if_a_loss_was_not_repaired_before_the_end_of_the_run() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
     assert result.splitlines()[0].endswith("; some data was not acknowledged before the end of the run.")
@@ -205,7 +205,7 @@ def test_an_explanation_names_the_edge_device_that_dropped_a_packet() -> None:
 
 
 @pytest.mark.slow
-def test_the_explanation_lists_the_nearest_losses_if_none_is_near_the_given_time() -> None:
+def test_without_a_loss_near_the_given_time_the_explanation_lists_the_nearest_losses() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
@@ -269,9 +269,7 @@ def test_a_shortened_explanation_keeps_the_first_cause_and_refers_only_to_senten
                 assert before[-1] in lines, line
 
 
-def test_the_why_command_prints_the_explanation_and_its_json_output_has_the_rows(
-    celltrain: Command, small: Path
-) -> None:
+def test_the_why_command_prints_the_explanation_as_text_and_its_rows_as_json(celltrain: Command, small: Path) -> None:
     answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
     assert (answer.code, answer.err) == (0, "")
     assert "the port sw1->sw2 refused frame" in answer.out
@@ -376,7 +374,7 @@ def test_an_explanation_begins_by_stating_that_no_data_was_delivered(celltrain: 
     assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
 
 
-def test_an_interrupted_explanation_does_not_mention_output_files_because_there_are_none() -> None:
+def test_the_message_about_an_interrupted_explanation_mentions_no_output_files() -> None:
     # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
@@ -416,7 +414,7 @@ def test_the_explanation_of_a_frame_refused_by_a_shared_memory_states_memory_que
 
 
 @pytest.mark.slow
-def test_the_explanation_of_a_frame_refused_by_a_shared_memory_names_only_the_memory(
+def test_the_explanation_of_a_refusal_by_a_shared_memory_does_not_mention_the_port_policy(
     tmp_path: Path,
 ) -> None:
     text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
@@ -438,7 +436,7 @@ def test_the_explanation_of_a_deadlock_begins_with_the_deadlock_and_reports_no_r
 
 
 @pytest.mark.slow
-def test_the_explanation_of_a_frame_refused_by_a_full_memory_says_so() -> None:
+def test_the_explanation_of_a_frame_refused_by_a_full_memory_states_that_the_memory_was_full() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)
 

@@ -49,7 +49,7 @@ def test_github_actions_are_pinned_by_commit_and_name_their_version():
         assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
 
 
-def test_each_push_is_checked_once_and_a_newer_push_cancels_the_check_of_an_older_one():
+def test_each_push_is_checked_once_and_a_newer_push_cancels_the_check_of_an_older_push():
     check = (RELEASE.parent / "check.yml").read_text()
     assert "  push:\n    branches: [main]\n  pull_request:\n" in check
     assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in check

@@ -86,7 +86,7 @@ def commands(group: click.Command, before: str = "") -> Iterator[tuple[str, clic
 
 
 def test_every_option_that_names_a_figure_file_has_a_test() -> None:
-    """`--csv` is checked in one place for all commands."""
+    """One place checks `--csv` for all commands."""
     known = {(name, option) for name, _, option, _ in CASES}
     for name, command in commands(get_command(program())):
         for parameter in command.params:

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 const BAD_INPUT: u8 = 2;
-/// Choices of delays, by name.
+/// Packet delays that can be measured, by name.
 const DELAYS: [(&str, DelayChoice); 3] =
     [("all", DelayChoice::All), ("ports", DelayChoice::Ports), ("flows", DelayChoice::Flows)];
 /// Modes of contended ports, by their names.

@@ -13,7 +13,7 @@ use crate::Case;
 pub struct Measured {
     /// The case's name.
     pub scenario: String,
-    /// The engine's name.
+    /// The engine that executed the case.
     pub engine: String,
     /// Simulated seconds.
     pub duration_s: f64,

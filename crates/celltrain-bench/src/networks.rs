@@ -288,7 +288,7 @@ pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str
     toml
 }
 
-/// Returns the scenario `memory-lossless`, which begins with its duration here.
+/// Returns the scenario `memory-lossless` from its duration on.
 pub(crate) fn pausing_star() -> String {
     let toml = include_str!("../../../scenarios/memory-lossless.toml");
     let (_, body) = toml.split_once("duration").expect("the scenario has a duration");

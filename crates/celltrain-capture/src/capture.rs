@@ -25,7 +25,7 @@ pub struct Capture<W: Write> {
     wire: Wire,
     kind: CaptureKind,
     interfaces: usize,
-    /// End of the handshakes in nanoseconds. Packets before it get this timestamp.
+    /// End of the handshakes in nanoseconds. Earlier packets get this timestamp.
     open_at: u64,
     /// For each connection, true if the capture already contains its handshake or does not need one.
     is_open: Vec<bool>,
@@ -316,7 +316,7 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Returns one cell of a frame, and whether it is the last.
+    /// Returns one cell of a frame, and whether the cell is the frame's last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
         // Cells of several VCs alternate at a port, so recently used frames are soon needed again.
         let way = u32::from(!frame.carries.is_forward());

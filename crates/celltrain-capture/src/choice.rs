@@ -56,7 +56,7 @@ impl CaptureChoice {
         Ok(Self { kind, looks_at, of: Selection::new(duration, [ports, vcs, flows], window)? })
     }
 
-    /// Returns true for cells, false for packets.
+    /// Returns true for a capture of cells, and false for a capture of packets.
     pub fn of_cells(&self) -> bool {
         self.kind.of_cells()
     }

@@ -12,7 +12,7 @@ use crate::{Circuit, Connection, End, Interface, Labels, Tcp};
 
 /// Creates connections of flows and requests.
 pub(crate) struct Connections {
-    /// Each node's host number, and its interface if it is observed.
+    /// Each node's host number, and the node's interface if the node is observed.
     ends: TiVec<NodeIndex, End>,
     /// First and last host of each VC.
     hosts: TiVec<VcIndex, [NodeIndex; 2]>,

@@ -1,4 +1,4 @@
-//! Link types of captures, and the headers that packets and cells have in them.
+//! Link types of captures, and the headers of packets and cells in captures of each type.
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation, Framing};
 

@@ -13,7 +13,7 @@ pub struct OwnPacket<'a> {
     pub flow: FlowIndex,
     /// The VC that carries the packet.
     pub vc: VcIndex,
-    /// The number of its frame within its VC.
+    /// Number of the packet's frame within its VC.
     pub frame: FrameNumber,
     /// The end of the flow at which the packet was captured.
     pub at: Place,

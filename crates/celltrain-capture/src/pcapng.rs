@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-/// Writes blocks one after another, with at most one of them in memory.
+/// Writes blocks one after another. At most one block is in memory.
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     out: W,

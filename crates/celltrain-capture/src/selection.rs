@@ -30,7 +30,7 @@ pub struct Selected {
     pub flows: TiVec<FlowIndex, bool>,
     /// True if connections of requests are observed, which is the default unless flows or VCs are selected.
     pub requests: bool,
-    /// First instant in the window, and first instant after the window.
+    /// First instant in the time window, and first instant after the window.
     pub window: [Time; 2],
 }
 
@@ -55,7 +55,7 @@ impl Selection {
         Ok(Self { ports, vcs, flows, window })
     }
 
-    /// Returns the end of the window, if there is one.
+    /// Returns the end of the time window, or `None` if the window has no end.
     pub fn until(&self) -> Option<Duration> {
         self.window.map(|[_, until]| until)
     }
@@ -132,7 +132,7 @@ fn at(network: &Network, since_start: Duration) -> Time {
 pub struct Wrong {
     /// The option.
     pub option: &'static str,
-    /// Its value.
+    /// Value of the option.
     pub value: String,
     /// The problem.
     pub problem: String,

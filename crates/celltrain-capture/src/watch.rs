@@ -28,7 +28,7 @@ use crate::{About, Capture, CaptureError, CaptureKind, Carries, Circuit, Frame, 
 /// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
-    /// First instant in the window, and first instant after it.
+    /// First instant in the time window, and first instant after the window.
     window: [Time; 2],
     outside: Outside,
     looks: Looks,
@@ -218,7 +218,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Calls `write`, and ends the run if it fails.
+    /// Calls `write`, and ends the run if `write` fails.
     fn write(&mut self, write: impl FnOnce(&mut Looks, &mut Writing<'a>) -> Result<(), CaptureError>) {
         let Some(capture) = &mut self.capture else { return };
         if let Err(error) = write(&mut self.looks, capture) {

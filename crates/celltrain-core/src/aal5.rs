@@ -258,7 +258,7 @@ impl<B: Copy> FrameLog<B> {
         self.first.later(kept, self.mask)
     }
 
-    /// Returns how many frames in the log are older than the frame with this number.
+    /// Returns how many frames in the log are older than the given frame number.
     pub fn older_than(&self, number: FrameNumber) -> u32 {
         number.since(self.first, self.mask)
     }
@@ -275,7 +275,7 @@ impl<B: Copy> FrameLog<B> {
         Some(oldest)
     }
 
-    /// Discards every frame before the frame with this number.
+    /// Discards every frame older than the given frame number.
     pub fn forget_before(&mut self, number: FrameNumber) {
         let gone = number.since(self.first, self.mask);
         assert!(gone as usize <= self.frames.len(), "only frames that were sent are forgotten");
@@ -383,8 +383,8 @@ impl Reassembler {
         self.on_single_cells(run, max_cells, cells_of)
     }
 
-    /// Like [`Self::on_run`], but cell by cell. It is a separate function, so that the path for whole frames saves no
-    /// registers for this loop.
+    /// Like [`Self::on_run`], but cell by cell. This function is separate, so that the path for whole frames saves no
+    /// registers for the loop.
     #[inline(never)]
     fn on_single_cells(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         let mut damaged = 0;

@@ -81,7 +81,7 @@ impl CellBits {
 impl Cell {
     /// Largest number of VCs on one link.
     pub const MAX_LABELS: u32 = LABEL_MASK + 1;
-    /// Placeholder for a missing cell.
+    /// Placeholder value for a missing cell.
     pub const NONE: Self = Self::new(Label::new(0), FrameNumber::new(0), false);
 
     /// Creates a cell of frame `frame` on the VC labelled `label`.
@@ -188,7 +188,7 @@ impl Cell {
 pub struct Run {
     /// The last cell of the run. The other cells are equal, except that they never end a frame.
     pub last: Cell,
-    /// Number of cells, at least one.
+    /// Number of cells in the run, at least one.
     pub cells: u32,
 }
 

@@ -324,7 +324,7 @@ situations! {
 }
 
 const SITUATIONS: usize = NAMES.len();
-/// Number of words in a set of situations.
+/// Number of 64-bit words in a set of situations.
 const WORDS: usize = SITUATIONS.div_ceil(u64::BITS as usize);
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coverage_point_that_a_run_reaches_is_counted_for_the_process_and_for_the_thread() {
+    fn a_coverage_point_reached_by_a_run_is_counted_both_per_process_and_per_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

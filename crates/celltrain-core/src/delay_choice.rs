@@ -6,9 +6,9 @@ pub enum DelayChoice {
     /// No delays.
     #[default]
     None,
-    /// Only the delays at ports.
+    /// Measures only the delays at ports.
     Ports,
-    /// Only the delays of flows.
+    /// Measures only the delays of flows.
     Flows,
     /// All delays.
     All,

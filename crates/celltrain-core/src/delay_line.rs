@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_delayed_packet_has_the_configured_extra_delay_if_no_other_packet_interferes() {
+    fn without_interference_every_cell_of_a_delayed_packet_has_the_configured_extra_delay() {
         let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
     }

@@ -106,7 +106,7 @@ impl DelayTracker {
         }
     }
 
-    /// Counts a delay if it equals the latest. Returns whether it does.
+    /// Counts a delay if it equals the latest delay. Returns whether the delays are equal.
     #[inline]
     pub(crate) fn repeat(&mut self, delay: Span) -> bool {
         let repeats = delay == self.latest && self.times > 0;
@@ -159,7 +159,7 @@ impl DelayTracker {
         self.times_with(&Self::default(), clock)
     }
 
-    /// Returns the distribution of the packets counted here and in `other`.
+    /// Returns the distribution of the packets counted in `self` and in `other`.
     pub(crate) fn times_with(&self, other: &Self, clock: Clock) -> DelayTimes {
         let mut counts = Vec::with_capacity(self.used + other.used + 2);
         for tracker in [self, other] {
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_and_means_of_packet_delays_equal_those_computed_from_all_delays(
+        fn packet_delay_percentiles_and_means_equal_values_computed_from_the_list_of_all_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),
             // Many different delays make the table grow.
             stretched in prop::collection::vec(0_u64..2000, 0..2000),

@@ -337,7 +337,7 @@ mod tests {
     use crate::cell::tests::cell;
 
     #[test]
-    fn waiting_times_start_at_the_arrival_of_the_first_cell_of_a_frame_except_for_last_cells() {
+    fn the_waiting_time_of_a_cell_starts_with_its_frame_except_for_the_last_cell() {
         let mut arrivals = FrameArrivals::new(1);
         for (number, now) in [(1, 10), (2, 20), (3, 30)] {
             arrivals.enter(cell(0, 7, number == 3), Time(now));

@@ -54,7 +54,7 @@ pub struct EndSystems {
     /// State of the requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Stored apart from a VC's other state, because every cell accesses it.
+    /// Stored separately from a VC's other state, because every cell accesses the value.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     /// Indices of the sleeping clocks.
@@ -72,7 +72,7 @@ pub struct EndSystems {
     /// True if each flow's start has a different delay.
     spread: bool,
     aal5: Aal5Options,
-    /// Frames of end systems outside the simulation; `None` until one has been injected.
+    /// Frames of end systems outside the simulation; `None` until the first frame has been injected.
     outside: Option<Box<Outside>>,
     /// Delays of the flows' packets, if they are measured.
     delays: Option<Box<FlowDelays>>,

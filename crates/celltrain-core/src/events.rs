@@ -90,7 +90,7 @@ pub enum FrameStep {
         link: LinkIndex,
         /// Cells waiting at the port.
         occupancy: u32,
-        /// True if the cell was pushed out to make room for another.
+        /// True if the cell was pushed out to make room for another cell.
         pushed_out: bool,
         /// The limit of the shared memory that refused the cell, if the port belongs to a memory.
         refusal: Option<MemoryRefusal>,
@@ -329,7 +329,7 @@ pub enum RequestStep {
         number: u32,
         /// The pair of hosts of the request.
         pair: PairIndex,
-        /// The VCs of its data and of its acknowledgements.
+        /// The VCs of the request's data and of its acknowledgements.
         vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,

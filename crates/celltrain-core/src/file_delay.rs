@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_of_the_first_byte_does_not_change_when_the_delay_of_its_file_began() {
+    fn retransmitting_the_first_byte_of_a_file_does_not_change_the_start_of_its_delay() {
         // The first byte is retransmitted at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_depends_on_the_order_of_values() {
+    fn the_fingerprint_of_a_run_depends_on_the_order_of_the_hashed_values() {
         let of = |values: [u64; 2]| {
             let mut print = Fingerprint::default();
             print.fold_all(values);

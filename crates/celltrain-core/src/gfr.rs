@@ -259,7 +259,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn the_two_standard_definitions_of_the_cell_rate_algorithm_give_the_same_decisions(
+        fn both_standard_definitions_of_the_generic_cell_rate_algorithm_give_the_same_decisions(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,

@@ -54,7 +54,7 @@ pub enum LossUnit {
 /// Selects the packets or cells that are lost or delayed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossPattern {
-    /// The packets or cells with these numbers, in ascending order.
+    /// The packets or cells with the listed numbers, in ascending order.
     Numbers(Vec<u64>),
     /// One packet or cell in `period`, starting with number `first`.
     Every {

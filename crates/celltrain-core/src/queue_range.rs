@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_range_covers_the_sampled_length_and_all_lengths_since() {
+    fn a_queue_range_covers_the_last_sampled_length_and_all_lengths_since_that_sample() {
         let mut tracker = QueueTracker::default();
         tracker.rise(7);
         assert_eq!(tracker.range(4), QueueRange { least: 0, largest: 7 });

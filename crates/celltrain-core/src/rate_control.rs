@@ -17,7 +17,7 @@ use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
-/// A VC at a port: the link, and the VC's label there.
+/// A VC at a port: the link, and the VC's label on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The link.

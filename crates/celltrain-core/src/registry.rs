@@ -169,7 +169,7 @@ macro_rules! registry {
         $crate::registry! { @names $Kind { $($module: $Variant,)* } }
 
         impl $Kind {
-            /// Returns the variant with this name and these options.
+            /// Returns the variant with the given name and options.
             pub fn named(name: &str, options: $Options) -> Option<Self> {
                 match name {
                     $(stringify!($module) => Some(Self::$Variant(options)),)*

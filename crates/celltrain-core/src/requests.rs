@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_distribution_with_a_single_size_always_returns_this_size() {
+    fn sampling_a_distribution_with_a_single_size_always_returns_that_size() {
         let sizes = Sizes::constant(Bytes { bytes: 1460 });
         let mut stream = Stream::new(1, "test");
         assert!((0..100).all(|_| sizes.draw(&mut stream) == 1460));

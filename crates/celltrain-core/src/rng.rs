@@ -87,7 +87,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // Only in this case is a rejection possible, so only here is the division needed.
+            // A rejection is possible only if the low half is below the bound, so only this case needs the division.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_random_number_drawn_from_a_copy_of_a_stream_is_noticed() {
+    fn drawing_a_random_number_from_a_copy_of_a_stream_is_detected() {
         let draw = |draws: bool| {
             move || {
                 let mut stream = Stream::new(1, "port/bottleneck/ties").clone();
@@ -278,6 +278,6 @@ mod tests {
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
-    /// Recorded numbers. If they change, the results of every run change.
+    /// Recorded random numbers. If the numbers change, the results of every run change.
     const PINNED: [u64; 3] = [11_279_107_376_953_867_294, 4_143_580_889_016_707_893, 6_105_796_715_261_145_753];
 }

@@ -260,7 +260,7 @@ impl ShapedPort {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label].pace {
             Pace::Line(_) => most,
-            // Send cells one by one if an out-of-rate cell may come between them.
+            // Send cells one by one if an out-of-rate cell may come between two data cells.
             Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
@@ -280,7 +280,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The last cell that starts is the cell before those taken back.
+            // The last cell that starts is the cell before the cells taken back.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))

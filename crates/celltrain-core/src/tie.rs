@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rotating_tie_order_starts_with_each_input_in_turn_and_the_fixed_with_one() {
+    fn ties_start_with_each_input_in_turn_if_rotating_and_with_one_input_if_fixed() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_list_tie_order_orders_simultaneous_cells_as_a_simulator_with_an_event_list_does() {
+    fn the_event_list_tie_order_matches_the_order_of_a_simulator_with_an_event_list() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

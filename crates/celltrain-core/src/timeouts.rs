@@ -31,7 +31,7 @@ impl Timeouts {
         self.all.sort_unstable();
     }
 
-    /// Restricts the record to the timeouts between two snapshots of it.
+    /// Restricts the record to the timeouts between two snapshots of the record.
     pub(super) fn restrict(&mut self, before: Option<&Self>, until: &Self) {
         self.all.truncate(until.all.len());
         self.all.drain(..before.map_or(0, |before| before.all.len()));

@@ -317,7 +317,7 @@ impl Quantity {
             .ok_or_else(|| self.refuse("too large"))
     }
 
-    /// Writes the value in the largest unit in which it is at least one.
+    /// Writes the value in the largest unit in which the value is at least one.
     #[expect(clippy::arithmetic_side_effects, reason = "no division by zero: scales are positive")]
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if value == 0 {

@@ -4,8 +4,8 @@
 use crate::index::LinkIndex;
 use crate::network::Network;
 
-/// For each link, the links whose cells arrive at its port, in the order of their numbers at the node. A port numbers
-/// its inputs by their positions in this list.
+/// For each link, the links whose cells arrive at the link's port, in the order of their numbers at the node. A port
+/// numbers its inputs by their positions in this list.
 pub(crate) struct UpstreamLinks {
     /// Row offsets into `links`, one per link, plus a final end offset.
     first: Vec<u32>,

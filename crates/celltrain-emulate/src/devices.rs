@@ -44,7 +44,7 @@ pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
         .iter()
         .map(|&port| clock.seconds(Time(0) + clock.cell_time(network.links[port].rate) * cells.into()));
     let bytes_per_second: f64 = packet_times.map(|seconds| f64::from(mtu) / seconds).sum();
-    // If timers are less than 1 ms late, this does no harm.
+    // Timers that are less than 1 ms late do no harm.
     let burst = (bytes_per_second / 1e3).max(2.0 * f64::from(mtu));
     format!(
         "ip -batch - << END\n{ip}END\n\

@@ -31,7 +31,7 @@ use crate::wall::WallClock;
 /// Queue length at a host's port above which the program stops reading the host's device, so that the kernel notices
 /// the slow link.
 const MOST_WAITING: u32 = 128;
-/// Longest sleep of the loop. After it, the loop checks for cancellation.
+/// Longest sleep of the loop. After each sleep, the loop checks for cancellation.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// Minimum time between the present and the end of the run, so that all events during a sleep are known.
 const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
@@ -280,7 +280,7 @@ fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
 /// Reason why an emulation has no result.
 #[derive(Debug)]
 pub enum EmulationError {
-    /// It was interrupted.
+    /// The emulation was interrupted.
     Interrupted,
     /// A device failed.
     Device {

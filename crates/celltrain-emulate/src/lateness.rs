@@ -11,7 +11,7 @@ pub struct Lateness {
     buckets: Vec<u64>,
     /// Number of packets.
     pub packets: u64,
-    /// The largest lateness.
+    /// The largest lateness of any packet.
     pub max: Duration,
 }
 

@@ -46,7 +46,7 @@ pub struct Host {
 /// A host that another host can send packets to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its position in [`Plan::hosts`].
+    /// Position of the peer in [`Plan::hosts`].
     pub host: usize,
     /// The flow that connects the two hosts.
     pub flow: FlowIndex,

@@ -23,7 +23,7 @@ impl Vocabulary {
     /// change while the unit of `a` is unknown.
     pub fn hints<'a>(&'a self, expression: &'a Expression, certain: bool) -> Vec<(&'a str, Unit)> {
         let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new(), certain };
-        // Mismatches are reported later, when the units are known.
+        // Mismatches of units are reported later, when the units are known.
         let _ = checker.kind(expression);
         checker.hints
     }

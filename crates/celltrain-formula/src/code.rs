@@ -35,7 +35,7 @@ pub struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) reads: Vec<u8>,
     pub(crate) draws: bool,
-    /// The result, if it is constant and known.
+    /// The result of the rule, if the result is constant and known.
     pub(crate) constant: Option<f64>,
 }
 

@@ -31,7 +31,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Creates an evaluator. `vocabulary` must be the one with which the expression was checked.
+    /// Creates an evaluator. `vocabulary` must be the vocabulary with which the expression was checked.
     pub fn new(vocabulary: &'a Vocabulary, registers: &'a Registers, draw: &'a mut dyn FnMut() -> f64) -> Self {
         Self { vocabulary, registers, draw, named: Vec::new(), replaced: 0 }
     }

@@ -66,12 +66,12 @@ impl SettingFault {
 /// Maximum number of characters shown of a line.
 const SHOWN: usize = 80;
 
-/// Returns the name most similar to `given`, if one is similar enough.
+/// Returns the known name most similar to `given`, if a similar name exists.
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close = |name: &str| {
         let (given, lower) = (given.to_lowercase(), name.to_lowercase());
         let distance = distance(&given, &lower);
-        // Names of one letter match only if they are equal, apart from case.
+        // Names of one letter match only if the letters are equal, apart from case.
         (distance <= name.len().min(given.len()) / 3).then_some(distance)
     };
     names.into_iter().filter_map(|name| close(name).map(|distance| (distance, name))).min().map(|(_, name)| name)

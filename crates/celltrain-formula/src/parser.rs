@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         self.next.checked_sub(1).map_or(0, |last| self.tokens[last].at.end)
     }
 
-    /// Consumes the next token if it is this mark or word. Returns whether it did.
+    /// Consumes the next token if it is the given mark or word. Returns whether a token was consumed.
     fn takes(&mut self, text: &str) -> bool {
         let is_here = matches!(self.peek(), Piece::Mark(here) | Piece::Word(here) if *here == text);
         self.next += usize::from(is_here);

@@ -66,7 +66,7 @@ impl PerVc {
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
 
-    /// Returns the keys that match none of these VCs.
+    /// Returns the keys that match none of the given VCs.
     pub fn unknown<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
         let keys = match self {
             PerVc::Same(_) => None,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_for_a_single_vc_overrides_a_range_and_a_range_the_default() {
+    fn a_value_for_one_vc_overrides_a_range_and_a_range_overrides_the_default() {
         let setting = PerVc::from([("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
         assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
         assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);

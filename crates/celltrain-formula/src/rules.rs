@@ -75,11 +75,11 @@ impl Name {
 pub enum On {
     /// The formula is evaluated once, when the run starts.
     Start,
-    /// The formula is evaluated to answer this question, or at this event.
+    /// The formula is evaluated to answer this question to the policy, or at this event.
     Event(&'static str),
 }
 
-/// A model that uses formulas and provides names for them.
+/// A model that uses formulas and provides names for its formulas.
 pub trait Host {
     /// Returns the names that the host provides to rules of this kind, with their meanings there.
     fn words(&self, on: On) -> Vec<Word>;
@@ -131,7 +131,7 @@ pub struct Texts<'a> {
     pub questions: &'a [(&'static str, &'a str, Kind)],
     /// Formulas for new values of state, by event.
     pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
-    /// The VCs, by label; `None` if they are not known yet.
+    /// The VCs, by label; `None` if the VCs are not known yet.
     pub vcs: Option<&'a [&'a str]>,
     /// The first register for the user's own names.
     pub first: u8,

@@ -1,4 +1,4 @@
-//! Results of valid expressions and messages for invalid ones.
+//! Results of valid expressions, and messages for invalid expressions.
 
 use celltrain_formula::arithmetic;
 use celltrain_formula::{Compiler, Fault, Kind, Meaning, Unit, Vocabulary, Word, parse};

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_data_contains_its_byte_offsets() {
+    fn stream_data_spells_out_its_own_byte_offsets() {
         let mut bytes = [0; 40];
         payload(0, &mut bytes);
         assert_eq!(&bytes, b"000000000000000\n000000000000010\n00000000");

@@ -36,7 +36,7 @@ pub(crate) struct Captured {
 /// The reason why a captured run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The run was complete.
+    /// The run reached its end.
     Complete,
     /// A capture file reached its maximum size.
     Full,

@@ -159,7 +159,7 @@ mod tests {
     use celltrain_core::units::Bytes;
 
     #[test]
-    fn a_stacks_packet_is_refused_if_it_exceeds_the_mtu_or_has_an_invalid_header() {
+    fn a_packet_from_a_protocol_stack_above_the_mtu_or_with_an_invalid_header_is_refused() {
         let network = Trial::new(1).network();
         let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
         let mut contract = Contract::new(&network, sender.flow, Side::Sender);

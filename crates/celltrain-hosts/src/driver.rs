@@ -55,9 +55,9 @@ pub struct Hosts {
     groups: TiVec<GroupIndex, Option<MakeStacks>>,
     /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
-    /// By VC: whether a link delays chosen packets, which later ones overtake.
+    /// By VC: whether a link delays chosen packets, so that later packets overtake them.
     overtaken: TiVec<VcIndex, bool>,
-    /// Next poll time of each stack that has one.
+    /// Time of the next poll of each stack that has set a time.
     timeouts: BTreeSet<(Time, EndNumber)>,
     /// Number of packets sent so far.
     packets: u64,
@@ -299,7 +299,7 @@ impl Hosts {
         let sent = &mut self.on_the_way[vc];
         let place = sent.binary_search_by_key(&tag, |kept| kept.number).expect("every arriving packet was sent before");
         let mut kept = if self.overtaken[vc] {
-            // Packets before this one may be lost, or late.
+            // Packets sent before this packet may be lost, or late.
             sent.remove(place).expect("the packet is at this place")
         } else {
             for lost in sent.drain(..place) {
@@ -479,7 +479,7 @@ impl From<SimulationError> for HostsError {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Interrupted => Self::Interrupted,
-            // The other errors concern a packet that its VC cannot carry.
+            // All other errors concern a packet that its VC cannot carry.
             error => Self::Wrong(error.to_string()),
         }
     }

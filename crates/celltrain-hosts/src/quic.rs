@@ -121,7 +121,7 @@ impl Config {
 pub struct Quic {
     end: Endpoint,
     endpoint: quinn_proto::Endpoint,
-    /// The sender's settings, kept until it connects.
+    /// The sender's settings, kept until the sender connects.
     client: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
     /// The stream that is being sent or received.
@@ -254,7 +254,7 @@ impl Quic {
                     Err(error) => panic!("the sender does not reset the stream: {error}"),
                 }
             };
-            // This poll also sends any new flow-control credit.
+            // The current poll also sends any new flow-control credit.
             let _ = chunks.finalize();
             if !has_ended {
                 return;

@@ -24,7 +24,7 @@ pub struct Seen<'a> {
     pub step: Step,
     /// The VC that carries the packet.
     pub vc: VcIndex,
-    /// The number of its frame within its VC.
+    /// Number of the packet's frame within its VC.
     pub frame: FrameNumber,
     /// The event of the packet's TCP segment or acknowledgement, if the packet has one. Data flows from the sender to
     /// the receiver.

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_answers_each_poll_with_its_packets_its_timeout_and_its_report() {
+    fn a_stack_program_answers_each_poll_with_packets_a_timeout_and_a_report() {
         let time = 5_u64.to_le_bytes();
         let packet = [&b"p"[..], &time, &3_u32.to_le_bytes(), b"abc"].concat();
         let poll = [&b"q"[..], &time].concat();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_incomplete_call_ends_a_program_with_an_error() {
+    fn an_unknown_or_incomplete_call_ends_a_stack_program_with_an_error() {
         let kind = |calls: &[u8]| served(calls).0.map_err(|error| error.kind());
         assert_eq!(kind(b"x12345678"), Err(ErrorKind::InvalidData));
         assert_eq!(kind(b"q1234"), Err(ErrorKind::UnexpectedEof));

@@ -52,7 +52,8 @@ pub enum Congestion {
 /// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Before smoltcp acknowledges the data, so each acknowledgement advertises an empty buffer.
+    /// The application reads the data before smoltcp acknowledges the data, so each acknowledgement advertises an empty
+    /// buffer.
     BeforeAcks,
     /// After smoltcp has acknowledged the data, as in smoltcp's own tests: unread data reduces the window. smoltcp does
     /// not count acknowledgements with a different window as duplicates.

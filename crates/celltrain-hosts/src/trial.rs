@@ -261,7 +261,7 @@ impl Trial {
         resume_unwind(panic)
     }
 
-    /// Runs the trial again and captures it.
+    /// Runs the trial again and captures the packets.
     fn capture(
         &self,
         path: &Path,

@@ -23,7 +23,7 @@ impl Cancel {
         Self { cancelled: AtomicBool::new(false) }
     }
 
-    /// Cancels these calls. Any thread may call this method.
+    /// Cancels the calls of this handle. Any thread may call this method.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> 
             let added = py
                 .import("celltrain.errors")
                 .and_then(|errors| errors.call_method1("add_note", (error.value(py), call)));
-            // A second Ctrl-C may also interrupt this call.
+            // A second Ctrl-C may also interrupt the current call.
             drop(added);
         }
     })

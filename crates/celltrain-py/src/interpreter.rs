@@ -163,7 +163,7 @@ impl Gate {
         Self { closed: AtomicBool::new(false), inside: AtomicUsize::new(0) }
     }
 
-    /// Enters if the gate is open. Returns whether it was open.
+    /// Enters the interpreter if the gate is open. Returns whether the gate was open.
     fn enter(&self) -> bool {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let is_open = !self.closed.load(Ordering::SeqCst) || FINALIZER.get() == Some(&thread::current().id());

@@ -175,7 +175,7 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     if answer.is_none() {
         return Ok(None);
     }
-    // A time later than any other means never.
+    // A time later than the longest simulated time means never.
     let time = if answer.is_instance_of::<PyInt>() && answer.gt(i64::MAX)? {
         Ok(Ok(i64::MAX.unsigned_abs()))
     } else {

@@ -34,7 +34,7 @@ fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // Test the character after a letter, because an accent is visible only there.
+    // Test the character after a letter, because an accent is visible only as the next character.
     !format!("a{c}").escape_debug().to_string().starts_with("a\\")
 }
 

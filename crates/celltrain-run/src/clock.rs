@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn elapsed_time_follows_the_clock_of_the_embedding_program_and_is_zero_if_it_has_none() {
+    fn elapsed_time_follows_the_clock_of_the_embedding_program_or_is_zero_without_a_clock() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

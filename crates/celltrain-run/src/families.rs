@@ -35,9 +35,9 @@ pub(crate) struct Known {
 pub(crate) struct Part<'a> {
     /// Index of the run in its batch.
     pub(crate) index: usize,
-    /// Runs from which this one may be filled.
+    /// Finished runs from whose results this run may be filled.
     pub(crate) follows: &'a [Arc<Known>],
-    /// If the run leads others, the place for the run that fills them.
+    /// If other runs follow this run, the place for the finished run that fills them.
     pub(crate) leads: Option<&'a Mutex<Option<Arc<Known>>>>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Part<'a> {
 enum State {
     #[default]
     Running,
-    /// The leader has ended; its result, if it has a certificate.
+    /// The leader has ended. The value is its result, if the result has a certificate.
     Ended(Option<Arc<Known>>),
 }
 

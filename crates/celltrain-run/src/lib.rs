@@ -49,9 +49,9 @@ pub enum Unfinished {
     Refused(String),
     /// The run needs more memory than allowed; the message contains the numbers.
     TooLarge(String),
-    /// The run exceeded this limit of real time.
+    /// The run exceeded the given limit of real time.
     TookTooLong(Duration),
-    /// The run panicked, with this message and location.
+    /// The run panicked. The text is the message with its location.
     Panicked(String),
 }
 

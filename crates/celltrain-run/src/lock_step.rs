@@ -29,7 +29,7 @@ pub struct LockStep {
     together: usize,
     /// The smallest max-min fair share of any flow, as goodput in megabits per second.
     fair_mbps: f64,
-    /// This share over the whole run, in segments of the largest size.
+    /// The smallest max-min fair share over the whole run, in segments of the largest size.
     fair_segments: f64,
     /// Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
     processing: String,

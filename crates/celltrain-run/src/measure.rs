@@ -50,7 +50,7 @@ pub enum When {
 pub struct Printed {
     /// Heading of the measure's column, or label of its line.
     pub heading: &'static str,
-    /// Rule for showing the measure.
+    /// Rule that decides when printed tables show the measure.
     pub when: When,
 }
 

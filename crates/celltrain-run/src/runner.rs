@@ -202,7 +202,7 @@ struct Plan<'a> {
     engine: Engine,
     /// Engine that reports the events.
     event_engine: Engine,
-    /// End of the event engine's run, if it only reports events.
+    /// End of the second run, if the event engine runs only to report events.
     until: Option<units::Duration>,
 }
 

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_that_a_run_of_the_scenario_cannot_have_is_reported_without_running_it() {
+    fn a_measure_that_a_scenario_cannot_have_is_reported_without_a_run() {
         let checked = checked(&handle());
         let texts =
             ["efficiency", "flows.tcp9.timeouts", "scenario.seed", "file_delay_ms.mean", "1 /"].map(String::from);

@@ -66,7 +66,7 @@ impl Over {
         }
     }
 
-    /// Returns the number of columns that a recorder has for these entities.
+    /// Returns the number of columns that a recorder has for the given entities.
     fn width(self, recorder: &Recorder, network: &Network) -> usize {
         match self {
             Over::Ports => recorder.links().len(),

@@ -23,8 +23,8 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct Host {
     /// Calls the function that does all the work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
-    /// Interrupts the interpreter's code on a thread. If no code runs now, interrupts the next code that runs there.
-    /// May be called several times.
+    /// Interrupts the interpreter's code on a thread. If the thread runs no code now, interrupts the next code that the
+    /// thread runs. May be called several times.
     pub interrupt: fn(ThreadId),
     /// Withdraws an interrupt that has had no effect yet.
     pub withdraw: fn(ThreadId),
@@ -63,7 +63,7 @@ pub(crate) struct Limited(u64);
 impl Drop for Limited {
     fn drop(&mut self) {
         let due = locked().remove(&self.0);
-        // This interrupt must not affect the next run on this thread.
+        // An interrupt by this limit must not affect the next run on the thread.
         if let (Some(Due { thread, is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
             (host.withdraw)(thread);
         }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn work_items_stop_and_no_more_start_after_an_error_on_the_calling_thread() {
+    fn after_an_error_on_the_calling_thread_running_work_items_stop_and_none_starts() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);

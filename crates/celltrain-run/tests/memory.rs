@@ -41,7 +41,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // Records of requests take most of the memory of these runs.
+    // Records of requests take most of the memory of the following runs.
     for duration in ["2ms", "4ms"] {
         let network = requests(duration);
         let MemoryEstimate { certain_requests, least, likely, .. } = MemoryEstimate::of(&network).with_records();

@@ -53,7 +53,7 @@ impl Document {
             let mut faults: Vec<SyntaxFault> = Vec::new();
             let lines = LineIndex::new(text);
             for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
-                // When nesting is too deep, further errors are meaningless.
+                // When nesting is too deep, all further errors of the parser are meaningless.
                 let is_too_deep = fault.problem.contains("recurse");
                 if faults.last() != Some(&fault) {
                     faults.push(fault);

@@ -94,7 +94,7 @@ impl Faults {
         }));
     }
 
-    /// Returns the number of faults, including those not stored.
+    /// Returns the number of faults, including faults that are not stored.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -126,7 +126,7 @@ impl KeyFault {
 
     /// Adds the file and line to the fault.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
-        // Any of these fields may contain megabytes of user input.
+        // Any field of a fault may contain megabytes of user input.
         let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));
         let value = shortened(&self.value, MOST_VALUE);
         let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
@@ -165,7 +165,7 @@ impl Warning {
     }
 }
 
-/// Returns the name most similar to `given`, if one is similar enough.
+/// Returns the known name most similar to `given`, if a similar name exists.
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()

@@ -48,7 +48,7 @@ struct Form<'a> {
     cell_bytes: u64,
     faults: Faults,
     token: &'a CancellationToken<'a>,
-    /// An error if the check was cancelled; all remaining values are then skipped.
+    /// An error if the check was cancelled. The check then skips all remaining values.
     stopped: Result<(), Interrupted>,
 }
 
@@ -306,7 +306,7 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        // Describe an optional value like a required one.
+        // Describe an optional value in the same words as a required value.
         let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
         let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",

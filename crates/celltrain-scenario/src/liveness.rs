@@ -123,7 +123,7 @@ fn drops_all(policy: &mut dyn HeadPolicy, vcs: usize) -> bool {
 struct Attempts {
     offered: u32,
     admitted: u32,
-    /// Number of frames offered up to the last admitted one.
+    /// Number of frames offered up to the last admitted frame.
     until_last: u32,
     /// Reasons for the first refusal.
     clauses: Vec<Clause>,
@@ -177,7 +177,7 @@ struct Tried {
     frame_waits: [Attempts; 2],
     /// Untagged frames of several cells offered while a frame of the same VC and a cell of another VC are waiting.
     both_wait: Attempts,
-    /// Untagged frames offered to an empty buffer, counted per VC. Reasons are recorded only here.
+    /// Untagged frames offered to an empty buffer, counted per VC. Only these attempts record reasons.
     of_vc: TiVec<Label, Attempts>,
 }
 
@@ -196,7 +196,7 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted == 0 {
             return vec![empty.told("refuses every frame while the buffer is empty")];
         }
-        // With random decisions, a few tagged frames may be admitted and no untagged ones.
+        // With random decisions, a policy may admit a few tagged frames and no untagged frames.
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
@@ -294,7 +294,7 @@ impl<'a> Bench<'a> {
         self.drain();
     }
 
-    /// Offers a frame. Returns whether it was admitted.
+    /// Offers a frame. Returns whether the frame was admitted.
     fn offer(&mut self, vc: Label, cells: u32, tagged: bool, mut attempts: Option<&mut Attempts>) -> bool {
         let Self { port, port_info, vcs, frames, now } = self;
         let cell = |last| Cell::new(vc, FrameNumber::new(frames[vc]), last).with_tag(tagged);

@@ -244,7 +244,7 @@ fn hint(meant: Option<&str>) -> String {
     meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default()
 }
 
-/// Lists the flows, or only the first if there are many.
+/// Lists the flows, or only the first of many flows.
 fn flows(layout: &Layout) -> String {
     const MOST: usize = 8;
     let names: Vec<&str> = layout.flows.iter().take(MOST).map(|flow| flow.name.as_str()).collect();

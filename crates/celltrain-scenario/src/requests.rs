@@ -210,7 +210,7 @@ impl<'a> Hosts<'a> {
         Ok(lists)
     }
 
-    /// Returns the hosts that match any of these names, ranges or patterns.
+    /// Returns the hosts that match any of the given names, ranges or patterns.
     fn matching(&self, patterns: &[String], scope: &mut Scope<'_>) -> Result<Vec<NodeIndex>, Interrupted> {
         let name = |host: NodeIndex| self.layout.graph.nodes[host].name.as_str();
         let is_one = |pattern: &str, host: &str| matches(pattern, host) || is_in_range(pattern, host);

@@ -93,7 +93,7 @@ impl<'a> ResolvedScenario<'a> {
             let merge = vc.merge.map(|merge| &channels.merges[merge]);
             let mut name = &vc.name;
             for &link in &vc.path {
-                // Only merged VCs can occur more than once on the way.
+                // On a VC's path, only a merged VC can occur more than once.
                 if name == &vc.name || merged.insert((link, vc.merge)) {
                     crossing[link].push(name);
                 }

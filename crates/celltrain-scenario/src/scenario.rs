@@ -409,7 +409,7 @@ impl Scenario {
         self.stack_with(by_name(&self.flow, flow))
     }
 
-    /// Returns the real transport stack of a flow with these options.
+    /// Returns the real transport stack of a flow with the given options.
     pub(crate) fn stack_with<'a>(&'a self, own: Option<&'a FlowOptions>) -> Option<&'a StackConfig> {
         let Some(own) = own else { return self.stack.as_ref() };
         let is_own = own.tcp.is_some() || own.traffic.as_ref().and_then(TrafficConfig::packets).is_some();

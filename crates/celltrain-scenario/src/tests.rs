@@ -227,7 +227,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn the_pattern_of_a_star_sets_the_destination_of_each_host() {
+fn the_traffic_pattern_of_a_star_topology_sets_the_destination_of_each_host() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -344,7 +344,7 @@ fn max_min_fairness_is_computed_from_each_goodput_divided_by_its_max_min_share()
 }
 
 #[test]
-fn networks_beyond_the_documented_size_are_refused_before_they_are_built() {
+fn a_network_beyond_the_documented_size_is_refused_before_construction() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; at most 100000 are possible"]);
@@ -431,7 +431,7 @@ policy.ppd = {}
 
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
-fn the_parse_results_of_the_example_scenarios_equal_the_saved_ones() {
+fn the_parsed_example_scenarios_equal_the_saved_parse_results() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
     let bases =

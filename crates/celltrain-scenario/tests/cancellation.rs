@@ -26,7 +26,7 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
 
 #[test]
 fn reading_a_scenario_ends_as_soon_as_the_cancellation_callback_returns_stop() {
-    // Together these scenarios contain every topology, policy, scheduler, allocator and kind of traffic.
+    // Together the listed scenarios contain every topology, policy, scheduler, allocator and kind of traffic.
     let all = crate::scenarios_in("scenarios");
     assert!(all.len() > 20);
     for (name, text) in all {

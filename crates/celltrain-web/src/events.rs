@@ -13,7 +13,7 @@ pub(crate) struct Tables<'a> {
     rows: BTreeMap<Kind, usize>,
     /// Maximum number of rows stored per kind.
     most: usize,
-    /// True if the table was cut because it had more rows.
+    /// True if the table was truncated because it had too many rows.
     full: &'a Cell<bool>,
 }
 

@@ -39,7 +39,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 /// slot. Bursts of one slot arrive in list order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Its slot, from 0.
+    /// Time slot of the burst, from 0.
     pub slot: u32,
     /// Number of the port.
     pub port: u32,
@@ -71,7 +71,7 @@ impl SlottedMemory {
         Self::with_queues(policy, cells, &queues)
     }
 
-    /// Creates an empty memory of this many cells for these queues, one per port.
+    /// Creates an empty memory of `cells` cells for the given queues, one per port.
     pub fn with_queues(policy: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
         Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }
@@ -124,7 +124,7 @@ impl SlottedMemory {
         true
     }
 
-    /// Ends the slot: every port that has a cell sends one.
+    /// Ends the slot: every port with a waiting cell sends one cell.
     pub fn end_slot(&mut self) {
         for queue in self.queues.keys() {
             if self.queues[queue] > 0 {
@@ -259,14 +259,14 @@ pub fn ratio(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burs
     (sent > 0).then(|| Ratio::new(optimum(cells, ports, bursts), sent))
 }
 
-/// Returns the number of cells that a policy sends for these bursts.
+/// Returns the number of cells that a policy sends for the given bursts.
 pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     let mut memory = SlottedMemory::new(policy, cells, ports);
     memory.run(bursts);
     memory.sent()
 }
 
-/// Returns the largest number of cells that any schedule sends for these bursts.
+/// Returns the largest number of cells that any schedule sends for the given bursts.
 pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
 }

@@ -152,11 +152,11 @@ fn the_competitive_ratio_of_complete_sharing_with_n_ports_is_almost_n() {
     }
 }
 
-/// For these arrivals, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule for them can
-/// be carried out.
+/// For the arrivals in this test, the ratio exceeds the lower bound of Bochkov and others, 1.44546. The best schedule
+/// for the arrivals can be carried out.
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
-fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
+fn the_competitive_ratio_of_longest_queue_drop_with_many_ports_exceeds_the_published_lower_bound() {
     let pattern = Pattern { period: 2400, ..Pattern::staggered(8000, 256, 12) };
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -166,7 +166,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
 
 /// With twice as many ports, one long round takes twice as long. The ratio of the additional cells gives the limit.
 #[test]
-fn with_more_ports_the_ratio_on_the_worst_case_input_approaches_its_theoretical_limit() {
+fn the_competitive_ratio_on_worst_case_input_approaches_its_theoretical_limit_with_more_ports() {
     let policy = longest_queue_drop::Config::default().into();
     let [small, large] = [64, 128].map(|ports| {
         let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
@@ -218,7 +218,7 @@ fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32
 /// the arriving cell counts). It holds at most `alpha_i` (F + S), because each of the S ports has sent a cell. Summing
 /// both limits over all queues gives the bounds of F.
 #[test]
-fn queues_with_different_alphas_that_always_have_arrivals_reach_the_fixed_point() {
+fn saturated_queues_with_different_alphas_reach_the_fixed_point_of_dynamic_threshold() {
     let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
     for alphas in cases {
         for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {

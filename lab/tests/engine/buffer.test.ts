@@ -40,7 +40,7 @@ function* replayed(of: BufferHistory): Generator<{ vc: number; frame: number; in
   }
 }
 
-test("the steps match the events of the same port", () => {
+test("the steps of the buffer history match the events of the port", () => {
   const known = new Set(["admitted", "lost", "departed"]);
   const expected = Array.from({ length: cells.rows }, (_, row) => row).filter((row) => known.has(cells.word("event", row)));
   const shown = Array.from(history.steps.kind, (kind, row) => ({ kind: history.kinds[kind], row })).filter(
@@ -72,7 +72,7 @@ test("the waiting cells after any step match a replay, in any order of calls", (
   }
 });
 
-test("a cell lost by its number is the chosen cell, and the run is the same until then", async () => {
+test("losing a cell by number loses the chosen cell, and the run before it is unchanged", async () => {
   const step = history.stepAt(2.11);
   const place = history.at(step).length - 1;
   const chosen = history.at(step)[place];
@@ -117,7 +117,7 @@ test("every decision matches the table of frames and has a sentence", () => {
   assert.deepEqual([frame?.number, frame?.fate, frame?.sequence, frame?.length], [627, "refused", 300032, 512]);
 });
 
-test("a cut frame is damaged from that time on, and not before", async () => {
+test("a frame that loses a cell is damaged from that time on, and not before", async () => {
   const tail = (await engine.scenarios())["lan-tail-drop"] ?? "";
   const of = await engine.buffer(tail, 1, "bottleneck", 0, 0.01);
   const cut = of.frames.findIndex(({ fate }) => fate === "cut");

@@ -205,7 +205,7 @@ test("rejections have a kind and a message", async () => {
   await assert.rejects(engine.events(epd, 1, { kinds: ["cells"], from: -1 }), kind("refused", /not a time/));
 });
 
-test("a check that takes too long or exceeds the memory limit reports that, and a higher limit helps", async () => {
+test("a check that exceeds its time or memory limit reports the limit, and a higher limit helps", async () => {
   await assert.rejects(
     engine.check(epd, { seconds: 0 }),
     (error) =>

@@ -50,7 +50,7 @@ test("a published point is found by a scenario's contents, not by its name, seed
   assert.deepEqual(await printed(engine, rows, other), []);
 });
 
-test("one buffer for all scales thresholds in cells, and keeps thresholds that are fractions", async () => {
+test("a common buffer size scales thresholds in cells, and keeps thresholds given as fractions", async () => {
   const apply = async (name: string, edits: (root: { [key: string]: Value }) => readonly Edit[]): Promise<string> => {
     let text = scenarios[name] ?? "";
     const { root } = await engine.document(text);
@@ -71,7 +71,7 @@ test("one buffer for all scales thresholds in cells, and keeps thresholds that a
   assert.doesNotMatch(reno, /\[stack/);
 });
 
-test("labels are inside the plane and overlap neither each other nor a cross", () => {
+test("labels stay inside the plot and overlap neither each other nor a data point", () => {
   const one = (name: string, x: number, y: number) => ({ name, whole: name, colour: "", x, y });
   for (const anchors of [
     ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"].map((name) => one(name, 440, 20)),

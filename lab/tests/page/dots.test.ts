@@ -14,7 +14,7 @@ test("an interval is written out, unless all runs are equal", () => {
   assert.equal(words([0.5]), "");
 });
 
-test("runs without a value are left out of mean and interval", () => {
+test("runs without a value are excluded from the mean and its interval", () => {
   assert.equal(words([null, null]), "");
   const { n, mean } = estimate([null, 0.5, Number.NaN, 0.7]);
   assert.deepEqual([n, mean.toFixed(2)], [2, "0.60"]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readEmbed, snippet, staysInFrame, unframed } from "../../src/page/link/embed.ts";
 
-test("a query or the end of a fragment requests embedding", () => {
+test("a URL query or the end of a URL fragment requests the embedded layout", () => {
   for (const [search, hash, embed, rest] of [
     ["", "#/learn/one-cell/2", null, "#/learn/one-cell/2"],
     ["?embed", "#/learn/one-cell/2", "auto", "#/learn/one-cell/2"],
@@ -17,7 +17,7 @@ test("a query or the end of a fragment requests embedding", () => {
   }
 });
 
-test("a frame only keeps a story with its microscope", () => {
+test("an embedding frame shows only its story and the microscope of that story", () => {
   assert.ok(staysInFrame("learn/one-cell/2", "learn/one-cell/3"));
   assert.ok(staysInFrame("learn/one-cell/2", "inside"));
   assert.ok(staysInFrame("inside", "learn/one-cell/2"));
@@ -39,7 +39,7 @@ test("the snippet contains an address that works from the embedding page", () =>
   assert.match(snippet("file:///home/me/lab.html#v1.x", "#v1.abc", "t"), /^<iframe src="lab\.html\?embed#v1\.abc"/);
 });
 
-test("a frame links to the same place in the whole lab", () => {
+test("an embedded page links to the same view of the whole lab", () => {
   const at = (href: string) => unframed(new URL(href));
   assert.equal(at("https://example.org/lab.html?embed=dark#/inside"), "https://example.org/lab.html#/inside");
   assert.equal(at("file:///lab.html#v1.abc&embed"), "file:///lab.html#v1.abc");

@@ -48,7 +48,7 @@ test("every key of every shipped scenario has a field in the form", async () => 
   }
 });
 
-test("fields have unit, range, default and whether they are required", () => {
+test("each form field has a unit, range and default, and shows whether it is required", () => {
   const port = shape.fields(shape.root).find((f) => f.key === "port");
   assert.ok(port?.kind === "named");
   const policy = shape.fields(port.schema).find((f) => f.key === "policy");
@@ -154,7 +154,7 @@ test("every shipped scenario has one topic, and no description refers to another
   }
 });
 
-test("another TCP keeps the settings that it also has, such as its rules; another policy does not", async () => {
+test("choosing another TCP keeps the settings that both TCPs have; choosing another policy does not", async () => {
   const choices = (key: string): readonly Choice[] => {
     const field = shape.fields(shape.root).find((f) => f.key === key);
     return field?.kind === "choice" ? field.choices : [];

@@ -23,7 +23,7 @@ test("of a million points only as many are drawn as a screen can show, without l
   assert.ok(kept.every((k, i) => i === 0 || k > (kept[i - 1] ?? 0)));
 });
 
-test("of many points, the first, smallest, largest and last of each column are drawn", () => {
+test("a plot of many points draws the first, smallest, largest and last of each pixel column", () => {
   const n = 50_000;
   // No point is at the edge of a column, where rounding would matter.
   const times = Float64Array.from({ length: n }, (_, i) => (i + 0.3 * Math.sin(i)) / 7);
@@ -153,7 +153,7 @@ test("a connection has the same colour at every port", () => {
   assert.deepEqual(vcColours(network, { vcs: ["a", "merged"] }), [flowColour(0), flowColour(4)]);
 });
 
-test("a refused frame is describe with the policy's numbers, a cell with its frame", async () => {
+test("a refused frame is described with the policy's numbers, and a cell with its frame", async () => {
   const toml = (await engine.scenarios())["lan-epd"] ?? "";
   const history = await engine.buffer(toml, 18, "sw1->sw2", 2.12, 2.1205);
   const refusal = history.judgements.find((j) => !j.admitted);
@@ -189,7 +189,7 @@ test("a policy that admits every frame has no sentence, and an admitted frame's 
   assert.ok(epd.has("The policy let the frame begin: ... But the buffer was full."), [...epd].join());
 });
 
-test("real stacks are named, and the page says what they do not report", async () => {
+test("protocol stacks are named, and the page says which values the stacks do not report", async () => {
   const scenarios = await engine.scenarios();
   const words = "smoltcp does not report its congestion windows and timeouts.";
   for (const [name, tcp, own, silent] of [

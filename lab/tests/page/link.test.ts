@@ -68,7 +68,7 @@ test("a link contains only characters that need no escaping in an address", asyn
   assert.match(await toFragment({ ...shared, toml: text }), /^#v1\.[A-Za-z0-9_-]+$/);
 });
 
-test("a link truncated anywhere is reported as such", async () => {
+test("a link truncated at any position is reported as truncated", async () => {
   const whole = await toFragment(shared);
   for (let end = 5; end < whole.length; end += 3) {
     await assert.rejects(

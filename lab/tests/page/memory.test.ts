@@ -34,7 +34,7 @@ const shared = {
   },
 };
 
-test("a shared memory has the state after the instant of each step", () => {
+test("each step shows the state of a shared memory after its instant", () => {
   const of = history(columns(shared), 0);
   const queues = [
     { name: "sw->a", held: 400, most: 400.5 },
@@ -46,7 +46,7 @@ test("a shared memory has the state after the instant of each step", () => {
   assert.equal(history(columns(null), 0).memory(1), null);
 });
 
-test("a sentence names the queues that hold cells, with their thresholds", () => {
+test("the memory description names the queues that hold cells, with their thresholds", () => {
   const of = history(columns(shared), 0);
   const words = [2, 3].map((step) => of.memory(step)).map((memory) => memory && describeMemory(memory));
   assert.deepEqual(words, [
@@ -55,7 +55,7 @@ test("a sentence names the queues that hold cells, with their thresholds", () =>
   ]);
 });
 
-test("the reason for a lost cell is the limit of the memory, with its numbers", () => {
+test("the reason for a lost cell names the exceeded memory limit with its numbers", () => {
   const of = history(columns(shared), 0);
   const [whole, lost, later] = [1, 2, 3].map((step) => describe(of, step, { policy: "ppd", formula: "" }).why);
   assert.deepEqual([whole, later], ["", ""]);

@@ -22,7 +22,7 @@ async function runs(text: string, seeds: readonly number[]): Promise<Done[]> {
 
 const two = await runs(toml, [1, 2]);
 
-test("the tables have the groups, and the statistics of each class or the reason why one is missing", () => {
+test("request tables list each group, and each statistic or the reason why it is missing", () => {
   const [first] = two;
   assert.ok(first !== undefined);
   const table = rows(RequestResults({ runs: [first], over: "one run" }));
@@ -43,7 +43,7 @@ test("the tables have the groups, and the statistics of each class or the reason
   assert.deepEqual(row("query, queries", 1), [], "queries have no slowdown");
 });
 
-test("means are over all seeds, and a statistic that one of them lacks is missing", () => {
+test("request means cover all seeds, and a statistic missing for one seed is missing", () => {
   const part = { group: "web", of: "short" } as const;
   const values = valuesOf(two, part, "slowdown_mean").map(Number);
   const table = rows(RequestResults({ runs: two, over: "means over 2 seeds" }));

@@ -79,7 +79,7 @@ test("the network of a step names the TCPs of all its settings, and their rules"
   assert.equal(await of("tie", "In turns, or at random"), "Vanilla: no fast retransmit (rules: paper)");
 });
 
-test("an unknown address has the nearest story and step, and is reported", () => {
+test("an unknown story address opens the nearest story and step, and is reported", () => {
   const at = (address: string): unknown[] => {
     const { story, step, isKnown } = found(address);
     return [story?.id, step, isKnown];

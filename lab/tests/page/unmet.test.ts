@@ -9,7 +9,7 @@ const rule = (kind: string, packet: number): string =>
   `\n[[link."source1->sw1".${kind}]]\nflow = "tcp1"\npackets = [${String(packet)}]\n`;
 const toml = `${lan}${rule("lose", 1)}${rule("lose", 90_000)}${rule("delay", 90_001)}by = "1ms"\n`;
 
-test("a rule that a link never met is named once for each scenario, with the number of its runs", async () => {
+test("a link rule that never applied is named once per scenario, with its number of runs", async () => {
   const of = async (text: string, seeds: readonly number[]) =>
     Promise.all(seeds.map(async (seed) => ({ seed, unmet: (await engine.run(text, seed)).unmet })));
   const [one, both, met] = [await of(toml, [1]), await of(toml, [1, 2]), await of(lan, [1])];

@@ -47,7 +47,7 @@ class Form:
     """Operations per frame in a switch, counted as in docs/policy-costs.md."""
 
     def policy(self, constants: Mapping[str, float]) -> ct.Formula:
-        """Returns the policy with these constants."""
+        """Returns the policy with the given constants."""
         return ct.Formula(admit=self.admit, constants=dict(constants))
 
 
@@ -95,7 +95,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():
-        # These warnings are about differences between configurations, which this script does not use.
+        # The ignored warnings are about differences between configurations, which this script does not use.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         found = [
             ct.compare(*scenarios, seeds=count, first_seed=first, measures=["efficiency", "fairness"]).values[:, 0]
@@ -134,7 +134,7 @@ def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float
 
 
 def main() -> None:
-    """Searches, selects, confirms, and writes the page."""
+    """Searches formulas, confirms the selected formulas with more seeds, and writes the page."""
     parser = argparse.ArgumentParser(description="Search for a one-line policy for the configurations of 96-1269.")
     parser.add_argument("--trials", type=int, default=10, help="number of trials of each form (default: 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the search")

@@ -76,7 +76,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Setting:
-    """Values that are set in every scenario, and a name for them."""
+    """Values that are set in every scenario, and a name for the set of values."""
 
     text: str
     overrides: dict[str, Any] = field(hash=False)

@@ -14,7 +14,7 @@ from celltrain.model.overrides import as_options, of_options, single
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
 
-#: Measures that are printed and drawn by default, and those for requests.
+#: Measures that are printed and drawn by default, for flows and for requests.
 USUAL = ("efficiency", "fairness")
 
 

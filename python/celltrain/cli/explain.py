@@ -47,7 +47,7 @@ EXPLAINED = (
 )
 
 
-#: Advice after a measure.
+#: Advice printed after the explanation of a measure.
 ALL_MEASURES = "To list all measures: celltrain list measures; docs/concepts.md has their formulas"
 #: Prefixes of pages and Python classes that are also named after the kind: memory_formula is the formula of a memory.
 PAGE_NAMES = {"memory_policies": "memory_", "discards": "edge_"}
@@ -238,7 +238,7 @@ def _advice(wanted: str) -> str:
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)
     near = [initials] if initials else near
-    # The words of a page's name, in another order: python_memory is memory_python.
+    # The words of a page's name in another order, for example memory_python for python_memory.
     pages = [f"{PAGE_NAMES[entry.kind]}{entry.name}" for entry in everything() if entry.kind in PAGE_NAMES]
     near = [page for page in pages if sorted(page.split("_")) == sorted(wanted.lower().split("_"))] or near
     hint = f"did you mean {' or '.join(map(shlex.quote, near))}?" if near else "see: celltrain list policies"
@@ -257,7 +257,7 @@ def _rules(entry: Entry) -> Iterator[str]:
 
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
-    """Returns a shipped scenario as a TOML page, with these settings changed."""
+    """Returns a shipped scenario as a TOML page, with the given settings changed."""
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":

@@ -279,7 +279,7 @@ def check(
         celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
-        # Refuse these options before any file is read.
+        # Refuse options that do not apply before any file is read.
         if len(files) != 1:
             raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")

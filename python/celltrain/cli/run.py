@@ -404,7 +404,7 @@ DELAYS = {"mean": "mean", "p50": "median", "p95": "95 %", "p99": "99 %", "p999":
 
 
 def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Grid]:
-    """If delays were measured, yields tables of them in milliseconds."""
+    """If delays were measured, yields tables of the delays in milliseconds."""
     kinds = (
         ("round-trip time, ms", "rtt_ms", answer["flows"][:MOST_FLOWS]),
         ("one-way delay, ms", "delay_ms", answer["flows"][:MOST_FLOWS]),

@@ -163,7 +163,7 @@ class Output:
 
     @classmethod
     def of(cls, *, as_json: bool = False, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
-        """Creates the format from a command's options. Raises `InputError` if two of them conflict."""
+        """Creates the format from a command's options. Raises `InputError` if two options conflict."""
         prints = csv is not None and str(csv) == "-"
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
@@ -172,7 +172,7 @@ class Output:
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
-            # Check this before a long run, not after it.
+            # Check the format before a long run, not after the run.
             check_target(csv)
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
@@ -198,7 +198,7 @@ class Output:
             self.print(blocks)
 
     def tell(self, answer: object, *texts: str) -> None:
-        """Prints an answer as JSON, or else as these lines, without wrapping."""
+        """Prints an answer as JSON, or else as the given lines, without wrapping."""
         if self.form == "json":
             typer.echo(as_json(answer))
         else:
@@ -336,7 +336,7 @@ def counted(number: float, digits: int = 3) -> str:
     return f"{number:,.0f}"
 
 
-#: Commands that take less time than this show no progress bar.
+#: Commands that take less time than this number of seconds show no progress bar.
 DELAY_SECONDS = 1.0
 
 

@@ -203,7 +203,7 @@ def tune(
 
 
 def _refuse_csv(output: shell.Output, what: str, *, dry_run: bool) -> None:
-    """Raises `InputError` if there will be no table to write to a file."""
+    """Raises `InputError` for a dry run with `--csv`, because a dry run has no table to write."""
     if dry_run and output.csv is not None:
         raise InputError.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")
 

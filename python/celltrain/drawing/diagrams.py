@@ -44,7 +44,7 @@ def names(table: pa.Table, column: str) -> list[str]:
 
 
 def rows_of(table: pa.Table, **wanted: str) -> pa.Table:
-    """Returns the rows whose columns, converted to text, have these values."""
+    """Returns the rows whose columns, converted to text, have the given values."""
     import pyarrow.compute as pc
 
     for column, value in wanted.items():
@@ -155,7 +155,7 @@ class Events:
 
 
 def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None, **style: Any) -> None:
-    """Draws marks without a line. If there are many, draws them as an image."""
+    """Draws marks without a line. Draws many marks as an image."""
     style = {"markersize": 4, "markeredgewidth": 0.8, "rasterized": len(x) > MOST_MARKS} | style
     ax.plot(x, y, marker, color=colour, label=label, **style)
 
@@ -691,7 +691,7 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
                 marks(
                     ax, [place], [y(visit.lost)], "x", canvas.LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4
                 )
-        # Cells of a VC arrive in the order in which they were sent.
+        # Cells of a VC arrive in the order in which the cells were sent.
         left = [visit.departed for visit in visits if visit.departed is not None]
         arrivals = [visit.arrived for visit in following or []]
         if following is None and end is not None and left:

@@ -157,7 +157,7 @@ MOST_MARKS = 1500
 DOTS = {"svg": 120, "pdf": 200}
 #: Resolution of figures in notebooks.
 SCREEN = 110
-#: Meaning of error bars.
+#: Text that explains error bars, by kind of interval.
 BARS = "bars: 95 % intervals"
 #: Maximum number of panels in a row.
 MOST_ACROSS = 3
@@ -320,7 +320,7 @@ def _cycle() -> list[str]:
 
 
 def new_figure(**options: Any) -> Figure:
-    """Creates a figure without a window. The options are those of matplotlib's `Figure`."""
+    """Creates a figure without a window. The options are the options of matplotlib's `Figure`."""
     from matplotlib.figure import Figure
 
     figure: Any = Figure(**options)
@@ -389,7 +389,7 @@ def bounds_entry(axes: Axes) -> None:
 
 
 def _arrow(start: float, along: Literal["x", "y"]) -> Any:
-    """Returns the outline of an arrow of length 1 that starts there."""
+    """Returns the outline of an arrow of length 1 from `start` along an axis."""
     from matplotlib.path import Path as Outline
 
     tip, neck = start + 1, start + 1 - HEAD

@@ -67,7 +67,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """An axis of a figure and the values on it."""
+    """An axis of a figure, with the values on the axis."""
 
     label: str
     """Name with its unit."""
@@ -253,7 +253,7 @@ def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y
 
 
 def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:
-    """Returns the positions of a group's means, slightly offset from those of other groups."""
+    """Returns the positions of a group's means, slightly offset from the means of other groups."""
     places = across.places
     shift = (row - (rows - 1) / 2) * SHIFT
     if across.words:

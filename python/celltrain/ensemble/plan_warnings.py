@@ -101,7 +101,7 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # Keep all other axes at their first, middle and last values.
+        # Vary one axis while all other axes keep their first, middle or last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_case(plan, base + level * stride) for level in (0, len(group) - 1))
@@ -125,7 +125,7 @@ def tried(plan: Plan) -> list[str]:
 
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
     """Returns warnings about thresholds that stay constant while the buffer changes; plans may use `[[paired]]`."""
-    # Only axes of ports can change buffers.
+    # Only axes whose paths begin with a port can change buffers.
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
     scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
@@ -550,7 +550,7 @@ def percent(share: float) -> str:
 
 
 def _spread(count: int, most: int) -> Sequence[int]:
-    """Returns the numbers of `count` points, or an even selection of them."""
+    """Returns the numbers of `count` points, or an even selection of the points."""
     return range(count) if count <= most else [(count - 1) * i // (most - 1) for i in range(most)]
 
 
@@ -577,7 +577,7 @@ def _group_name(group: Group) -> str:
 
 
 def _point(plan: Plan, index: int) -> str:
-    """Describes a point by those of its settings that vary."""
+    """Describes a point by its settings that vary between points."""
     places = plan.points.places(index)
     return ", ".join(
         f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1

@@ -44,7 +44,7 @@ _INSTANT = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Rows:
-    """Some events of one kind, by their indices in a table."""
+    """Some events of one kind, given by their row numbers in a table."""
 
     kind: str
     table: pa.Table
@@ -117,7 +117,7 @@ class History:
         self.delivered_nothing = is_whole and len(self.sent) > 0 and not len(self.arrived)
 
     def places(self, *events: str) -> Any:
-        """Returns the indices of segments with one of these events."""
+        """Returns the indices of segments with one of the given events."""
         return np.flatnonzero(np.isin(self.event, events))
 
     @cached_property
@@ -170,7 +170,7 @@ class History:
 
     @cached_property
     def episodes(self) -> list[Episode]:
-        """The episodes, in order."""
+        """The loss episodes of the run, in order."""
         spans = self._until_next(self.lost_acks, self.acknowledged)
         if self.has_tcp:
             places = np.union1d(self.lost, self.retransmitted).astype(int)

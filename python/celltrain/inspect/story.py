@@ -351,7 +351,7 @@ class _Story:
         same = self.outcomes.others(self.outcomes.port[outcome], event, min(times), max(times))
         if set(self.outcomes.vc[same]) == {self.outcomes.vc[outcome]}:
             return
-        # Merged VCs count as one VC of the port.
+        # VCs that merge at the port count as one VC.
         vcs = len(set(self.outcomes.port_vc[same]))
         of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.outcomes.port_vc[outcome])}"
         text = f"In all, {counted(len(same), 'frame')} of {of} were {_phrases('done')[event]} there in that time."

@@ -22,7 +22,7 @@ from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, CardMixin, Grid
 from celltrain.text import shown
 
-#: Maximum number of groups that can be filled one after the other.
+#: Maximum number of groups that can be filled one after another.
 MOST_IN_TURN = 10_000
 #: Packet size in bytes. Thresholds are also printed in packets of this size.
 PACKET = 1500
@@ -140,7 +140,7 @@ class Row:
 
     @property
     def port(self) -> str:
-        """The first of the ports with these settings, and the number of other ports."""
+        """The first of the ports with the same settings, and the number of other ports."""
         count = len(self.ports)
         return f"{shown(self.ports[0]) if count else 'no port'}{f' and {count - 1} more' if count > 1 else ''}"
 

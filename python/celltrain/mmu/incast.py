@@ -51,7 +51,7 @@ class First:
 
     @property
     def word(self) -> str:
-        """The event as a noun."""
+        """The event of the incast as a noun."""
         return "drop" if self.event == "dropped" else "pause"
 
 
@@ -314,7 +314,7 @@ def incast(
     )
     named = None if isinstance(generation, Generation) else generation
     made = written(loaded, chip, question, generation=named, cable=cable)
-    # Early drops are decided by ports, whose events are those of frames.
+    # Ports decide early drops, and events of ports are events of frames.
     kinds = ["memories", "frames"] if made.receiver.wred else ["memories"]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", CelltrainWarning)

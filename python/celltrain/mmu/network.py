@@ -28,7 +28,7 @@ SENDERS, BYTES, MTU = 32, 64_000, 1500
 MOST_BYTES = 1_000_000_000
 #: Smallest and largest packet in bytes, with the IP and TCP headers.
 LEAST_MTU, MOST_MTU, HEADERS = 128, 9216, 40
-#: Initial window of RFC 6928, and the largest one, in segments.
+#: Initial window of RFC 6928, and the largest initial window, in segments.
 WINDOW, MOST_WINDOW = 10, 2**30 - 1
 #: A receive window is advertised without its last 14 bits or fewer (RFC 7323).
 SCALED = 2**14

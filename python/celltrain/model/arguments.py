@@ -90,7 +90,7 @@ def checked(
 
 
 def _validated(function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> tuple[list[Fault], Any, Any]:
-    """Returns the faults of arguments, and the arguments as the annotations require them."""
+    """Returns the faults of arguments, and the arguments in the types that the annotations require."""
     from pydantic import ValidationError
 
     signature, hints = _parameters(function)
@@ -125,7 +125,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., tuple[tuple[Any, .
     if shares(hints):
         shared = {name: hint for name, hint in hints.items() if name not in kinds}
         kinds[SHARED] = typing_extensions.Unpack[typing_extensions.TypedDict("Shared", shared, total=False)]  # type: ignore[operator]
-    # Classes come last, because recognising one may import all classes of scenarios.
+    # Classes come last, because recognising a class may import all classes of scenarios.
     for name, kind in kinds.items():
         if typing.get_origin(kind) in (typing.Union, types.UnionType):
             members = sorted(typing.get_args(kind), key=lambda one: isinstance(one, _ByName))
@@ -167,7 +167,7 @@ def names(function: Callable[..., Any]) -> list[str]:
 
 
 def _hints(annotations: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Evaluates annotations, except that of the result. `own` contains the names of their module."""
+    """Evaluates annotations, without the annotation of the result. `own` contains the names of their module."""
     annotations = {name: hint for name, hint in annotations.items() if name != "return"}
     texts = [hint for hint in annotations.values() if isinstance(hint, str)]
     names = {name for text in texts for name in compile(text, "<annotation>", "eval").co_names}
@@ -278,7 +278,7 @@ def check() -> None:
 
 @contextmanager
 def ended_by(handle: Cancel | None) -> Iterator[None]:
-    """Applies the handle to the calls in this block."""
+    """Applies the handle to the calls in the block that follows."""
     if handle is None:
         yield
         return

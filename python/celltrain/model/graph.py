@@ -322,7 +322,7 @@ def _node_link(nx: Any, data: Any, file: str) -> Any:
         raise InputError.of_file(file, problem)
     nodes, edges = lists
     _check_ids(nodes, edges, file)
-    # A multigraph keeps repeated edges. The keys that distinguish them have no meaning here.
+    # A multigraph keeps repeated edges. The keys that distinguish repeated edges have no meaning in a scenario.
     edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
     return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
 

@@ -30,7 +30,7 @@ GAP = "  "
 LONGEST_WORD = 24
 #: Indentation of the rows of a group.
 INDENT = "  "
-#: Terminal styles of cells with these texts.
+#: Terminal styles of cells with the given texts.
 STYLES = {"yes": "green", "no": "bold red", "NO": "bold red", "WRONG": "bold red"}
 
 #: Pieces of a line, each with its style.
@@ -254,7 +254,7 @@ def _width(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Wraps a cell at this width, between words if possible."""
+    """Wraps a cell at the given width, between words if possible."""
     if _width(text) <= width:
         return [text]
     lines = [""]
@@ -325,7 +325,7 @@ __all__ = ["Card", "CardMixin", "Grid"]
 MOST_ROWS = 12
 #: Maximum length of a cell on a card.
 MOST_TEXT = 80
-# All notebooks keep inline styles, but few of them keep style sheets.
+# All notebooks keep inline styles, but few notebooks keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
 _CELL = (
     '<{tag} style="padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none;'

@@ -71,7 +71,7 @@ class Measure:
         return value
 
     def as_column(self) -> Measure:
-        """Returns this measure with its column's name."""
+        """Returns the measure with its column's name."""
         return replace(self, name=self.column)
 
     def field(self) -> pa.Field:

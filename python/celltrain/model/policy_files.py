@@ -210,7 +210,7 @@ def read(
 
 
 def _with(policy: Policy, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Policy:
-    """Returns a policy without a file, with its table changed as that of a file."""
+    """Returns a policy without a file, with its table changed like the table of a policy file."""
     return replace(policy, table=change({"policy": policy.table})["policy"])
 
 
@@ -258,7 +258,7 @@ def is_policy_file(path: str | os.PathLike[str]) -> bool:
 
 
 def has_policy(root: Mapping[str, Any]) -> bool:
-    """Returns whether these are the tables of a policy file."""
+    """Returns whether the given tables are the tables of a policy file."""
     if "topology" in root or "duration" in root:
         return False
     names = {*shipped.policies(), *shipped.policies("MemoryPolicy")}
@@ -326,7 +326,7 @@ def _of_pools(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def tables_in(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields those members of a table that are tables."""
+    """Yields the members of a table that are tables themselves."""
     for key, one in table.items() if isinstance(table, Mapping) else ():
         if isinstance(one, Mapping):
             yield key, one

@@ -188,7 +188,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
 SIZES_ENDING = ".csv"
 #: Key of a link that may name a file with delivery opportunities.
 _TRACE = "rate_change"
-#: Texts of which one is in every scenario that names a file.
+#: Every scenario that names a file contains at least one of these texts.
 OF_FILES = (SIZES_ENDING, _TRACE)
 #: A number. Python's `float` also accepts underscores, and the digits of other scripts.
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*")

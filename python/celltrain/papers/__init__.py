@@ -206,7 +206,7 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
 
 
 def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
-    """Returns the measures that these numbers need from each configuration."""
+    """Returns the measures that the given numbers need from each configuration."""
     measures: dict[int, dict[str, None]] = {}
     for number in numbers:
         measures.setdefault(number.configuration, {})[number.result] = None
@@ -271,7 +271,7 @@ def _run(
             before, known = len(records), {record.run_key for record in records}
             runs = [run for run in runs if run.key not in known]
         if runs:
-            # Submit a single chunk, so that no thread waits for the others.
+            # Submit a single chunk, so that no thread waits for another thread.
             execute(runs, worker, take, chunk_runs=len(runs))
     except (KeyboardInterrupt, CancelledError):
         return records, True
@@ -345,7 +345,7 @@ NAME = "runs.json"
 
 
 class _Finished(BaseModel):
-    """A run in the file."""
+    """A finished run in the file."""
 
     fingerprint: str | None
     cell_hops: int
@@ -379,7 +379,7 @@ class Kept:
             raise PaperError(f"{path}: is not a file of runs that celltrain wrote; delete it to begin again") from None
 
     def records(self, runs: Sequence[Run]) -> list[RunRecord]:
-        """Returns the records of those runs that are finished, with all their measures."""
+        """Returns the records of the finished runs among the given runs, with all their measures."""
         found = []
         for run in runs:
             before, names = self._runs.get(run.key), run.measures or ()

@@ -336,7 +336,7 @@ def _everything(paper: Paper, tables: Set[str]) -> list[Point]:
 
 
 def _tables(tests: Sequence[Entry]) -> set[str]:
-    """Returns the tables that these tests examine."""
+    """Returns the tables that the given tests examine."""
     named = [entry[side]["table"] for entry in tests for side in SIDES if side in entry]
     return {table for some in named for table in (some if isinstance(some, list) else [some])}
 
@@ -376,7 +376,7 @@ def _quantities(entry: Entry) -> list[str]:
 
 
 def _rows(points: Sequence[Point], tests: Sequence[Entry]) -> list[Point]:
-    """Returns every point that these tests examine."""
+    """Returns every point that the given tests examine."""
     return [
         point
         for entry in tests

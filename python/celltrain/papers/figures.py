@@ -84,7 +84,7 @@ class Source:
 
     @property
     def stacked(self) -> bool:
-        """True if all panels are below each other."""
+        """True if the figure has a single column of panels."""
         return self.look is not None and self.look.narrow
 
     def grid(
@@ -122,7 +122,7 @@ class Source:
         return figure, panels
 
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
-        """Returns the numbers of a quantity in these tables whose rows match `where`."""
+        """Returns the numbers of a quantity in the given tables whose rows match `where`."""
         return [
             one
             for table in tables
@@ -373,7 +373,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         crosses += printed
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker=marker, s=16, label=label)
-    # Printed values also come last in the legend.
+    # Printed values come last both in the plot and in the legend.
     for scored, colour, note in ((True, "black", ""), (False, canvas.GREY, ", not scored")):
         own = [(place, one.printed) for place, one in crosses if one.number.scored is scored]
         if own:

@@ -262,7 +262,7 @@ class Table:
 
     @property
     def networks(self) -> set[str]:
-        """The networks of its rows."""
+        """The networks that the rows of the table use."""
         return {str(cell.keys["network"]) for cell in self.numbers.cells if "network" in cell.keys}
 
     @property
@@ -298,7 +298,7 @@ class Configurations:
         self._make_all = make_all
 
     def place_of(self, text: str, network: str | None, scenario: dict[str, Any]) -> int:
-        """Returns the index of a scenario; `text` is its JSON. Adds a new one."""
+        """Returns the index of a scenario; `text` is its JSON. Adds a new scenario."""
         if text not in self.made:
             self.made[text] = len(self._list)
             self._list.append(Configuration(network=network, scenario=scenario, text=text))
@@ -397,7 +397,7 @@ class Paper(Description):
 
 
 def _is_row(row: Row, text: str) -> bool:
-    """Returns whether the keys of a row have these values, in their order."""
+    """Returns whether the keys of a row have the given values, in their order."""
     values = iter([str(value).lower() for value in row.values()])
     return all(value.strip().lower() in values for value in text.split(","))
 
@@ -411,7 +411,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed
 
 
 def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
-    """Returns whether a row has these values; a list matches any of its members."""
+    """Returns whether a row has the given values; a list matches any of its members."""
     return all(
         key in row and (row[key] in wanted if isinstance(wanted, list) else row[key] == wanted)
         for key, wanted in where.items()
@@ -686,8 +686,8 @@ class _Expansion:
         return _TEMPLATE.sub(value, template)
 
     def configuration(self, keys: Row) -> int:
-        """Returns the index of the configuration that these keys describe. Adds a new one."""
-        # Every quantity of a row has the same keys.
+        """Returns the index of the configuration that the given keys describe. Adds a new configuration."""
+        # Every quantity of a row has the same keys, so the keys identify the configuration.
         name = repr(keys)
         if name not in self.by_keys:
             scenario = self.scenario(keys)
@@ -712,7 +712,7 @@ class _Expansion:
         return names
 
     def scenario(self, keys: Row) -> dict[str, Any]:
-        """Returns the scenario that these keys describe."""
+        """Returns the scenario that the given keys describe."""
         effects, names = self.effects(keys), self.names(keys)
         base = next((effect.scenario for effect in effects if effect.scenario), self.source.scenario)
         if base is None:

@@ -220,7 +220,7 @@ class Reproduction(CardMixin):
 
 
 def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
-    """Renders a reproduction as an HTML page that includes these SVG figures."""
+    """Renders a reproduction as an HTML page that includes the given SVG figures."""
     paper, summary = reproduction.paper, reproduction.summary
     titles = {f"{paper.id}-{spec['id']}": spec["title"] for spec in paper.figures}
     parts = sections(blocks(reproduction), "What was run")

@@ -139,7 +139,7 @@ class Cluster:
         return True
 
     def _submit(self, chunks: Iterator[Chunk]) -> bool:
-        """Submits the next chunk; returns whether there was one."""
+        """Submits the next chunk; returns whether a chunk was left."""
         # Suspect runs are submitted one at a time, to find the run that kills workers.
         suspects = any(parcel.alone for parcel in self._in_flight.values())
         parcel = next((parcel for parcel in self._waiting if not (parcel.alone and suspects)), None)
@@ -291,7 +291,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         timeout: Seconds to wait for the scheduler, also if it is lost later.
     """
     distributed = needed("distributed", "a cluster needs Dask's distributed: pip install celltrain[cluster]")
-    # This code reports each error once; Dask would log it many times.
+    # `_missing` reports each error once; Dask would log it many times.
     logging.disable()
     try:
         problem = asyncio.run(_missing(address, timeout))

@@ -52,7 +52,7 @@ mount -t tmpfs tmpfs /tmp && printf %s "$1" > /tmp/hosts && mount --bind /tmp/ho
 umount --lazy /tmp && ip link set lo up &&
 if [ -e /proc/sys/net/ipv6 ]; then echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; fi && echo ready && exec cat
 """
-#: Ends all programs of a host, and waits for them.
+#: Ends all programs of a host, and waits until the programs have ended.
 END = f"""
 kill -TERM -1 2> /dev/null
 for _ in $(seq {GRACE}); do kill -0 -1 2> /dev/null || exit 0; sleep 0.1; done
@@ -290,7 +290,7 @@ def _continuation(
 
 
 def _end(hosts: Sequence[Host]) -> None:
-    """Ends the programs of these hosts, so that they can write their remaining output."""
+    """Ends the programs of the given hosts, so that the programs can write their remaining output."""
     enders = [subprocess.Popen(host.command(["sh", "-c", END]), stdin=subprocess.DEVNULL) for host in hosts]
     for ender in enders:
         ender.wait()

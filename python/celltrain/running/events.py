@@ -89,7 +89,7 @@ class Events:
 
     @property
     def paths(self) -> list[Path]:
-        """The files of the kinds."""
+        """The files that receive the events, by kind of event."""
         return [self.folder / f"{name}.parquet" for name in self.chosen]
 
     def engine(self, requested: str | None) -> str:
@@ -428,7 +428,7 @@ class Capture:
         with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:
 
             def take(data: bytes) -> None:
-                # Errors here must name this file and no other file of the run.
+                # Errors from this block must name this file and no other file of the run.
                 with writing(self.path):
                     file.write(data)
 

@@ -215,7 +215,7 @@ def _rows_of(table: pa.Table, flow: str) -> list[dict[str, Any]]:
 
 
 class _Sender:
-    """The sender of a connection, as far as its events show it."""
+    """The state of a connection's sender, as far as its events show the state."""
 
     def __init__(self, mss: int) -> None:
         self.mss = mss
@@ -290,7 +290,7 @@ class _Sender:
             yield self.outstanding.pop(self.least)
             self.least = found.end
         if self.least < up_to:
-            # Data was sent again with other boundaries.
+            # Retransmissions may divide the data into segments with other boundaries.
             for sequence in [one.sequence for one in self.outstanding.values() if one.end <= up_to]:
                 yield self.outstanding.pop(sequence)
             self.least = up_to

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
-#: Names of the events in this version, by their names in the newest one.
+#: Names of the events in qlog 0.3, by their names in the newest version.
 NAMES = {
     "packet_sent": "transport:packet_sent",
     "packet_received": "transport:packet_received",

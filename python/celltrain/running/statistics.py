@@ -346,7 +346,7 @@ FEWEST_SAMPLES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
-    """The end of a run's warm-up, and the mean from then on."""
+    """The end of a run's warm-up, and the mean after the warm-up."""
 
     from_s: float | None
     """Warm-up to exclude, in seconds, by MSER-5; None if the run has not settled in its first half."""

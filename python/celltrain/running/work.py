@@ -1,4 +1,4 @@
-"""Types that are sent to workers and back. All of them can be pickled."""
+"""Types that are sent to workers and back. All types can be pickled."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class Rows:
 
     @classmethod
     def of(cls, *runs: RunRecord) -> Rows:
-        """Returns records of runs of this program."""
+        """Returns records of runs, with the version of this program."""
         return cls(version=_core.__version__, profile=_core.build()["profile"], runs=runs)
 
 

@@ -115,7 +115,7 @@ pub const fn cells_for(payload_bytes: usize) -> usize {
 /// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, initial
 /// register all ones, complemented result (ITU-T I.363.5).
 pub fn crc32(bytes: &[u8]) -> u32 {
-    // Also known as CRC-32/AAL5.
+    // The CRC library calls CRC-32/AAL5 by the name CRC-32/BZIP2.
     static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
     CRC.checksum(bytes)
 }
@@ -260,7 +260,7 @@ mod tests {
         }
 
         #[test]
-        fn losing_the_last_cell_of_a_frame_destroys_this_and_the_next_frame(
+        fn losing_the_last_cell_of_a_frame_destroys_that_frame_and_the_next_frame(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_error_has_a_message_and_a_wrong_length_is_reported_before_a_wrong_crc() {
+    fn frame_errors_have_messages_and_a_wrong_length_is_reported_before_a_wrong_crc() {
         let refused = |at: usize, bytes: &[u8]| {
             let mut pdu = encode(&[1; 41], 0);
             pdu[at..at + bytes.len()].copy_from_slice(bytes);

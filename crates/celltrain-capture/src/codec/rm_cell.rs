@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn reading_a_cell_of_another_type_as_an_rm_cell_is_an_error_with_a_message() {
+    fn parsing_a_cell_of_another_type_as_an_rm_cell_is_an_error() {
         let mut data = RmCell::default().encode();
         data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
         assert_eq!(refusal(RmCell::parse(&data)), "an RM cell has payload type 0b110, not 0b000");

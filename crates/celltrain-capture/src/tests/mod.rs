@@ -110,7 +110,7 @@ fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn captures_of_one_host_have_link_type_raw_ip_and_of_several_ipv4() {
+fn captures_have_link_type_raw_ip_for_one_host_and_ipv4_for_several_hosts() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
@@ -224,7 +224,7 @@ fn captures_of_cells_and_of_unacknowledged_packets_have_no_handshake() {
 }
 
 #[test]
-fn captured_data_segments_have_the_times_at_which_they_left_the_sender_and_reached_the_receiver() {
+fn captured_data_segments_have_their_departure_time_at_the_sender_or_arrival_time_at_the_receiver() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");

@@ -180,7 +180,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
 }
 
 #[test]
-fn captured_packets_are_in_time_order_and_lost_ones_say_where_they_were_lost() {
+fn captured_packets_are_in_time_order_and_a_lost_packet_names_where_it_was_lost() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -466,7 +466,7 @@ fn captured_cells_of_requests_form_complete_frames_with_and_without_llc_headers(
 }
 
 #[test]
-fn captured_acknowledgements_with_sack_blocks_have_the_same_number_of_cells_as_simulated_ones() {
+fn captured_acknowledgements_with_sack_blocks_have_as_many_cells_as_the_simulated_acknowledgements() {
     let text = lossy("tail_drop").replace("tcp.reno", "tcp.sack").replace("30ms", "8ms")
         + "[aal5]\nencapsulation = \"vc_mux\"\n";
     let network = network(&text);

@@ -20,7 +20,7 @@ fn with_packet_framing_the_size_of_a_packet_is_the_size_of_its_headers_and_paylo
 
 proptest! {
     #[test]
-    fn with_packet_framing_exactly_the_packets_that_lose_a_cell_fail(
+    fn with_packet_framing_a_packet_fails_exactly_if_it_loses_a_cell(
         lengths in prop::collection::vec(1..5u32, 1..12), lost in prop::collection::vec(prop::bool::weighted(0.2), 60),
     ) {
         let mut receiver = Reassembler::default();
@@ -97,7 +97,7 @@ fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
 }
 
 #[test]
-fn losing_a_cell_destroys_one_frame_or_two_if_it_was_the_last() {
+fn losing_a_cell_destroys_one_frame_and_losing_the_last_cell_of_a_frame_two() {
     assert_eq!(delivered(4, &[4]), [0, 2, 3]);
     assert_eq!(delivered(4, &[5]), [0, 3]);
     // Frame 1 arrives without its last two cells, frame 2 without its first cell. Together they have three cells,
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_needs_all_its_cells_and_the_last_cell_of_the_frame_before(
+    fn reassembling_a_frame_requires_all_its_cells_and_the_last_cell_of_the_previous_frame(
         lengths in prop::collection::vec(1u32..6, 1..40),
         losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_abr_parameters_are_refused_by_key_and_extreme_valid_parameters_are_accepted() {
+    fn invalid_abr_parameters_are_refused_with_their_key_and_extreme_valid_parameters_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_about_an_abr_default_out_of_range_calls_it_a_default() {
+    fn the_error_for_an_abr_default_out_of_range_states_that_the_value_is_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));

@@ -62,7 +62,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(0x0072_6d63))]
 
         #[test]
-        fn the_rm_cell_format_lowers_a_rate_by_less_than_one_part_in_512(cells_per_second in 1.0..4_294_967_296.0) {
+        fn encoding_in_the_rm_cell_format_lowers_a_rate_by_less_than_one_part_in_512(cells_per_second in 1.0..4_294_967_296.0) {
             let rounded = Rate::at_most(cells_per_second).cells_per_second();
             prop_assert!(rounded <= cells_per_second);
             prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");

@@ -32,9 +32,9 @@ pub enum Uncertified {
     OutsideCode,
     /// A memory's policy needs predictions from another run.
     Predictions,
-    /// Slowdowns compare requests with runs of their own, which meet other queues.
+    /// Slowdowns compare requests with separate runs, whose queues differ.
     Slowdowns,
-    /// The records would take too much memory.
+    /// The records of the run's decisions would take too much memory.
     TooLarge,
 }
 
@@ -49,7 +49,7 @@ impl Uncertified {
         }
     }
 
-    /// Returns the reason that is known before the run, if there is one.
+    /// Returns the reason if it is known before the run.
     pub fn before(network: &Network) -> Option<Self> {
         let is_python = network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)));
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);

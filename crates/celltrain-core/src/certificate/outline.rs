@@ -22,7 +22,7 @@ impl Outline {
             link.policy = tail_drop::Config {}.into();
             // With an allocator, the size of the buffer stays in the outline, because allocators read it.
             if link.allocator.is_none() {
-                // Of a marker, only the limits depend on the buffer.
+                // Of the settings of congestion marking, only the limits depend on the buffer.
                 let limits = link.marking.as_ref().map(|marking| marking.limits(link.buffer));
                 digest.add(&limits);
                 link.buffer = None;

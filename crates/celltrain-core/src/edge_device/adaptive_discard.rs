@@ -218,7 +218,7 @@ pub(super) struct Vc {
     pub(super) state: AdaState,
     /// MQS: the number of packets that fit if every packet is as long as the VC's longest.
     mqs: u32,
-    /// `P_CTR` before the latest packet was served, to undo it.
+    /// `P_CTR` before the latest packet was served, to undo the service.
     p_ctr_before: u32,
 }
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_rate_decrease_one_packet_is_dropped_and_no_other_until_the_queue_has_drained() {
+    fn after_a_rate_decrease_adaptive_discard_drops_only_one_packet_before_the_queue_has_drained() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);

@@ -67,7 +67,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // Put back one cell, and then all others together.
+                // Put back one cell, and then all other removed cells together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);
@@ -424,7 +424,7 @@ fn default_settings_of_discard_algorithms_are_valid_for_finite_and_infinite_buff
 }
 
 #[test]
-fn a_message_about_a_discard_setting_names_the_key_the_wrong_value_and_the_valid_values() {
+fn the_error_for_an_invalid_discard_setting_names_the_key_and_the_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -509,7 +509,7 @@ fn a_discard_algorithm_that_does_not_support_the_configured_kind_of_memory_is_re
 }
 
 #[test]
-fn thresholds_of_discard_algorithms_may_not_exceed_the_number_of_packets_that_fit_into_the_buffer() {
+fn discard_thresholds_may_not_exceed_the_number_of_packets_that_fit_into_the_buffer() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn front_drop_keeps_the_packet_in_transmission_and_removes_the_next_one() {
+    fn front_drop_keeps_the_packet_in_transmission_and_removes_the_next_packet() {
         for (taken, put_back, left) in [(1, 0, [0, 2, 3]), (10, 10, [1, 2, 3])] {
             let mut bench = bench(20, Memory::PerVc);
             bench.offer(0, 10);

@@ -43,7 +43,7 @@ registry! {
     /// Checks the settings for a buffer that holds `mqs` packets (`None` if infinite).
     pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> { |config| config.check(mqs) }
 
-    /// Creates the algorithm for these VCs, which have no packets yet.
+    /// Creates the algorithm for the given VCs, which have no packets yet.
     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
     /// Returns every algorithm with its default settings, for tests that hold for all algorithms.
@@ -161,7 +161,7 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Creates the algorithm for these VCs, which have no packets yet.
+    /// Creates the algorithm for the given VCs, which have no packets yet.
     fn build(&self, packets: &Packets) -> Self::Discard;
 }
 

@@ -24,9 +24,9 @@ pub struct Packet {
 /// Reason why a packet is dropped from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Lack of room in the buffer.
+    /// The packet is dropped for lack of room in the buffer.
     NoRoom,
-    /// A fall of the VC's ACR.
+    /// The packet is dropped because the VC's ACR fell.
     RateFell,
 }
 
@@ -37,9 +37,9 @@ pub struct PacketOutcome {
     pub label: Label,
     /// The packet.
     pub packet: Packet,
-    /// Waiting cells of all packets except the arriving one.
+    /// Waiting cells of all packets except the arriving packet.
     pub occupancy: u32,
-    /// Waiting cells of the VC's packets, except the arriving one.
+    /// Waiting cells of the VC's packets, except the arriving packet.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -54,7 +54,7 @@ pub enum PacketStep {
     Admitted,
     /// The packet is refused because the buffer is full.
     Refused,
-    /// The packet is dropped to make room for another.
+    /// The packet is dropped to make room for another packet.
     DroppedForRoom,
     /// The packet is dropped because its VC's rate fell.
     DroppedByRate,
@@ -282,7 +282,7 @@ impl Packets {
         Run { last: Cell::new(vc, packet.frame, is_served).with_tag(packet.tagged), cells }
     }
 
-    /// Puts cells back. Returns whether they include the last cell of a packet.
+    /// Puts cells back. Returns whether the cells include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken early are returned");

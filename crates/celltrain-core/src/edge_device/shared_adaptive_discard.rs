@@ -85,7 +85,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    /// Only packets of the VC itself can be dropped.
+    /// A rate decrease of a VC can drop only packets of the same VC.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_active_vc_uses_the_whole_memory_until_others_become_active() {
+    fn a_single_active_vc_uses_the_whole_memory_until_other_vcs_become_active() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -247,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_others(
+        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

@@ -66,7 +66,7 @@ pub(super) enum ClockKind {
 #[derive(Default)]
 pub(super) struct HostClocks {
     pub(super) all: Vec<HostClock>,
-    /// Index in `all` of the clock of a kind with these ticks.
+    /// Index in `all` of the clock of a kind with the given ticks.
     places: BTreeMap<(ClockKind, Ticks), usize>,
 }
 
@@ -143,13 +143,13 @@ impl HostClocks {
         clocks
     }
 
-    /// Adds a connection to the clock with these ticks.
+    /// Adds a connection to the clock with the given ticks.
     fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
         let place = self.place(kind, ticks);
         self.all[place].flows.push(flow);
     }
 
-    /// Returns the index of the clock with these ticks.
+    /// Returns the index of the clock with the given ticks.
     fn place(&mut self, kind: ClockKind, ticks: Ticks) -> usize {
         *self.places.entry((kind, ticks)).or_insert_with(|| {
             self.all.push(HostClock { kind, ticks, due: ticks.next(), flows: Vec::new() });

@@ -33,7 +33,7 @@ pub struct Connection {
     pub(super) ended: Option<Time>,
     /// The files into which the stream is divided, if their delays are measured.
     pub(super) files: Option<Box<Files>>,
-    /// Bursts of data over TCP, if the traffic consists of them.
+    /// Bursts of data over TCP, if the flow's traffic consists of bursts.
     pub(super) bursts: Option<Box<Bursts>>,
     /// The packet source, if the flow does not use TCP.
     pub(super) packets: Option<Box<Packets>>,

@@ -131,7 +131,7 @@ impl EndSystems {
         }
     }
 
-    /// Reports that the running timers of a connection stop because it closes.
+    /// Reports that the running timers of a connection stop because the connection closes.
     #[inline]
     pub(super) fn emit_stopped_timers<P: Observer>(&self, flow: FlowIndex, now: Time, observer: &mut P) {
         if P::OBSERVES {

@@ -112,7 +112,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. The host sends it like frames of its own.
+    /// Injects a frame. The host sends the frame like its own frames.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, bytes, capable, tag } = frame;
         self.outside.get_or_insert_default();
@@ -151,7 +151,7 @@ impl EndSystems {
         }
     }
 
-    /// Closes the connection of a request, with which both ends have finished.
+    /// Closes the connection of a request after both ends have finished.
     pub(crate) fn close_outside(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         self.connections[flow].outside.as_mut().expect(IS_OUTSIDE).completed = Some(now);
         self.close(flow, now, observer);

@@ -121,7 +121,7 @@ impl EndSystems {
         }
         self.timeouts.add_partition(&others.timeouts);
         for vc in self.vcs.keys() {
-            // Exactly one partition counted each of these cells.
+            // Exactly one partition counted each cell of the network.
             let counted = others.vc_counters(vc);
             self.vcs.get_mut(vc).offered += counted.offered;
             self.collections[vc].damaged += counted.damaged;

@@ -246,7 +246,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // Discard blocks here, because a VC may carry only data, which has no blocks, for a long time.
+            // Forget old SACK blocks now, because the VC may later carry only data, without blocks, for a long time.
             blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {

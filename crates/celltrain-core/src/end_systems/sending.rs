@@ -47,7 +47,7 @@ impl EndSystems {
         }
     }
 
-    /// Sends a packet and schedules the next one.
+    /// Sends a packet and schedules the next packet.
     pub(super) fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.connections[flow];
         let packets = connection.packets.as_mut().expect("a sender whose timer is due sends packets");

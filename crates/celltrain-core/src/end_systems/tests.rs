@@ -36,7 +36,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 }
 
 #[test]
-fn connections_share_a_clock_if_its_kind_granularity_and_phase_are_the_same() {
+fn connections_with_equal_clock_kind_granularity_and_phase_share_one_clock() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
     // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate

@@ -89,7 +89,7 @@ enum What {
     AtEnd(LinkIndex, AtEnd),
     /// A connection starts to send.
     Start(FlowIndex),
-    /// A link has finished sending a cell, or a shaped port may send one.
+    /// A link has finished sending a cell, or a shaped port may send a cell.
     Sent(LinkIndex),
     /// A pause frame reaches the port of a link. `number` is the number of frames sent before it.
     Pause { link: LinkIndex, priority: u8, number: u64, stops: bool },

@@ -420,7 +420,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 /// Reasons why a simulation refuses a step or a frame. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
-    /// The given time is before the present.
+    /// The given time is earlier than the current time of the simulation.
     Backwards {
         /// The instant.
         until: f64,

@@ -369,8 +369,8 @@ fn checking_for_cancellation_within_a_large_batch_does_not_change_the_result() {
 
 #[test]
 fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
-    // As in the first test, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. A
-    // file of 511999 bytes also has 1000 segments.
+    // One segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. A file of 511999 bytes
+    // also has 1000 segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
@@ -386,8 +386,8 @@ fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_starts_when_one_pause_has_passed_since_the_previous_burst_was_acknowledged() {
-    // As in the first test, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three
-    // round trips, and a pause precedes the next burst.
+    // One segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips, and a
+    // pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -462,7 +462,7 @@ fn constant_rate_sources_without_acknowledgements_keep_their_rate_despite_losses
 }
 
 #[test]
-fn fairness_by_max_min_shares_leaves_out_a_flow_whose_link_has_no_rate() {
+fn max_min_fairness_excludes_a_flow_whose_link_has_no_rate() {
     let mut network = lan(3, None, "20ms");
     let first_link = network.vcs[network.flows[SECOND].data_vc].path[0];
     let rate = Some(RateChange::Steps(vec![(Duration::default(), BitRate::from_bits_per_second(0))]));
@@ -472,7 +472,7 @@ fn fairness_by_max_min_shares_leaves_out_a_flow_whose_link_has_no_rate() {
     assert_eq!((max_min_mbps, goodput_mbps), (0.0, 0.0));
     let [fairness, by_shares] =
         [result.fairness, result.fairness_max_min].map(|index| index.expect("two flows deliver"));
-    // The others have equal shares; only the first index counts the flow that is stopped.
+    // The other two flows have equal shares. Only `fairness` counts the stopped flow.
     assert!((by_shares * 2.0 / 3.0 - fairness).abs() < 1e-9, "{by_shares} {fairness}");
 }
 
@@ -744,7 +744,7 @@ fn apart(sources: usize, delay: &str) -> Network {
 }
 
 #[test]
-fn a_run_on_two_threads_has_the_fingerprint_of_the_run_on_one_thread() {
+fn a_run_on_two_threads_and_the_run_on_one_thread_have_the_same_fingerprint() {
     let mut network = apart(3, "25ms");
     network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: BitRate::from_bits_per_second(10_000_000),

@@ -25,7 +25,7 @@ pub struct MemoryEvent {
     pub shared: u32,
     /// Q: number of cells in the pool's shared part.
     pub used: u32,
-    /// The queue's threshold in the shared part, if the policy computes one.
+    /// The queue's threshold in the shared part, if the policy computes a threshold.
     pub threshold: Option<f64>,
 }
 
@@ -44,7 +44,7 @@ pub struct MemoryRefusal {
     pub shared: u32,
     /// Q: number of occupied cells in the pool's shared part.
     pub used: u32,
-    /// The queue's threshold in the shared part, if the policy computes one.
+    /// The queue's threshold in the shared part, if the policy computes a threshold.
     pub threshold: Option<f64>,
 }
 

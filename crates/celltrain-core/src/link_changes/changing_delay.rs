@@ -11,7 +11,7 @@ use crate::units::{Span, Time};
 /// Delays of a link beyond its shortest delay.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangingDelay {
-    /// The shortest delay.
+    /// The shortest delay of the link.
     least: Span,
     /// The additional delay, with the time from which it applies.
     steps: Vec<(Time, Span)>,
@@ -19,7 +19,7 @@ pub(crate) struct ChangingDelay {
     current: usize,
     jitter: Option<(Span, Distribution, Stream)>,
     reordering: Option<(Reordering, Stream)>,
-    /// Number of packets since the latest that overtook others.
+    /// Number of packets since the latest packet that overtook others.
     since_selected: u64,
     packets: TiVec<Label, Option<Packet>>,
 }
@@ -30,14 +30,14 @@ struct Packet {
     frame: FrameNumber,
     /// Difference from the link's delay.
     jitter: i64,
-    /// The delay of all its cells if packets may overtake each other, or [`Lateness::InOrder`].
+    /// The delay of all cells of the packet if packets may overtake each other, or [`Lateness::InOrder`].
     overtaking: Option<Lateness>,
 }
 
 /// The delay of a cell at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lateness {
-    /// Later cells wait for this cell.
+    /// Later cells of the VC wait for this cell.
     InOrder(Span),
     /// The packet may be overtaken. It leaves late by this time.
     Overtaken(Span),
@@ -60,7 +60,7 @@ impl ChangingDelay {
 
     /// Returns the delay of a cell that reaches the end of the link at `now`. Cells must be passed in order.
     pub(crate) fn of_cell(&mut self, cell: Cell, now: Time) -> Lateness {
-        // The delay is that of the time at which the transmission of the cell ended.
+        // The delay of a cell is the link's delay at the time at which the transmission of the cell ended.
         let sent = Time(now.0.saturating_sub(self.least.0));
         while self.steps.get(self.current + 1).is_some_and(|&(from, _)| from <= sent) {
             self.current += 1;
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(with(1.0), (4..1000).step_by(5).collect::<Vec<u32>>());
         let some = with(0.25);
         assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= 5), "{some:?}");
-        // On average, four packets must pass and then four draws are needed.
+        // On average, four packets must pass, and another four draws are needed before a packet overtakes.
         assert!((100..150).contains(&some.len()), "{}", some.len());
         assert_eq!(with(0.0), [0u32; 0]);
     }

@@ -55,7 +55,7 @@ pub struct Walk {
     pub every: Duration,
     /// Value at the start.
     pub first: u64,
-    /// Difference between two values.
+    /// Difference between two successive values of the walk.
     pub step: u64,
     /// Smallest value.
     pub least: u64,

@@ -100,7 +100,7 @@ impl Opportunities {
     /// Returns the earliest time from `now` on at which the free port may start a cell.
     pub(super) fn ready(&mut self, now: Time) -> Time {
         if now > self.seen {
-            // No cell was waiting in between.
+            // No cell was waiting since the last call.
             self.credit = 0;
             while self.next_time() < now {
                 self.skip();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_leave_a_link_with_a_trace_when_packets_would_leave_mahimahi() {
+    fn cells_leave_a_link_with_a_trace_when_mahimahi_would_send_the_packets() {
         let mut rng = Stream::new(1, "opportunities");
         for _ in 0..500 {
             let mut list: Vec<u64> = (0..=rng.below(12)).map(|_| rng.below(30).into()).collect();

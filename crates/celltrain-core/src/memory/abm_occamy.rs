@@ -69,7 +69,7 @@ mod tests {
     use crate::units::{Span, Time};
 
     #[test]
-    fn abm_occamy_counts_a_queue_as_congested_only_from_the_next_update() {
+    fn abm_occamy_counts_a_newly_congested_queue_only_from_the_next_periodic_update() {
         let config = Config { interval: Duration::from_microseconds(10), ..Config::default() };
         let mut pool = Pool::new(&config.into(), 101, 3);
         // Dynamic Threshold with an alpha of 2 gives a queue 2 x 101 / 5, about 40 cells.

@@ -60,7 +60,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn one_queue_can_take_the_whole_shared_memory_with_complete_sharing() {
+    fn under_complete_sharing_one_queue_can_take_the_whole_shared_memory() {
         assert_eq!(fill(&mut Pool::new(&Config {}.into(), 10, 2), &[0]), [10, 0]);
         let mut pool = Pool::new(&Config {}.into(), 10, 2);
         assert_eq!(fill(&mut pool, &[0, 1]), [5, 5]);

@@ -79,7 +79,7 @@ impl Credence {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();
             if sum >= most {
-                // If several queues are longest, selects the first of them.
+                // If several queues are longest, selects the first longest queue.
                 let longest = self.thresholds.keys().rev().max_by_key(|&other| self.thresholds[other]);
                 let Some(longest) = longest.filter(|&longest| self.thresholds[longest] > 0) else { return };
                 self.thresholds[longest] -= 1;

@@ -176,7 +176,7 @@ impl Config {
         let push_out = self.push_out.as_ref().map(|text| ("push_out", text.as_str(), Kind::Number(None)));
         let threshold = threshold.map(|text| ("threshold", text, Kind::Number(None)));
         let questions: Vec<(&'static str, &str, Kind)> = [admit].into_iter().chain(push_out).chain(threshold).collect();
-        // Queues have numbers, and no setting refers to one by name.
+        // Queues have numbers instead of names, so no setting refers to a queue by name.
         let queues = vec![""; pool.queues.unwrap_or(0)];
         read(Texts {
             constants: &constants,
@@ -236,7 +236,7 @@ impl Configure for Config {
 pub struct Formula {
     admit: Program,
     push_out: Option<Program>,
-    /// The formula of a queue's threshold, if `admit` compares the queue with one.
+    /// The formula of a queue's threshold, if `admit` compares the queue with a formula.
     threshold: Option<(Program, Limit)>,
     end: QueueEnd,
     on_arrival: Updates,
@@ -252,7 +252,7 @@ pub struct Formula {
 /// The values of queues that formulas read.
 #[derive(Debug)]
 struct Queues {
-    /// State of every queue, one after the other.
+    /// State variables of every queue, queue after queue.
     state: Vec<f64>,
     /// Number of state variables of a queue.
     per_queue: usize,

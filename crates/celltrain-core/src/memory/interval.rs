@@ -48,7 +48,7 @@ impl IntervalClock {
         }
     }
 
-    /// Skips all multiples of the interval before this one.
+    /// Skips all multiples of the interval before the given multiple.
     fn skip(&mut self, multiple: u64) {
         self.next = self.next.max(Time(multiple.saturating_mul(self.interval.0)));
     }

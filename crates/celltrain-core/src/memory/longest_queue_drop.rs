@@ -59,7 +59,7 @@ impl MemoryPolicy for LongestQueueDrop {
         }
         let length = |other: PoolQueue| view.queues[other] + if other == queue { cells } else { 0 };
         let longest = match self.variant {
-            // If several queues are longest, `max_by_key` returns the last of them.
+            // If several queues are longest, `max_by_key` returns the last longest queue.
             Variant::TailLowest => view.queues.keys().rev().max_by_key(|&other| length(other)),
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }

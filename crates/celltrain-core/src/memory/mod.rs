@@ -63,7 +63,7 @@ indices! {
     /// Index of a queue or priority group in its memory.
     QueueIndex;
 
-    /// The number of a queue within its pool. Policies see only these numbers.
+    /// The number of a queue within its pool. Policies see only numbers within the pool.
     PoolQueue;
 }
 
@@ -184,9 +184,9 @@ pub struct QueueInfo {
     pub priority: u8,
     /// Transmission time of a cell at its port.
     pub cell_time: Span,
-    /// The queue's own alpha; `None` if it uses the pool's.
+    /// The queue's own alpha; `None` if the queue uses the pool's alpha.
     pub alpha: Option<f64>,
-    /// The queue's own threshold in cells; `None` if it uses the pool's.
+    /// The queue's own threshold in cells; `None` if the queue uses the pool's threshold.
     pub threshold: Option<u32>,
 }
 

@@ -60,7 +60,7 @@ pub fn provide(interpreter: Box<dyn Interpreter>) {
     drop(INTERPRETER.set(interpreter));
 }
 
-/// Returns the interpreter of this program, if it has one.
+/// Returns the interpreter of this program, or `None` if the program has no interpreter.
 fn interpreter() -> Option<&'static dyn Interpreter> {
     INTERPRETER.get().map(AsRef::as_ref)
 }
@@ -228,7 +228,7 @@ mod tests {
     use crate::units::Time;
 
     #[test]
-    fn a_queue_can_lose_a_waiting_cell_or_at_its_tail_the_arriving_cell() {
+    fn a_push_out_can_remove_a_waiting_cell_or_the_arriving_cell_at_the_queue_tail() {
         let queues: TiVec<PoolQueue, u32> = vec![0, 3, 0].into();
         let view = View { cells: 3, used: 3, queues: &queues, now: Time::default() };
         // The cell arrives for the first queue. The fourth queue does not exist.

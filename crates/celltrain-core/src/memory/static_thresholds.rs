@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn with_static_thresholds_a_queue_grows_until_it_reaches_its_threshold_or_the_memory_is_full() {
+    fn with_static_thresholds_only_the_threshold_of_a_queue_and_a_full_memory_limit_the_queue() {
         let config = Config { threshold: Some("60%".parse().unwrap()) };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 10, 2), &[1]), [0, 6]);
         assert_eq!(fill(&mut Pool::new(&config.into(), 10, 2), &[0, 0, 0, 1]), [6, 4]);

@@ -334,7 +334,7 @@ fn a_packet_enters_the_headroom_only_if_all_its_cells_fit() {
 }
 
 #[test]
-fn a_pause_triggered_at_the_threshold_begins_one_cell_earlier_than_at_the_headroom() {
+fn a_pause_triggered_at_the_threshold_begins_one_cell_before_a_pause_at_the_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());
@@ -347,7 +347,7 @@ fn a_pause_triggered_at_the_threshold_begins_one_cell_earlier_than_at_the_headro
 }
 
 #[test]
-fn the_limit_that_a_policy_names_when_it_refuses_a_cell_is_on_its_page() {
+fn every_limit_that_a_memory_policy_names_in_a_refusal_is_on_its_documentation_page() {
     let samples = MemoryPolicyConfig::samples();
     for name in ["abm", "dynamic_threshold", "harmonic", "occamy", "static_thresholds"] {
         let config = samples.iter().find(|config| config.name() == name).expect("the policy is listed");

@@ -165,7 +165,7 @@ fn the_fingerprint_covers_end_system_counts_first_then_port_counts_then_controll
                 // The fingerprint contains the sum of both counters, 15.
                 refused_by_memory: 7,
                 discarded_remainder: 16,
-                // The fingerprint omits these counters, because they follow from the cell counts.
+                // The fingerprint omits the per-queue counters, because they follow from the cell counts.
                 discarded_frames: 99,
                 cut_frames: 99,
             },

@@ -15,7 +15,7 @@ impl Link {
         self.changes.as_deref().unwrap_or(&LinkChanges::NONE)
     }
 
-    /// Returns whether a packet may overtake another one on the link.
+    /// Returns whether a packet may overtake another packet on the link.
     pub(crate) fn reorders(&self) -> bool {
         !self.late.is_empty() || self.changes().reordering.is_some()
     }

@@ -8,7 +8,7 @@ use crate::memory::{CellClass, CellClasses, Memory, MemoryConfig, QueueConfig, S
 use crate::units::Clock;
 
 impl Network {
-    /// Creates an empty memory for links with these cell times on `clock`.
+    /// Creates an empty memory for links with the given cell times on `clock`.
     pub fn memory(&self, config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock) -> Memory {
         let memory = Memory::new(config, |link| times[link].cell_time, clock, self.aal5.cell, self.seed);
         match &self.recording {

@@ -94,7 +94,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
-fn only_switches_with_packet_framing_store_packets_unless_they_cut_through() {
+fn only_switches_with_packet_framing_and_without_cut_through_store_whole_packets() {
     let mut network = simple_network(1, "1ms");
     let from_source = network.vcs[VcIndex::new(0)].path[0];
     for (framing, cut_through, stores) in
@@ -132,7 +132,7 @@ fn the_vcs_on_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn a_path_is_atm_between_its_edge_devices_or_throughout_if_it_has_none() {
+fn a_path_is_atm_between_its_edge_devices_or_entirely_if_without_edge_devices() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

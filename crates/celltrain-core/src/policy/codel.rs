@@ -98,7 +98,7 @@ pub struct CoDel {
 /// The last step of a dequeue operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum After {
-    /// The operation has returned a frame.
+    /// The dequeue operation has returned a frame.
     #[default]
     Return,
     /// The first drop: the next frame is sent.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_drops_no_frame_that_waited_less_than_the_target_or_precedes_at_most_maxpacket() {
+    fn codel_drops_no_frame_below_the_target_delay_or_with_at_most_maxpacket_queued_behind() {
         // 1,500 bytes are 28 cells.
         for (waited, behind, drops) in [(5000, 29, true), (4999, 29, false), (5000, 28, false)] {
             let mut codel = codel(&Config::default());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_after_the_first_drop_is_sent_and_several_drops_may_be_due_at_once() {
+    fn codel_sends_the_frame_after_the_first_drop_and_can_make_several_drops_at_once() {
         let mut codel = codel(&Config::default());
         at(&mut codel, 0);
         let first: Vec<_> = (0..2).map(|_| at(&mut codel, 100_000)).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_marks_a_capable_frame_instead_of_dropping_it_unless_ecn_is_off() {
+    fn codel_marks_an_ecn_capable_frame_instead_of_dropping_the_frame_unless_ecn_is_off() {
         for (ecn, expected) in [(true, AtHead::Mark), (false, AtHead::Drop)] {
             let mut codel = codel(&Config { ecn, ..Config::default() });
             let mut offer = |now| {

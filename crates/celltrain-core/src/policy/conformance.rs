@@ -86,7 +86,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn a_policy_admits_every_frame_below_its_admit_all_limit_and_its_state_does_not_change() {
+fn below_its_admit_all_limit_a_policy_admits_every_frame_without_changing_its_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();
@@ -126,7 +126,7 @@ fn a_policy_admits_every_frame_below_its_admit_all_limit_and_its_state_does_not_
 /// the fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
-    /// Only the third cell is lost.
+    /// The frame loses only its third cell.
     ThirdAlone,
     /// The third cell is lost. The fourth is also lost, although there is room. The last cell is kept because it
     /// delimits the next frame.
@@ -177,7 +177,7 @@ fn every_policy_makes_the_decisions_described_on_its_documentation_page() {
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");
-        // These policies have thresholds for individual VCs, not for the buffer.
+        // The listed policies have thresholds for individual VCs, not for the buffer.
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 

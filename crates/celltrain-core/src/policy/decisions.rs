@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(13) })]
 
     #[test]
-    fn the_explanation_of_a_refused_frame_states_both_the_exceeded_threshold_and_the_exceeded_fair_share(
+    fn the_explanation_of_a_refused_frame_states_the_exceeded_threshold_and_the_exceeded_fair_share(
         cells in prop::collection::vec((0..VCS, prop::bool::weighted(0.3), 0..3u32), 0..300),
     ) {
         for config in PolicyConfig::samples(CAPACITY) {

@@ -205,11 +205,11 @@ pub struct DualPi2 {
     prevq: f64,
     l: Queue,
     c: Queue,
-    /// The last decision.
+    /// The last decision about a frame.
     decision: Decision,
 }
 
-/// The state of L or C.
+/// The state of queue L or queue C.
 #[derive(Debug, Default)]
 struct Queue {
     /// Waiting time of the frame that was dequeued last; 0 while the queue is empty.
@@ -403,7 +403,7 @@ mod tests {
     const L: Label = Label::new(0);
     const C: Label = Label::new(1);
 
-    /// A policy with a clock of microseconds and these settings.
+    /// A DualPI2 policy with the given settings and a clock of microseconds.
     fn dualpi2(set: impl FnOnce(&mut Config)) -> DualPi2 {
         let mut config = Config::new(PerVc::from([("a", 1.0), ("b", 0.0)]));
         set(&mut config);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dualpi2_update_adds_the_weighted_error_and_change_of_the_longer_delay() {
+    fn each_dualpi2_update_adds_the_weighted_error_and_change_of_the_longer_queuing_delay() {
         let mut policy = dualpi2(|_| ());
         policy.on_head(&head(C, 0, 40_000), &mut stream());
         policy.on_head(&head(L, 0, 2_000), &mut stream());
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_in_queue_c_have_the_squared_marking_probability_of_queue_l_over_k() {
+    fn the_dualpi2_drop_probability_is_the_square_of_the_l4s_marking_probability_over_k() {
         for (k, p) in [(2.0, 0.2), (2.0, 0.01), (1.0, 0.7), (4.0, 0.1)] {
             let mut policy = dualpi2(|config| config.k = k);
             policy.p = p;
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_l_are_marked_with_a_ramp_or_a_step_of_their_own_waiting_time() {
+    fn dualpi2_marks_an_l4s_frame_by_a_ramp_or_a_step_in_its_waiting_time() {
         let mut policy = dualpi2(|_| ());
         for (waited, marked) in [(800, 0), (900, 25), (1000, 50), (1200, 100), (9000, 100)] {
             policy.l.count = 0.0;
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_queue_l_with_at_most_th_len_behind_it_is_not_marked() {
+    fn dualpi2_marks_no_l4s_frame_with_at_most_th_len_queued_behind_the_frame() {
         let mut policy = dualpi2(|_| ());
         // A packet of 1,500 bytes is a frame of 32 cells.
         let few = Head { behind: 32, ..head(L, 1, 9000) };
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn in_overload_both_queues_drop_with_the_probability_of_c_and_l_marks_the_other_frames() {
+    fn in_overload_dualpi2_drops_equally_from_both_queues_and_marks_the_other_l4s_frames() {
         let mut policy = dualpi2(|_| ());
         policy.p = 0.5;
         assert_eq!(fates(&mut policy, &head(C, 1, 0), 1000), [751, 0, 249]);
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn dualpi2_drops_frames_that_cannot_be_marked_in_either_queue() {
+    fn in_both_queues_dualpi2_drops_frames_that_cannot_be_marked() {
         let mut policy = dualpi2(|_| ());
         policy.p = 0.3;
         for (vc, dropped) in [(L, 600), (C, 90)] {

@@ -78,7 +78,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn the_limit_of_fba_falls_to_z_times_the_share_as_the_buffer_fills() {
+    fn under_fba_the_limit_of_a_vc_falls_towards_z_times_its_fair_share() {
         let most = |x, active| most_cells(&Config::default(), 1000, x, active);
         // With X = K = 1000 and four active VCs, the fair share is 250 cells. The bound is 0.8 times that, 200 cells.
         assert_eq!(most(1000, 4), 200);

@@ -175,7 +175,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        // VC names use much memory and are not needed again.
+        // The names of VCs use much memory and are needed only once.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");

@@ -38,7 +38,7 @@ impl LoadRatio {
         Self { falls: true, ..self }
     }
 
-    /// Applies weights to the shares of these VCs.
+    /// Applies weights to the shares of the given VCs.
     pub(super) fn weighted(self, weights: &PerVc, vcs: &[&str]) -> Self {
         Self { weights: Some(Weights::new(weights, vcs)), ..self }
     }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_inner_policy_reads_does_not_depend_on_marking() {
+    fn marking_does_not_change_the_values_that_the_wrapped_policy_reads() {
         let reads = |policy: &dyn BufferPolicy| [policy.reads_own_view(), policy.reads_counts()];
         let mut all = Vec::new();
         for config in PolicyConfig::samples(100) {
@@ -139,7 +139,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn a_packet_without_ecn_is_dropped_at_the_queue_length_that_would_mark_it() {
+    fn a_packet_without_ecn_is_dropped_at_the_queue_length_that_marks_ecn_capable_packets() {
         for of in [Counted::Queue, Counted::Memory] {
             let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
             let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0, of);

@@ -37,7 +37,7 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// This policy or `per_vc_accounting_fixed`. Neither has state that changes during a run.
+/// The policy `per_vc_accounting` or `per_vc_accounting_fixed`. Neither has state that changes during a run.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,

@@ -134,7 +134,7 @@ pub struct Pie {
     accu_prob: f64,
     /// Number of waiting cells.
     waiting: u32,
-    /// Start of the measurement of the departure rate, and bytes since then.
+    /// Start of the measurement of the departure rate, and bytes sent since the start.
     measurement: Option<(Time, f64)>,
     avg_dq_time: f64,
     marks: bool,
@@ -145,7 +145,7 @@ impl Pie {
         self.clock.map_or(0.0, |clock| clock.seconds(Time(span.0)))
     }
 
-    /// Makes the updates that are due at `now` or were due before.
+    /// Makes the updates that were due before `now` or are due at `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now && self.t_update > Span(0) {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pie_update_adds_the_weighted_error_and_change_of_the_delay() {
+    fn each_pie_update_adds_the_weighted_error_and_change_of_the_queuing_delay() {
         let mut pie = pie(&Config::default());
         leaves(&mut pie, 0, 40_000);
         pie.catch_up(Time(15_000));
@@ -372,14 +372,14 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_pie_skips_its_updates() {
+    fn pie_skips_the_updates_due_while_the_port_was_idle() {
         let mut pie = pie(&Config { t_update: Duration::from_microseconds(1), ..Config::default() });
         pie.catch_up(Time(1 << 60));
         assert_eq!(pie.next_update, Time((1 << 60) + 1));
     }
 
     #[test]
-    fn pie_refuses_no_frame_during_the_burst_allowance_and_then_about_its_share() {
+    fn pie_refuses_frames_at_its_drop_probability_only_after_the_burst_allowance() {
         let mut pie = pie(&Config::default());
         let mut rng = stream();
         assert!(arrives(&mut pie, 0, false, &mut rng));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derandomized_pie_neither_refuses_frames_close_to_each_other_nor_admits_too_many_in_a_row() {
+    fn derandomized_pie_spaces_its_refusals_within_a_minimum_and_a_maximum_number_of_frames() {
         let mut pie = pie(&Config { derandomization: true, ..Config::default() });
         let mut rng = stream();
         (pie.drop_prob, pie.qdelay_old) = (0.1, 0.4);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn pie_marks_capable_frames_while_the_probability_is_small() {
+    fn pie_marks_ecn_capable_frames_while_the_drop_probability_is_small() {
         for (drop_prob, expected) in [(0.1, 1.0), (0.11, 0.0)] {
             let mut pie = pie(&Config::default());
             let mut rng = stream();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pie_estimate_of_the_departure_rate_gives_the_time_that_the_queue_takes() {
+    fn pie_estimates_the_queuing_delay_from_the_measured_departure_rate() {
         let mut pie = pie(&Config { dequeue_rate_estimation: true, ..Config::default() });
         // A cell per 10 us; 1,000 cells wait.
         (0..2000).for_each(|i| pie.on_departure(Label::new(0), 1000, Time(10 * i)));

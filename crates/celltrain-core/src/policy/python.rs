@@ -76,7 +76,7 @@ pub fn provide(interpreter: Box<dyn Interpreter>) {
     drop(INTERPRETER.set(interpreter));
 }
 
-/// Returns the interpreter of this program, if it has one.
+/// Returns the interpreter of this program, or `None` if the program has no interpreter.
 fn interpreter() -> Option<&'static dyn Interpreter> {
     INTERPRETER.get().map(AsRef::as_ref)
 }

@@ -161,7 +161,7 @@ impl Red {
             } else if self.avg < low && self.max_p >= 0.01 {
                 self.max_p *= 0.9;
             } else {
-                // Further adaptations change nothing.
+                // Further adaptations do not change `max_p`.
                 let missed = (now - self.next_adaptation).0 / self.interval.0 + 1;
                 self.next_adaptation += self.interval * missed;
                 return;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_of_red_moves_towards_the_queue_and_falls_while_the_queue_is_empty() {
+    fn the_red_average_moves_towards_the_queue_length_and_falls_while_the_queue_is_empty() {
         let mut red = red(&Config { w_q: 0.5, mean_pktsize: Bytes { bytes: 53 }, ..Config::default() });
         let mut rng = stream();
         arrives(&mut red, 0, 80, &mut rng);
@@ -292,13 +292,13 @@ mod tests {
         arrives(&mut red, 0, 80, &mut rng);
         assert_eq!(red.avg, 60.0);
         red.on_departure(Label::new(0), 0, Time(1000));
-        // Two cells could have been sent since then.
+        // The port could have sent two cells since the departure.
         arrives(&mut red, 3000, 0, &mut rng);
         assert!((red.avg - 15.0).abs() < 1e-9, "{}", red.avg);
     }
 
     #[test]
-    fn red_spreads_its_refusals_uniformly_between_the_last_one_and_the_inverse_of_the_probability() {
+    fn gaps_between_red_refusals_are_uniform_up_to_the_inverse_of_the_probability() {
         let mut red = red(&Config::default());
         let mut rng = stream();
         // Halfway between the thresholds, p_b is 0.01.
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn red_admits_all_frames_below_min_th_and_none_from_max_th_unless_it_is_gentle() {
+    fn red_admits_every_frame_below_min_th_and_no_frame_from_max_th_unless_gentle() {
         let shares = |gentle, avg: u32| {
             let mut red = red(&Config { gentle, ..Config::default() });
             let mut rng = stream();

@@ -70,7 +70,7 @@ mod tests {
     use crate::policy::fba;
 
     #[test]
-    fn the_limit_of_weighted_fba_falls_to_z_times_the_share_as_the_buffer_fills() {
+    fn under_weighted_fba_the_limit_of_a_vc_falls_towards_z_times_its_fair_share() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 4.0)]), ..sample(1000) };
         let most = |x| [0, 1].map(|vc| most_cells_of_two(&config, x, vc));
         // With X = K = 1000, the shares of 1/5 and 4/5 are 200 and 800 cells. The limits are 0.8 of the shares: 160 and 640.

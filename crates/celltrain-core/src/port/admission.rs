@@ -78,7 +78,7 @@ pub enum FrameOutcome {
 enum DecidesAtHead {
     Never,
     ByFrame,
-    /// It does, and must learn of each cell.
+    /// The policy makes decisions, and must learn of each cell.
     FollowingCells,
 }
 
@@ -362,7 +362,7 @@ impl Admission {
         self.vcs[label].under_way.start(Mode::Pass);
     }
 
-    /// Lets the policy decide about the frame whose first cell has arrived. Returns whether it may enter.
+    /// Lets the policy decide about the frame whose first cell has arrived. Returns whether the frame may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, first: Cell) -> bool {
         let label = first.label();
@@ -426,7 +426,7 @@ impl Admission {
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         if is_full && self.overflow == Overflow::PushOutLongest && self.vcs[vc].under_way.passes() {
-            // Nothing could be pushed out.
+            // No waiting cell could be pushed out.
             let keep_last_cell = !self.delimits;
             self.vcs[vc].under_way.set_mode(Mode::RefuseRest { keep_last_cell });
             return Verdict::Refuse(self.cut(vc));
@@ -456,7 +456,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. Returns whether it is the first cell that its frame loses.
+    /// Counts a cell that finds no room. Returns whether the cell is the first that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;

@@ -219,7 +219,8 @@ impl Port {
         self
     }
 
-    /// Admits a cell that arrives at time 0, or counts the reason for its refusal. Returns whether it was admitted.
+    /// Admits a cell that arrives at time 0, or counts the reason for its refusal. Returns whether the cell was
+    /// admitted.
     pub fn offer(&mut self, cell: Cell) -> bool {
         self.offer_observed(cell, Time::default(), |_| {})
     }
@@ -268,7 +269,7 @@ impl Port {
         Buffer { occupancy, counted: occupancy, capacity, active_vcs: self.active_vcs() }
     }
 
-    /// Lets the policy decide about the frame that starts with `cell`. Returns whether it may enter.
+    /// Lets the policy decide about the frame that starts with `cell`. Returns whether the frame may enter.
     pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let Buffer { occupancy, counted, capacity, active_vcs } = buffer;
         let (tagged, capable) = (cell.tagged(), cell.capable());
@@ -339,7 +340,7 @@ impl Port {
             if let Some(follower) = self.admission.follower() {
                 follower.on_leave(1);
             }
-            // Not this cell damaged the frame, but the loss of the arriving cell.
+            // The loss of the arriving cell damaged the frame, not the removal of this cell.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn round_robin_sends_whole_packets_and_gives_long_and_short_ones_equal_shares() {
+    fn round_robin_sends_whole_packets_and_gives_long_and_short_packets_equal_shares() {
         let vcs = ["long", "short"].map(|name| VcKind { name, class: crate::scheduler::Class::Ubr });
         let service = SchedulerConfig::from(round_robin::Config {}).build(&vcs).expect("there are two queues");
         let mut queues = CellQueues::new(service).of_packets();

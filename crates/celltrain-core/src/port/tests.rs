@@ -70,7 +70,7 @@ fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     assert!(!port.offer(cell(1, 1, true)));
     assert!(port.take().is_some());
     assert!(port.offer(cell(0, 3, false)) && !port.offer(cell(0, 3, true)));
-    // Afterwards the port admits whole frames as before.
+    // After the damaged frame, the port admits whole frames again.
     assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame.number())), [Some(1), Some(3)]);
     assert!(port.offer(cell(0, 4, false)) && port.offer(cell(0, 4, true)));
     let counters: Vec<_> = port.vc_counters().collect();

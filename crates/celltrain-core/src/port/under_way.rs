@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_starts_after_a_last_cell_even_without_a_call_of_the_policy() {
+    fn the_cell_after_a_last_cell_starts_a_frame_even_without_a_policy_call() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

@@ -17,7 +17,7 @@ use crate::units::{Clock, Duration, Span, Time};
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
     pub(crate) bytes: u64,
-    /// Number of the query, if the request is an answer to one.
+    /// Number of the query, if the request is an answer to a query.
     pub(crate) query: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ struct Incast {
     /// Size of each answer in bytes.
     share: u64,
     senders: u32,
-    /// Each possible receiver, with the pairs that lead to it.
+    /// Each possible receiver, with the host pairs that lead to the receiver.
     receivers: Vec<(NodeIndex, Vec<PairIndex>)>,
     receiver_draws: Stream,
     sender_draws: Stream,
@@ -397,7 +397,7 @@ mod tests {
         let query = |opening: &Opening| opening.query.expect("every answer belongs to a query");
         for (time, opening) in &answers {
             let after = (*time - asked[query(opening) as usize]).0;
-            // Both times are rounded to the clock.
+            // The times of the query and of the answer are both rounded to the clock.
             assert!(after <= 100_001, "{after}");
         }
         assert!(!answers.is_sorted_by_key(|(_, opening)| query(opening)));

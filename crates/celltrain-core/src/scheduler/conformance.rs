@@ -11,7 +11,7 @@ use crate::rng::Stream;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-/// Returns VCs with these classes, by label.
+/// Returns VCs with the given classes, by label.
 pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
 }

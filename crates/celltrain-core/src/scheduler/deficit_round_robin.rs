@@ -40,7 +40,7 @@ struct Flow {
     credits: i64,
     /// True if the queue is in a list.
     is_active: bool,
-    /// Frame of the latest cell sent.
+    /// Frame of the latest cell that the queue sent.
     frame: Option<FrameNumber>,
 }
 
@@ -61,7 +61,8 @@ impl DeficitRoundRobin {
             } else if is_empty {
                 list.pop_front();
                 if is_new {
-                    // Otherwise, a queue could stay ahead of the others by emptying again and again.
+                    // If an emptied new queue left the lists, it could stay ahead of the others by emptying again and
+                    // again.
                     self.old.push_back(queue);
                 } else {
                     flow.is_active = false;
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_stay_backlogged_send_a_quantum_in_turn_and_finish_the_frame_they_have_begun() {
+    fn backlogged_queues_send_a_quantum_in_turn_and_finish_a_frame_that_has_begun() {
         let mut queues = queues(4);
         (0..4).for_each(|frame| push(&mut queues, 0, frame, 3));
         (0..6).for_each(|frame| push(&mut queues, 1, frame, 2));
@@ -165,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_is_served_before_the_old_ones_but_only_once_per_turn() {
+    fn deficit_round_robin_serves_a_new_queue_before_old_queues_but_only_once_per_turn() {
         let mut queues = queues(2);
         (0..6).for_each(|frame| push(&mut queues, 0, frame, 1));
         assert_eq!(sent(&mut queues, 3), [0; 3]);
         push(&mut queues, 1, 0, 1);
         assert_eq!(sent(&mut queues, 1), [1]);
-        // VC 1 was found empty, so it is an old queue now.
+        // VC 1 was found empty, so its queue counts as old now.
         assert_eq!(sent(&mut queues, 1), [0]);
         push(&mut queues, 1, 1, 1);
         assert_eq!(sent(&mut queues, 3), [1, 0, 0]);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_queues_of_deficit_round_robin_are_new_again_after_the_port_was_idle() {
+    fn all_deficit_round_robin_queues_count_as_new_after_the_port_was_idle() {
         let mut queues = queues(2);
         push(&mut queues, 0, 0, 2);
         assert_eq!(sent(&mut queues, 2), [0, 0]);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_drops_half_of_its_waiting_frames_but_at_most_64() {
+    fn overflow_drops_half_of_the_frames_in_the_longest_queue_but_at_most_64() {
         for (frames, lost) in [(1, 1), (2, 1), (3, 2), (4, 2), (128, 64), (1000, 64)] {
             let mut queues = queues(1);
             (0..=frames).for_each(|frame| push(&mut queues, 1, frame, 3));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_whose_only_frame_has_begun_to_leave_loses_nothing() {
+    fn overflow_drops_no_cells_from_a_queue_whose_only_frame_is_in_transmission() {
         let mut queues = queues(1);
         push(&mut queues, 1, 0, 3);
         queues.pop();

@@ -40,8 +40,8 @@ impl TimeShiftedFifo {
         self.frames[head.label()].front().map_or(Time::default(), |&(_, entry)| entry)
     }
 
-    /// Removes the frames before that of a cell at the head of a queue. They have left, or have lost the cells that would
-    /// have left.
+    /// Removes the frames before the frame of a cell at the head of a queue. The removed frames have left, or have lost
+    /// the cells that would have left.
     fn forget_frames_before(&mut self, head: Cell) {
         let frames = &mut self.frames[head.label()];
         while frames.front().is_some_and(|&(frame, _)| frame != head.frame) {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_the_l_queue_is_sent_before_those_that_entered_at_most_the_shift_earlier() {
+    fn an_l4s_frame_is_sent_before_classic_frames_that_entered_at_most_the_shift_earlier() {
         for (now, order) in [(110, [0, 1]), (111, [1, 0])] {
             let mut queues = queues(10);
             push(&mut queues, (1, 0), 1, 100);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_has_begun_is_finished_first_and_each_queue_keeps_its_order() {
+    fn a_frame_in_transmission_is_finished_first_and_each_queue_keeps_its_order() {
         let mut queues = queues(1000);
         push(&mut queues, (1, 0), 3, 0);
         push(&mut queues, (2, 0), 2, 0);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_times_of_frames_that_have_left_are_not_kept() {
+    fn the_scheduler_discards_the_entry_times_of_frames_that_have_departed() {
         let mut scheduler = TimeShiftedFifo { shift: Span(0), frames: ti_vec![VecDeque::new()], begun: None };
         let mut waiting =
             WaitingCells { queues: vec![VecDeque::new(); 2], sent: VecDeque::new(), used_turns: Vec::new() };
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_has_lost_its_cells_has_no_effect_on_the_order() {
+    fn a_frame_that_has_lost_its_cells_has_no_effect_on_the_service_order() {
         let mut queues = queues(0);
         queues.on_enter(cell(1, 0, false), Time(0));
         push(&mut queues, (1, 1), 1, 20);

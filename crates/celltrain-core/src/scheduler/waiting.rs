@@ -58,7 +58,7 @@ impl Waiting for WaitingCells {
     }
 }
 
-/// A single cell at a port that is otherwise empty.
+/// The only waiting cell of a port.
 pub(super) struct WaitingCell {
     /// Queue of the cell, until the cell is sent.
     pub(super) queue: Option<usize>,

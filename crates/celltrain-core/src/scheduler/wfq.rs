@@ -46,7 +46,7 @@ impl Configure for Config {
     }
 }
 
-/// Creates a queue for each VC, served in proportion to these weights, by label.
+/// Creates a queue for each VC, served in proportion to the given weights, by label.
 pub(super) fn service(weights: &[f64]) -> Service {
     let steps = steps(weights);
     let queue_of = (0..weights.len()).collect();
@@ -69,7 +69,7 @@ struct Wfq<N> {
 
 #[derive(Clone, Copy)]
 struct Vc<N> {
-    /// `1 / w_v`, in a unit in which all these values are whole numbers.
+    /// `1 / w_v`, in a unit in which the inverse weights of all VCs are whole numbers.
     step: N,
     /// F of the last cell sent, updated when the VC's queue becomes empty.
     previous: N,

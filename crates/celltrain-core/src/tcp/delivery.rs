@@ -107,9 +107,9 @@ pub struct Sample {
 /// A segment declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// First byte and the byte after the last.
+    /// First byte of the segment, and the byte after its last byte.
     pub range: (u64, u64),
-    /// `RS.lost`: segments declared lost since it was sent, with this one.
+    /// `RS.lost`: segments declared lost since this segment was sent, including this segment.
     pub since_sent: u64,
     /// `P.tx_in_flight`.
     pub in_flight: u64,

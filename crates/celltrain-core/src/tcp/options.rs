@@ -356,7 +356,7 @@ mod tests {
     use crate::tcp::WindowGrowth;
 
     #[test]
-    fn receive_windows_default_to_127_segments_and_1171_on_the_wan_as_in_the_paper() {
+    fn receive_windows_default_to_127_segments_on_the_lan_and_1171_on_the_wan() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_by_key() {
+    fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_with_their_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
         let refused: [(&[&str], Change); 12] = [
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_variant_has_16_keys_of_which_5_are_tables_with_the_moved_keys() {
+    fn a_tcp_variant_has_16_keys_of_which_5_are_tables_of_further_keys() {
         let schema = serde_json::to_value(schemars::schema_for!(TcpOptions)).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), 16);

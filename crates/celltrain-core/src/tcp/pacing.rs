@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pacing_rate_is_twice_cwnd_per_srtt_and_120_percent_from_half_ssthresh() {
+    fn the_pacing_rate_is_200_percent_of_cwnd_per_srtt_and_120_from_half_ssthresh() {
         let mut pace = Pace::new(Span(0), Pacing::Window);
         pace.follow(10, 10.0, 40.0);
         assert_eq!(pace.interval, Span(0), "no round trip was measured");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_interval_applies_from_the_next_departure_on() {
+    fn a_changed_pacing_interval_applies_from_the_next_departure() {
         let mut pace = Pace::new(Span(10), Pacing::None);
         assert!(pace.allow(Time(0)));
         pace.set_interval(Span(50));

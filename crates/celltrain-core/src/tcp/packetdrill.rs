@@ -20,7 +20,7 @@ use std::path::Path;
 use super::TcpConfig;
 use super::script;
 
-/// Default settings. Settings of a script override them.
+/// Default settings of scripts. Settings in a script override the defaults.
 const SETTINGS: &[(&str, &str)] = &[
     ("rules", "rfc"),
     ("mss", "1000B"),
@@ -93,7 +93,7 @@ fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
     script::play(&format!("set variant {variant}\n{settings}{}", script.lines))
 }
 
-/// Projects whose tests are packetdrill scripts. The tests of the others are programs.
+/// Projects whose tests are packetdrill scripts. The tests of other projects are programs.
 const PACKETDRILL: &[&str] = &["google", "google-2013", "linux", "bsd", "freebsd"];
 
 /// Names of a kind's tests, each counted once if it was split into several scripts.

@@ -27,7 +27,7 @@ const DELAYED_ACK_TICK: u64 = 200;
 /// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds, so that later ones overtake it.
+    /// The segment is delayed by the given milliseconds, so that later segments overtake it.
     Late(u64),
     Lost,
 }
@@ -147,7 +147,7 @@ fn situations() -> impl Strategy<Value = Situation> {
     )
 }
 
-/// The rules of both ends, before the other choices.
+/// The rules of both ends, before the other options are applied.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     Rfc,
@@ -409,8 +409,8 @@ fn pftk(p: f64, timeout: f64) -> f64 {
 
 #[test]
 fn the_throughput_of_reno_under_random_losses_follows_the_formula_of_padhye() {
-    // A timeout takes three ticks of one round trip each: a sample of one tick plus the minimum of two. Losses are
-    // independent here, whereas the formula assumes that a loss also affects the rest of its round.
+    // A timeout takes three ticks of one round trip each: a sample of one tick plus the minimum of two. Losses in this
+    // test are independent, whereas the formula assumes that a loss also affects the rest of its round.
     for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {
         let mut pipe = Pipe::new(&tcp("reno", 4_000), None);
         let mut rng = Stream::new(1, "pipe");

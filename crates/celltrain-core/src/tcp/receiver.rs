@@ -171,7 +171,7 @@ enum Echo {
 pub struct ReceiverCounters {
     /// Number of segments that arrived complete.
     pub segments: u64,
-    /// Payload bytes of these segments, including repetitions.
+    /// Payload bytes of the counted segments, including repetitions.
     pub bytes: u64,
     /// Number of segments without new data.
     pub repeated_segments: u64,
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_makes_out_of_order_data_in_the_receive_buffer_reduce_the_advertised_window() {
+    fn out_of_order_data_reduces_the_advertised_window_only_with_an_option() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions {
                 receiver: ReceiverOptions { offered_window: Some(offered_window), ..ReceiverOptions::default() },

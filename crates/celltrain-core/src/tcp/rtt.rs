@@ -238,7 +238,7 @@ mod tests {
 
     //= test rfc6298#4 "where four deviations vanish, a tick takes their place"
     #[test]
-    fn the_variance_term_of_the_rto_is_at_least_one_tick_by_rfc_rules() {
+    fn under_rfc_rules_the_variance_term_of_the_rto_is_at_least_one_tick() {
         for (least_variance, rto) in [(1.0, 6), (0.0, 5)] {
             let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance };
             let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);

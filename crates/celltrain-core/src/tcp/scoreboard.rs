@@ -64,7 +64,7 @@ impl Scoreboard {
     #[cfg(test)]
     pub(super) const NOTHING: Self = Self { ranges: Vec::new() };
 
-    /// Records the blocks of an acknowledgement beyond `una`. Returns whether they contain new information.
+    /// Records the SACK blocks of an acknowledgement beyond `una`. Returns whether the blocks contain new information.
     pub fn record(&mut self, blocks: &SackBlocks, una: u64) -> bool {
         let mut news = false;
         for (start, end) in blocks.iter() {
@@ -226,7 +226,7 @@ mod tests {
             const MSS: u64 = 10;
             const MAX: u64 = 90 * MSS;
             let mut board = Scoreboard::default();
-            // The model is a set of reported segments, without acknowledged ones.
+            // The model is a set of reported segments, without acknowledged segments.
             let mut set = BTreeSet::new();
             let mut una = 0;
             for (first, length, second, acknowledged) in operations {

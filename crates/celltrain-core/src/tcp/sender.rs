@@ -75,7 +75,7 @@ struct Next {
     cause: Cause,
 }
 
-/// Rules of a sender, other than those of its timers and windows.
+/// Rules of a sender, other than the rules of its timers and windows.
 #[derive(Clone, Copy, Debug)]
 struct SenderRules {
     profile: Rules,
@@ -392,7 +392,7 @@ impl Sender {
         SenderState { cwnd: self.cwnd(), ssthresh: self.ssthresh(), flight, rto: self.rto() }
     }
 
-    /// Returns why the last segment sent was retransmitted, if it was.
+    /// Returns why the last segment was retransmitted, or `None` if it was not a retransmission.
     pub fn cause(&self) -> Cause {
         self.next.cause
     }

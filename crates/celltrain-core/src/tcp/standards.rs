@@ -221,7 +221,7 @@ impl Observed {
         let by_loss = losses > std::mem::replace(&mut self.losses, losses);
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
-            // A formula's flight and cwnd may be as large as before.
+            // With a congestion formula, ssthresh and cwnd may be as large as before the loss.
             let may_stay = ssthresh == 2.0 || self.congestion == Congestion::Formula;
             let is_lower = ssthresh < self.ssthresh || may_stay;
             prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");
@@ -474,7 +474,7 @@ fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_expires_before_its_rto_only_by_the_papers_rules() {
+fn a_one_tick_timer_expires_before_its_rto_only_under_the_paper_rules() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),

@@ -310,7 +310,7 @@ impl Ticks {
         self.next += self.period;
     }
 
-    /// Returns the time of a later tick, `ticks` ticks after the next one.
+    /// Returns the time of the tick that is `ticks` ticks after the next tick.
     pub fn after(self, ticks: u64) -> Time {
         let time = ticks.checked_mul(self.period.0).and_then(|span| self.next.0.checked_add(span));
         time.map_or(Time::NEVER, Time)

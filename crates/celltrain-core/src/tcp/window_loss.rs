@@ -46,7 +46,7 @@ impl WindowLoss {
 mod tests {
     use super::*;
 
-    /// For each segment, given by its number and the window at its transmission, returns whether it is lost.
+    /// For each segment, given by its number and the window at its transmission, returns whether the segment is lost.
     fn lost(sent: &[(u64, f64)]) -> Vec<bool> {
         let mut loss = WindowLoss::new(4.0);
         sent.iter().map(|&(number, window)| loss.takes(Segment { seq: number * 100, len: 100 }, window)).collect()

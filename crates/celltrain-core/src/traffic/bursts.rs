@@ -42,7 +42,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Creates the pauses of a flow; random ones are drawn from `rng`.
+    /// Creates the pauses of a flow. Random pauses are drawn from `rng`.
     pub fn new(config: &Config, clock: Clock, rng: Stream) -> Self {
         Self { mean: clock.span(config.pause), times: config.times, rng }
     }

@@ -165,7 +165,7 @@ impl Emissions {
         });
     }
 
-    /// Ends a burst. Returns the start of the next one.
+    /// Ends a burst. Returns the start of the next burst.
     fn pause(&mut self, until: Time) -> Time {
         self.ended += 1;
         let bursts = self.bursts.as_ref().expect("only traffic in bursts ends a burst");

@@ -79,7 +79,7 @@ struct Reading<'a> {
     replaced: u64,
     /// Constants that are being evaluated. Each depends on the next.
     visiting: Vec<&'a str>,
-    /// Faulty constants. Formulas that use them get no additional fault.
+    /// Faulty constants. A formula that uses a faulty constant gets no additional fault.
     refused: BTreeSet<&'a str>,
     /// Constants that depend on a rate or on VCs, both unknown before the run. Before the run, it is unknown whether
     /// they divide by zero.
@@ -250,7 +250,7 @@ impl<'a> Reading<'a> {
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let mut compiler = Compiler::new(self.next);
         let Texts { questions, events, first, vcs, .. } = self.texts;
-        // Compile all questions, so that every fault is reported.
+        // Compile the formulas of all questions, so that every fault is reported.
         let answers: Vec<Option<Program>> = questions
             .iter()
             .map(|&(key, text, kind)| self.program((key, key), text, kind, key, &mut compiler))
@@ -376,7 +376,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's `nan` and `inf` are strings here.
+        // TOML's `nan` and `inf` arrive as strings.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(SettingFault::new(key, text, NOT_FINITE));

@@ -16,7 +16,7 @@ pub(super) struct Idle {
     due: Polls,
 }
 
-/// A number of polls, and the time of the first one.
+/// A number of polls, and the time of the first poll.
 #[derive(Clone, Copy, Default)]
 struct Polls {
     count: u32,

@@ -67,7 +67,7 @@ impl Stack for Script {
     }
 }
 
-/// Returns a flow whose ends are these stacks.
+/// Returns a flow with the given stacks as its ends.
 fn hosted(network: &Network, flow: FlowIndex, mut stacks: [Script; 2]) -> HostedFlow {
     for (stack, end) in stacks.iter_mut().zip(Endpoint::pair(network, flow)) {
         stack.end = Some(end);

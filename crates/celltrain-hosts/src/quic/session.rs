@@ -67,9 +67,9 @@ impl ServerConfig for NoTls {
 /// State of the handshake at one end.
 struct Handshake {
     side: Side,
-    /// This end's own transport parameters, encoded.
+    /// Transport parameters of this end of the connection, encoded.
     parameters: Vec<u8>,
-    /// Transport parameters of the other end, once they have arrived.
+    /// Transport parameters of the other end of the connection, once they have arrived.
     others: Option<Vec<u8>>,
     /// Bytes of a flight that has arrived only in part.
     unread: Vec<u8>,

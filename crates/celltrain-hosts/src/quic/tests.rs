@@ -156,7 +156,7 @@ fn five_quic_senders_that_share_a_lan_give_the_recorded_results() {
 }
 
 #[test]
-fn runs_with_the_bbr_of_quinn_repeat_although_its_random_numbers_have_no_seed() {
+fn runs_with_quinn_bbr_are_reproducible_although_bbr_draws_random_numbers_without_a_seed() {
     // Each connection draws in its first second and after the minimum round-trip time expires at 10 s.
     let run = || {
         let trial = Trial::new(1).mss(1460).link_rate(4_000_000).duration(Duration::from_secs(11));

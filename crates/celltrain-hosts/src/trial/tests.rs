@@ -101,7 +101,7 @@ fn a_stack_trial_can_capture_only_a_part_of_the_run() {
     let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
     let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
     let packets = count(&captures.unwrap()[0], &[1; 1480]);
-    // Both ends of two flows send forty packets each millisecond; this file contains only the senders' packets.
+    // Both ends of two flows send forty packets each millisecond. The capture file contains only the senders' packets.
     assert!((100..600).contains(&packets), "{packets}");
 }
 
@@ -124,7 +124,7 @@ fn a_stack_trial_fails_if_a_packet_selected_for_loss_is_never_sent() {
 }
 
 #[test]
-fn counts_that_packets_of_a_stack_do_not_reveal_are_unknown_not_zero() {
+fn counts_that_cannot_be_derived_from_packets_are_reported_as_unknown_instead_of_zero() {
     let own = trial().run(flood(1)).flows.raw.remove(0);
     assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
     let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];

@@ -15,7 +15,7 @@ pub enum Step {
     Lost,
     /// The policy discards an arriving cell, with its whole frame or as part of a damaged frame.
     Discarded,
-    /// A waiting cell is pushed out to make room for another.
+    /// A waiting cell is pushed out to make room for another cell.
     PushedOut,
     /// A cell waiting at an edge device is dropped with its packet, because the rate fell.
     Dropped,

@@ -93,7 +93,7 @@ fn over_a_time_window_the_queue_length_changes_by_arrivals_minus_departures() {
         assert_eq!(cells.filter(|(from, until)| **from <= after && after < **until).count(), waiting, "step {row}");
     }
     assert!(history.steps.time_s.is_sorted() && history.steps.time_s.iter().all(|time| (0.0005..0.003).contains(time)));
-    // EPD refuses whole frames here, so no cell finds the buffer full.
+    // EPD refuses whole frames in this run, so no cell finds the buffer full.
     assert!(of_kind(&history, Step::Lost).is_empty());
     for (kind, event) in [(Step::Admitted, "admitted"), (Step::Discarded, "lost"), (Step::Departed, "departed")] {
         let frame = |row: &usize| {

@@ -50,7 +50,7 @@ impl Choice {
         self.kinds.iter().find(|kind| !kind.of_end_systems()).map(|&kind| name_of(kind))
     }
 
-    /// Returns the end of the window, if there is one.
+    /// Returns the end of the time window, or `None` if the window has no end.
     pub(crate) fn until(&self) -> Option<Duration> {
         self.of.until()
     }

@@ -111,7 +111,7 @@ pub enum Values {
     Counts(Vec<i64>),
     /// Indices into a list of words.
     Words(Vec<i32>, Arc<[String]>),
-    /// 1 for yes, 0 for no.
+    /// 1 stands for yes, 0 for no.
     Flags(Vec<i8>),
 }
 
@@ -243,7 +243,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// Appends the column's values for these rows; `vcs` is the number of VCs.
+    /// Appends the column's values for the given rows; `vcs` is the number of VCs.
     fn fill(&self, rows: &[Row<E>], vcs: u32, into: &mut Filling) {
         match (into, &self.value) {
             (Filling::Numbers(into), Accessor::Time) => into.extend(rows.iter().map(|row| row.time_s)),

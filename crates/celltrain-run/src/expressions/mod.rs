@@ -72,7 +72,7 @@ pub struct Note {
 /// Kinds of notes about a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// The measure has no value, for this reason.
+    /// The measure has no value. The text is the reason.
     Gap,
     /// The value depends on requests that were open at the end.
     Open,
@@ -96,7 +96,7 @@ impl NoteKind {
 pub struct Source<'a> {
     /// The answer of a run, or its outline; the scenario is under `scenario`.
     pub answer: &'a Value,
-    /// The trace of congestion windows. Without a trace, measures that need one are 0.
+    /// The trace of congestion windows. Without a trace, measures that need the trace are 0.
     pub windows: Option<Windows<'a>>,
 }
 

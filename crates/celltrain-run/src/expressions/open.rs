@@ -42,7 +42,7 @@ pub(super) fn too_few(path: &[String], answer: &Value) -> Option<String> {
     let (statistic, class, are_queries) = statistic(path)?;
     let needed = needed(statistic)?;
     let (what, opened) = words(are_queries);
-    // There is no number if the path selects several groups that lack these requests.
+    // The measure has no value if the path selects several groups without the required requests.
     let opened = follow(answer, &[&path[0], &path[1], class, opened]).ok()?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a number of requests")]
     let opened = opened as u64;

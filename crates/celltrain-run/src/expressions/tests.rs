@@ -98,7 +98,7 @@ fn only_the_columns_that_measure_expressions_read_are_requested() {
 }
 
 #[test]
-fn only_a_single_lower_bound_or_a_mean_of_them_is_a_lower_bound_itself() {
+fn only_a_single_lower_bound_or_a_mean_of_lower_bounds_counts_as_a_bound() {
     let is_monotone = |text: &str| Expression::new(text).is_monotone();
     assert!(is_monotone("a.b_p99") && is_monotone("a.mean(*).b_p99"));
     for text in ["a.fairness(*).b_p99", "a.variation(x1-2).b_p99", "a.b_p99 - 1", "- a.b_p99", "a.b_p99 %"] {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_estimate_of_a_run_counts_every_allocation_exactly_once() {
+    fn the_memory_estimate_of_a_run_includes_every_allocation_exactly_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;

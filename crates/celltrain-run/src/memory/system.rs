@@ -32,7 +32,7 @@ fn left(limit: &str, has: &str) -> Option<u64> {
     Some(soft_limit(limit)?.saturating_sub(kib("/proc/self/status", has)?))
 }
 
-/// Returns one of the process's limits, or `None` if it is unlimited.
+/// Returns one of the process's limits, or `None` if the process has no such limit.
 fn soft_limit(name: &str) -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     // The first number is the soft limit.

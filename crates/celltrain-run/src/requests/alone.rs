@@ -38,7 +38,7 @@ pub struct Paths<'a> {
 
 /// A simulation of a connection without other traffic on its path.
 struct Needed {
-    /// A group whose requests use this kind of path, and one such path.
+    /// A group whose requests use this kind of path, and an example of the path.
     group: GroupIndex,
     vcs: Vcs,
     /// Bytes of the largest request.
@@ -134,7 +134,7 @@ impl<'a> Unloaded<'a> {
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
         let alone = &self.simulated[path.simulation as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
-        // Both products are exact, so the quotient of equal times is exactly 1.
+        // Both products are computed exactly, so the quotient of equal times is exactly 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
@@ -153,7 +153,7 @@ fn sizes(group: &RequestGroup, bytes: u64) -> (Option<u64>, u32, u64) {
     }
     let mss = group.tcp.options().mss.bytes;
     let segments = bytes.div_ceil(mss).max(1);
-    // Only an open request can have more segments, and no run is long enough to complete it.
+    // Only an open request can have more than 2^32 segments, and no run is long enough to complete such a request.
     let segments = u32::try_from(segments).unwrap_or(u32::MAX);
     (None, segments, u64::from(segments).saturating_mul(mss))
 }
@@ -237,8 +237,8 @@ impl Recorder {
         Self { mss, opened: None, arrived: Vec::new() }
     }
 
-    /// For each number of segments, returns the time until that many have arrived. Ends before the first segment that
-    /// did not arrive.
+    /// For each number of segments, returns the time until as many segments have arrived. The list ends before the
+    /// first segment that did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
         let mut last = opened;
@@ -264,7 +264,7 @@ impl Observer for Recorder {
                 let SegmentStep::Arrived { segment, .. } = segment.step else { return };
                 let Some(mss) = self.mss else { return };
                 let number = usize::try_from(segment.seq / mss).expect("the number of segments fits 32 bits");
-                // Only some segments of a long request may arrive before the end.
+                // Only some segments of a long request may arrive before the end of the run.
                 if self.arrived.len() <= number {
                     self.arrived.resize(number + 1, None);
                 }

@@ -165,7 +165,7 @@ impl Statistics {
         [self.median, self.p95, self.p99, self.p999]
     }
 
-    /// Returns whether these percentiles are lower bounds.
+    /// Returns for each percentile whether it is a lower bound.
     pub fn censored(&self) -> [bool; 4] {
         self.percentiles().map(|one| one.is_some_and(Percentile::is_censored))
     }

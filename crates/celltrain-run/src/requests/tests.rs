@@ -186,7 +186,7 @@ fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 
 
 proptest! {
     #[test]
-    fn a_percentile_computed_while_requests_are_open_is_at_most_the_percentile_once_all_have_finished(
+    fn a_percentile_with_open_requests_is_at_most_the_percentile_after_all_requests_have_finished(
         (completed, each) in repeated(40, 600),
         (open, ages) in repeated(40, 40),
         more in vec(0..100_u32, 120),
@@ -212,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn no_percentile_is_below_its_reported_lower_bound_once_the_run_lasts_until_all_requests_finish() {
+fn after_all_requests_have_finished_no_percentile_is_below_its_reported_lower_bound() {
     // A second group is so large that no run of this length completes one of its requests, even alone.
     let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");

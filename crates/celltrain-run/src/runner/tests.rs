@@ -84,7 +84,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
 }
 
 #[test]
-fn a_run_uses_the_given_seed_or_that_of_the_scenario_and_is_reproducible() {
+fn a_run_uses_the_given_seed_or_the_seed_of_the_scenario_and_is_reproducible() {
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
@@ -208,7 +208,7 @@ fn a_measure_that_refers_to_a_time_series_is_computed_from_the_series_that_the_r
 }
 
 #[test]
-fn an_error_in_the_callers_callback_stops_all_runs_of_a_batch() {
+fn an_error_in_a_user_callback_stops_all_runs_of_a_batch() {
     let (quick, slow) = (small(), long());
     let ended = RefCell::new(0);
     let on = |event| match event {

@@ -42,7 +42,7 @@ impl Bench {
         Self { memory, held: vec![0; QUEUES as usize], pushed_out: 0 }
     }
 
-    /// Offers a cell. Returns whether it entered.
+    /// Offers a cell. Returns whether the cell entered.
     fn offer(&mut self, queue: u32, now: Time) -> bool {
         self.memory.arrive(class(queue), now);
         loop {
@@ -62,7 +62,7 @@ impl Bench {
         self.memory.push_out(class(queue), now);
     }
 
-    /// Sends a cell of the queue, if it has one.
+    /// Sends a cell of the queue, if the queue has a cell.
     fn take(&mut self, queue: u32, now: Time) -> bool {
         if self.held[queue as usize] == 0 {
             return false;

@@ -86,7 +86,7 @@ pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     format!("{amount}{space}{unit}")
 }
 
-/// Draws a name, or a string that could be mistaken for one.
+/// Draws a name, or a string that could be mistaken for a name.
 pub(crate) fn name(rng: &mut Stream) -> String {
     const NAMES: &[&str] = &[
         "", " ", "a", "tcp1", "tcp2-3", "tcp1-4294967295", "tcp1-4294967296", "tcp3-1", "tcp-", "tcp01", "tcp+1",

@@ -158,7 +158,7 @@ enum Outcome {
     Refused,
     TooLarge,
     Compared,
-    /// The run stopped this long after its limit.
+    /// The run stopped after its limit, later by the given time.
     Stopped(Duration),
 }
 

@@ -179,7 +179,7 @@ impl Drawn {
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
         let duration = time(&mut rng, duration).max(1_000_000);
         let mut writer = Writer { rng, duration, wanted, parameters: BTreeSet::new(), some_in: 1 };
-        // Change only a few parameters in some scenarios, so that each of them matters.
+        // Change only a few parameters in some scenarios, so that each changed parameter matters.
         writer.some_in = writer.pick(&[4, 40, 1_000]);
         writer.fill(&mut document, &SCHEMA);
         document["duration"] = format!("{duration}ps").into();
@@ -206,10 +206,10 @@ fn time(rng: &mut Stream, longest: u64) -> u64 {
 struct Writer<'a> {
     rng: Stream,
     duration: u64,
-    /// On average, one in this many parameters is drawn.
+    /// On average, one in this number of parameters is drawn.
     wanted: &'a Parameter,
     parameters: BTreeSet<Parameter>,
-    /// One in this many parameters is drawn.
+    /// On average, one parameter in this number is drawn.
     some_in: u32,
 }
 
@@ -333,9 +333,9 @@ enum Outcome {
     /// The scenario was refused because of this key.
     Refused(String),
     TooLarge,
-    /// Both engines ran to the end.
+    /// Both engines ran to the end of the simulation.
     Compared,
-    /// An engine stopped this long after the limit.
+    /// An engine stopped after the limit, later by the given time.
     Stopped(Duration),
 }
 

@@ -21,7 +21,7 @@ pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 /// A scenario's text.
 pub(crate) struct Written {
     pub(crate) toml: String,
-    /// The same scenario as JSON, if JSON can express it.
+    /// The scenario as JSON, if JSON can express it.
     pub(crate) json: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl Writer {
         }
     }
 
-    /// Changes this value, or a value inside it.
+    /// Changes the given value, or a value inside it.
     fn time(&mut self, least: u64) -> String {
         const SECOND: u64 = 1_000_000_000_000;
         let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
@@ -129,7 +129,7 @@ impl Writer {
         format!("{}ps", SECOND.min(digit * power * least))
     }
 
-    /// Changes this value, or a value inside it.
+    /// Changes the given value, or a value inside it.
     fn change(&mut self, value: &mut Value, schema: &'static Value, depth: u32) {
         let schema = resolved(schema);
         if depth > 0 && self.one_in(8) {

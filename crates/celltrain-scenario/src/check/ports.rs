@@ -243,7 +243,7 @@ fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope:
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
         let mut of_kind = scope.at(kind);
         let mut table = of_kind.at(name);
-        // Formulas refer to each other. If one was removed, others would contain unknown names.
+        // Formulas refer to each other. Without one formula, others would contain unknown names.
         if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
             return;
         }
@@ -357,7 +357,7 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
 
 /// Per-VC settings of a port's policy or scheduler.
 struct ByVc<'a> {
-    /// `policy` or `scheduler`.
+    /// Kind of the settings: `policy` or `scheduler`.
     kind: &'static str,
     name: &'static str,
     /// Name of the inner table that contains the settings; `None` if they are in the main table.

@@ -161,7 +161,7 @@ fn traffic(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         }
     });
     each_stack(scenario, root, |stack, scope| {
-        // If this check finds the fault, the message can name a line.
+        // If this check finds the fault in a setting, the message can name a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
             scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }

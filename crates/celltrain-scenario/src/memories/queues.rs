@@ -12,7 +12,7 @@ use crate::memory_options::{MAX_PRIORITY, PoolOptions, QueueOptions};
 use crate::scope::Scope;
 
 impl<'a> Resolver<'a> {
-    /// Returns the queues of a memory with these ports.
+    /// Returns the queues of a memory with the given ports.
     pub(super) fn queues(
         &self,
         ports: &[LinkIndex],

@@ -66,7 +66,7 @@ const MAX_MTU: u64 = 65_527;
 const HEADERS: u64 = 40;
 /// quinn-proto reduces a window to two packets at most.
 const MIN_PACKETS: u64 = 2;
-/// The range is the same as for other stacks.
+/// The largest buffer is the same as for other stacks.
 const MAX_BUFFER: u64 = 1 << 30;
 const MIN_RTT: Duration = Duration::from_microseconds(1);
 const MAX_RTT: Duration = Duration::from_milliseconds(10_000);

@@ -64,7 +64,7 @@ fn a_saturated_link_whose_rate_changes_sends_as_many_cells_as_its_rates_allow() 
 }
 
 #[test]
-fn a_link_sends_a_packet_of_1504_bytes_for_each_line_of_its_trace() {
+fn a_link_with_a_trace_sends_a_packet_of_1504_bytes_per_line_of_the_trace() {
     let text = filled("rate_change.trace = [1, 1, 4, 10]", "").replace("1000B", "1504B").replace("972B", "1476B");
     let result = run(&text);
     // The last opportunity, at the end of the run, starts a cell.

@@ -127,7 +127,7 @@ fn a_network_without_flows_needs_requests_and_no_flow_may_have_the_name_of_a_req
 }
 
 #[test]
-fn a_run_that_ends_with_its_requests_must_have_requests_and_an_end_of_its_measurement() {
+fn a_run_that_lasts_until_its_requests_finish_needs_requests_and_a_measurement_end() {
     let star = "topology.star = { hosts = 3, link_delay = '5us' }";
     let web = "requests.web = { load = 0.3, sizes = '10kB' }";
     for (tables, says) in [

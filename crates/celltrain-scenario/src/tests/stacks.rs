@@ -40,7 +40,7 @@ fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
 }
 
 #[test]
-fn an_unknown_setting_of_a_protocol_stack_is_refused_with_a_list() {
+fn an_unknown_setting_of_a_protocol_stack_is_refused_with_a_list_of_known_settings() {
     for (text, says) in [
         ("receive_window = '1500MB'", "must be from one segment (512B) to 1073741824B, the maximum of smoltcp"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" must be from one segment (512B)"),

@@ -47,7 +47,7 @@ fn the_predicted_size_of_a_topology_equals_the_size_of_the_built_network() {
 }
 
 #[test]
-fn names_are_unique_and_paths_between_hosts_are_symmetric_in_every_topology() {
+fn every_topology_has_unique_names_and_symmetric_paths_between_hosts() {
     for topology in Topology::samples() {
         let name = topology.name();
         let Layout { graph, flows, bottleneck } = laid_out(&topology);

@@ -88,7 +88,7 @@ fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
     }
 }
 
-/// Returns the first link from which all these paths are identical.
+/// Returns the first link from which all the given paths are identical.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
 pub(crate) fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
     let (first, others) = paths.split_first()?;

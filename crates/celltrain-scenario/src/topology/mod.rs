@@ -165,7 +165,8 @@ impl Topology {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own)?;
-        // The limit for general networks also applies here, although a few numbers are enough to exceed it.
+        // The limit for general networks also applies to a generated topology, although a few numbers are enough to
+        // exceed the limit.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(

@@ -174,7 +174,7 @@ impl Config {
         graph
     }
 
-    /// Creates the layout with these paths for the flows' data.
+    /// Creates the layout with the given paths for the flows' data.
     fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>) -> Layout {
         let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_all_shortest_paths_and_no_longer_ones() {
+    fn the_path_search_finds_exactly_the_shortest_paths() {
         let graph = diamond();
         let mut paths = EqualPaths::new(&graph);
         let node = |name: &str| graph.nodes.position(|node| node.name == name).unwrap();

@@ -19,7 +19,7 @@ use super::trials::{Drawn, FOLDER, TRIALS, Trial, drawn};
 /// `CELLTRAIN_CAMPAIGN_TRIALS`, runs only the trials whose names contain this text, and accepts situations never reached.
 #[test]
 #[ignore = "slow; run make campaign NAME=differential"]
-fn campaign() {
+fn both_engines_agree_on_every_network_of_a_campaign() {
     let number =
         |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("the value is a number"));
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));

@@ -151,7 +151,7 @@ pub(super) fn add_memories(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Adds such memories to a network with packet framing.
+/// Adds shared memories to a network with packet framing.
 pub(super) fn add_memories_of_packets(network: &mut Network, rng: &mut Stream) {
     if packets::delimit(network) {
         packets::switch(network, rng);

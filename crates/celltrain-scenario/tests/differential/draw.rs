@@ -279,7 +279,7 @@ struct Own {
     edge: Edge,
 }
 
-/// Windows below this number are in segments, others in bytes.
+/// Windows below this number are in segments, and larger windows are in bytes.
 const SEGMENTS: u64 = 100;
 
 /// Segment sizes and windows in bytes.
@@ -290,7 +290,7 @@ struct Sizes {
 }
 
 impl Rest {
-    /// These networks often use features that need AAL5, and keep them.
+    /// Returns a valid scenario. Random networks often use features that need AAL5, and keep these features.
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
@@ -371,7 +371,7 @@ impl Rest {
             link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
-            // Many of these networks use something that needs AAL5, and keep it.
+            // Many random networks use a feature that needs AAL5, and keep AAL5.
             framing: (self.seed % 5 < 3).then_some(Framing::Packets),
             switch: self.switch.clone(),
             host: if self.swarm.has(Feature::HostTimes) { self.host.clone() } else { HostOptions::default() },
@@ -430,7 +430,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     if *scenario == before
         && let Topology::Network(network) = &mut scenario.topology
     {
-        // Only merging VCs remain that can be removed.
+        // Merging VCs are the only remaining VCs that can be removed.
         network.flows.iter_mut().for_each(|flow| flow.vc = None);
     }
     *scenario != before

@@ -15,7 +15,7 @@ use super::{losses, memories, packets, requests};
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let merging = network.routing().merging;
     let mut l4s: BTreeMap<String, f64> = network.vcs.iter().map(|vc| (vc.name.clone(), rng.below(2).into())).collect();
-    // Later steps may add VCs.
+    // A default is needed, because later changes to the network may add VCs.
     l4s.insert("default".to_string(), 1.0);
     let Network { nodes, links, flows, .. } = network;
     for (number, link) in links.iter_mut_enumerated() {

@@ -25,14 +25,14 @@ pub(super) static DISCARDS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("EdgeDi
 pub(super) static TCPS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Tcp"));
 pub(super) static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 
-/// Creates a value of one of these kinds, with some of its settings.
+/// Creates a value of one of the listed kinds, with some of its settings.
 pub(super) fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("the schema lists this name");
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists all settings")
 }
 
 /// A kind of policy, scheduler, TCP or traffic with its settings. The schema provides the kinds, so new kinds need no
-/// change here.
+/// change in this file.
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) settings: Vec<Setting>,

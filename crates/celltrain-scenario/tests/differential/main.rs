@@ -59,7 +59,7 @@ const RAREST: u32 = 100;
 
 #[test]
 fn many_random_test_networks_are_partitioned_among_threads() {
-    // In per cent.
+    // The lower limits are in per cent.
     for (trial, least) in [
         ("both_engines_agree_where_many_vcs_cross_a_mesh", [40, 40, 4]),
         ("both_engines_agree_on_random_networks", [5, 5, 1]),

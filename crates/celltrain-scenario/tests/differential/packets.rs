@@ -154,7 +154,7 @@ pub(crate) fn delimit_in_memories_with_requests_and_marks(network: &mut Network,
     carry_frames(network);
 }
 
-/// Cells inside packets only change counts here, except with `"fits"`.
+/// Cells inside packets only change the counts of a memory, except with `"fits"`.
 #[test]
 fn both_engines_agree_when_packets_overflow_a_shared_memory_in_every_tie_and_service_order() {
     const SCENARIO: &str = include_str!("../../../../scenarios/memory-dynamic-threshold.toml");

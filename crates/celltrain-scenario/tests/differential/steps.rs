@@ -88,7 +88,7 @@ fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) 
     None
 }
 
-/// Runs a simulation with these actions. Returns the result, the deliveries and the snapshots.
+/// Runs a simulation with the given actions. Returns the result, the deliveries and the snapshots.
 fn follow(
     engine: Engine,
     mode: PortMode,

@@ -117,7 +117,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
     if counted == events { Ok(()) } else { Err(format!("{what}:\n  counted {counted:?}\n  events  {events:?}")) }
 }
 
-/// Sums of all events.
+/// Sums of all events of a run.
 pub(super) struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
@@ -405,7 +405,7 @@ impl ReportedEvents {
             FrameStep::DroppedAtHead(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].refused_frames += 1;
-                // The memory may have refused a later frame, which is still arriving.
+                // The memory may have refused a later frame of the VC that is still arriving.
                 if self.arriving.get(&(judged.link, vc)) == Some(&frame) {
                     self.by_memory.insert((judged.link, vc), false);
                 }

@@ -113,7 +113,7 @@ impl Drawn {
     }
 }
 
-/// An event of a connection, with the sender's state after it.
+/// An event of a connection, with the sender's state after the event.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     time: f64,
@@ -177,7 +177,7 @@ fn run(text: &str) -> (RunResult, Vec<Vec<Seen>>) {
 /// A law of one connection. It returns whether it applied, or its violation.
 type Law = fn(&Drawn, &[Seen]) -> Result<bool, String>;
 
-/// The laws, one for each kind.
+/// Laws that the runs must obey, one for each kind.
 const LAWS: &[(&str, Law)] = &[
     ("windows grow only if they are used", growth),
     ("one window of data reduces the window once", one_reduction),

@@ -176,7 +176,7 @@ fn packets_of_unacknowledged_traffic_are_dropped_above_the_marking_threshold() {
 
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 #[test]
-fn acknowledgements_of_dctcp_are_dropped_above_k_unless_the_papers_rules_make_them_ecn_capable() {
+fn dctcp_acknowledgements_are_dropped_above_k_unless_the_paper_rules_make_acknowledgements_ecn_capable() {
     let refused = ["paper", "rfc"].map(|rules| {
         let text = include_str!("dctcp-both-ways.toml").replace("paper", rules);
         run(&text).1.cells.discarded
@@ -202,7 +202,7 @@ fn newreno_sends_no_more_than_cwnd_allows_after_a_timeout_during_fast_recovery()
 /// draft-ietf-ccwg-bbr-06, 5.3.4.2: `ProbeRTT` leaves 0.98 of bw to a flow that is alone, and 5.6.2: the pace is 1 % below
 /// bw. Probes for bandwidth make up for a part of this.
 #[test]
-fn a_bbr_flow_reaches_the_drafts_link_share_at_buffers_of_1_to_20_bdp() {
+fn bbr_reaches_the_link_share_stated_in_its_draft_at_buffers_of_1_to_20_bdp() {
     // A segment of 1460 bytes takes 32 cells. The bandwidth-delay product is 1900 cells.
     let most = 20.0 * 1460.0 * 8.0 / (32.0 * 424.0);
     for cells in [1_900, 4 * 1_900, 20 * 1_900] {

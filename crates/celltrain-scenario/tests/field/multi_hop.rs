@@ -65,7 +65,7 @@ fn rates(text: &str) -> [f64; 3] {
 /// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
 /// all the time and mark every packet. As in the paper (3.1), receivers delay acknowledgements.
 #[test]
-fn dctcp_with_the_rules_of_its_paper_gets_the_rates_that_the_paper_measured_at_two_bottlenecks() {
+fn dctcp_under_its_paper_rules_gets_the_rates_published_for_paths_with_two_bottlenecks() {
     let rates = rates(&network("rules = \"paper\"\ndelayed_acks = \"200ms\""));
     for (rate, (.., measured)) in rates.iter().zip(GROUPS) {
         assert!((rate / measured - 1.0).abs() < 0.1, "{rates:?}");
@@ -73,9 +73,9 @@ fn dctcp_with_the_rules_of_its_paper_gets_the_rates_that_the_paper_measured_at_t
 }
 
 #[test]
-fn flows_through_2_bottlenecks_get_lower_rates_than_measured_if_dctcp_windows_are_at_least_1_segment() {
+fn dctcp_with_a_minimum_window_of_one_segment_gets_less_than_published_through_two_bottlenecks() {
     let rates @ [s1, s2, s3] = rates(&network(""));
-    // Both links are nevertheless full.
+    // Both bottleneck links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");
     assert!(s1 < 40.0, "{rates:?}");
 }

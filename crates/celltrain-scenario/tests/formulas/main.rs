@@ -107,7 +107,7 @@ fn native_policies_and_equivalent_formulas_agree_at_the_start_of_shipped_scenari
 
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
-fn native_policies_agree_with_the_same_policies_as_formulas_in_shipped_scenarios() {
+fn native_policies_agree_with_equivalent_formulas_in_shipped_scenarios() {
     policies_are_the_same_up_to(Duration::from_microseconds(1_000_000));
 }
 
@@ -131,7 +131,7 @@ fn native_congestion_controls_and_weights_and_equivalent_formulas_agree_at_the_s
 
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
-fn native_controls_and_weights_agree_with_formulas_in_every_shipped_scenario() {
+fn native_congestion_controls_and_weights_agree_with_equivalent_formulas_in_every_shipped_scenario() {
     is_the_same_up_to(Duration::from_microseconds(1_000_000), usize::MAX);
 }
 

@@ -91,8 +91,9 @@ pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// A cell takes a microsecond on the second part of the link. This part is faster than the first, so no cell waits
-/// there. Switches do not store packets whole, because stored packets leave the added switch faster than they arrive.
+/// A cell takes a microsecond on the second part of the link. The second part is faster than the first, so no cell
+/// waits between the parts. Switches do not store packets whole, because stored packets leave the added switch faster
+/// than they arrive.
 pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     network.switching = Switching { cut_through: true, ..Switching::default() };

@@ -139,12 +139,12 @@ fn starting_all_sources_later_shifts_the_run_in_time() {
 }
 
 #[test]
-fn shifting_delay_between_the_directions_of_a_receivers_link_changes_no_run() {
+fn moving_delay_between_the_two_directions_of_a_receiver_link_changes_no_run() {
     check(12, times::farther_receiver);
 }
 
 #[test]
-fn a_buffer_as_large_as_the_longest_queue_loses_no_cells_and_a_smaller_buffer_does() {
+fn a_buffer_of_the_longest_queue_length_loses_no_cells_and_a_smaller_buffer_loses_some() {
     check(13, ports::large_buffers);
 }
 
@@ -154,7 +154,7 @@ fn a_policy_whose_threshold_is_never_reached_gives_the_same_run_as_tail_drop() {
 }
 
 #[test]
-fn a_shared_memory_that_never_fills_acts_like_private_buffers_and_a_smaller_one_refuses_cells() {
+fn a_shared_memory_that_never_fills_acts_like_private_buffers_and_a_smaller_memory_refuses_cells() {
     check(15, ports::large_memories);
 }
 

@@ -174,7 +174,7 @@ const HUGE: u32 = 1 << 26;
 /// Returns a memory with any policy that admits every cell.
 fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<LinkIndex>) -> MemoryConfig {
     let mut policies = memories::memory_policies();
-    // These classes refuse cells at random.
+    // Policy classes in Python refuse cells at random.
     policies.retain(|policy| policy.name() != "python");
     let is_fifo = ports.iter().all(|&port| is_fifo(network, routing, port));
     let follows = ports.iter().any(|&port| {

@@ -1,4 +1,4 @@
-//! Compares the results of two networks.
+//! Compares the results of two networks that must be equal.
 
 use celltrain_core::metrics::{CellTotals, RunResult};
 use celltrain_core::timeouts::Timeouts;

@@ -20,7 +20,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
         for flow in &mut network.flows {
             let mut options = flow.tcp.options().clone();
             options.windows.lose_at_window = None;
-            // No segment takes longer than this.
+            // The tick and the timeouts below are longer than any segment takes.
             options.timer_granularity = Duration::from_milliseconds(100);
             options.timer.initial_rto = Some(Duration::from_milliseconds(3_000));
             options.timer.maximum_rto = TcpOptions::default().timer.maximum_rto;

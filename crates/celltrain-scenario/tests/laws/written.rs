@@ -175,7 +175,7 @@ fn name_flows(scenario: &mut Scenario) {
     }
 }
 
-/// Describes a link as seen from its other end.
+/// Describes a link from the point of view of its other end.
 fn from_other_end(link: &LinkConfig) -> LinkConfig {
     let (a, b) = link.between.clone();
     LinkConfig {

@@ -113,7 +113,7 @@ impl Observer for Packets {
                         let number = segment.seq / self.mss + self.first;
                         let (sent, place) = self.add("sent", flow, now, number);
                         self.found.get_mut(&sent).expect("the packet is added only once")[place].lost = false;
-                        // A packet enters the bottleneck when it has completely arrived there.
+                        // A packet enters the bottleneck when the packet has completely arrived at the port.
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
                         *free = free.max(now) + takes;

@@ -10,9 +10,9 @@ pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/n
 
 /// Result of a comparison.
 pub(super) enum Verdict {
-    /// The run equals the trace with these rules of ns-2.
+    /// The run equals the trace if the simulator follows the listed rules of ns-2.
     Equal(Vec<&'static Rule>),
-    /// The test does not run, for this reason.
+    /// The test does not run. The text is the reason.
     NotModelled(&'static str),
 }
 
@@ -52,7 +52,7 @@ pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
     )
 }
 
-/// Returns the text of the page with these results.
+/// Returns the text of the page with the given results.
 pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> String {
     let mut suites: BTreeMap<&str, Vec<(&Test, Verdict)>> = BTreeMap::new();
     for (test, verdict) in verdicts {

@@ -8,7 +8,7 @@ pub(super) struct Rule {
     pub(super) name: &'static str,
     /// Description of ns-2's behaviour.
     pub(super) does: &'static str,
-    /// TCP settings that give celltrain this behaviour.
+    /// TCP settings with which celltrain follows this rule of ns-2.
     pub(super) options: &'static str,
     /// File and function of ns-2 with this behaviour; `traces` if the behaviour was inferred from traces.
     pub(super) source: &'static str,
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // This suite traces packets at the sender, before any losses.
+        // The test suite traces packets at the sender, before any losses.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

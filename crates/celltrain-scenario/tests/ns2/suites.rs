@@ -202,7 +202,7 @@ impl Test {
         self.bits() / self.link("bottleneck").rate / 2.0
     }
 
-    /// Returns the scenario of the test with these rules of ns-2.
+    /// Returns the scenario of the test with the given rules of ns-2.
     pub(super) fn scenario(&self, rules: &[&Rule], trace: &Trace) -> String {
         let bottleneck = self.link("bottleneck");
         // A cell takes the same fraction of a packet's time as in ns-2.
@@ -218,7 +218,7 @@ impl Test {
              [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
              [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
              delay = \"{there}\"\ndelay_back = \"{back}\"\n",
-            // The first connection takes precedence.
+            // In the conflict between both settings, the first connection takes precedence.
             end = (self.number("end") + 0.5) * 1e6,
             slow = rate(bottleneck.rate),
         );

@@ -52,7 +52,7 @@ fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
 }
 
 #[test]
-fn an_encoded_ns2_trace_expresses_steps_jumps_losses_and_repetitions_of_packet_numbers() {
+fn the_ns2_trace_encoding_represents_steps_jumps_losses_and_repetitions_of_packet_numbers() {
     let read: Vec<_> = packets("100 5@13*2 7! 1@89 1".split(' ')).iter().map(|p| (p.number, p.lost)).collect();
     assert_eq!(read, [(0, false), (13, false), (13, false), (14, true), (89, false), (0, false)]);
     let times: Vec<_> = packets("100 5*2".split(' ')).iter().map(|packet| packet.time).collect();

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn vcs_that_always_send_fill_equal_shares_of_the_buffer_and_leave_one_such_share_free() {
+    fn vcs_that_always_send_fill_equal_shares_of_the_buffer_and_leave_one_share_free() {
         // n VCs stop at Y = alpha (K - n Y), that is at alpha K / (1 + n alpha): each holds 4 of 12 places, and 4
         // remain free.
         let mut bench = Bench::new(&Config::default(), 12, 2);

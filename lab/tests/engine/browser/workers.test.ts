@@ -68,7 +68,7 @@ test("stopping a run ends it at once, and the workers remain usable", async () =
   assert.equal(result.next, 0.1);
 });
 
-test("an ensemble gives the same runs as single calls, and a faulty scenario ends it", async () => {
+test("an ensemble gives the same runs as single calls, and a faulty scenario ends the ensemble", async () => {
   const result = await page.evaluate(async () => {
     const engine = await window.celltrain.engine;
     const short = (text = "") => text.replace('"10s"', '"300ms"');

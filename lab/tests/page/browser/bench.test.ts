@@ -55,7 +55,7 @@ test(
 );
 
 for (const width of [1280, 400]) {
-  test(`delays of packets have tables if they are wanted, in ${String(width)} pixels`, { skip }, async () => {
+  test(`tables of packet delays appear on request, in ${String(width)} pixels`, { skip }, async () => {
     const opened = await open("#/run", { width });
     const { page } = opened;
     await choose(page, "lan-epd");
@@ -75,7 +75,7 @@ for (const width of [1280, 400]) {
   });
 }
 
-test("the form and the text update each other", { skip }, async () => {
+test("editing the form updates the scenario text and vice versa", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await page.getByLabel("Threshold", { exact: true }).fill("750");
@@ -95,7 +95,7 @@ test("the form and the text update each other", { skip }, async () => {
   await close(opened);
 });
 
-test("faults are shown at their lines, and markup is shown as text", { skip }, async () => {
+test("scenario errors are shown at their lines, and markup is shown as text", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   const bad = '<img src=x onerror="document.title=1">';
@@ -190,7 +190,7 @@ test("a run that takes too long gets a message, and completes with a higher limi
   await close(opened);
 });
 
-test("many runs of one click stop at the common limit, and continue where they were", { skip }, async () => {
+test("the runs started by one click stop at a common time limit, and can be continued", { skip }, async () => {
   const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   await typeSeeds(page, 60);

@@ -57,7 +57,7 @@ test("the buttons below an embedded story step are visible", { skip }, async () 
   }
 });
 
-test("an embedded page has no header at other sizes either, and does not scroll sideways", { skip }, async () => {
+test("an embedded page of any size has no header, and does not scroll sideways", { skip }, async () => {
   for (const [width, height] of [
     [640, 480],
     [390, 700],

@@ -76,7 +76,7 @@ test(
   },
 );
 
-test("a timeout outside the window is announced, and a click shows it", { skip }, async () => {
+test("a timeout outside the time window is announced, and a click shows the timeout", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await guessAndRun(page);
@@ -201,7 +201,7 @@ test("timeouts can be stepped to, forwards and backwards, and a message says if 
   await close(opened);
 });
 
-test("a window that took too long is shown once the limit is raised", { skip }, async () => {
+test("a time window that took too long to simulate is shown after the limit is raised", { skip }, async () => {
   const opened = await open("#/inside", { init: SMALL_LIMITS });
   const { page } = opened;
   await look(page);
@@ -341,7 +341,7 @@ test("a click on a cell loses it on the link, and undo brings it back", { skip }
   await close(opened);
 });
 
-test("a real stack runs, its cells can be lost, and the page says what it does not report", { skip }, async () => {
+test("a protocol stack runs, its cells can be lost, and the page says which values it does not report", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await write(page, (await shipped(page, "lan-smoltcp")).replace('"5s"', '"50ms"'));

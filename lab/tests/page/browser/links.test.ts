@@ -34,7 +34,7 @@ test("a link opened elsewhere gives the same scenario, seeds and fingerprints", 
   await close(second);
 });
 
-test("a link to a place opens there", { skip }, async () => {
+test("a link to a view of the page opens that view", { skip }, async () => {
   const opened = await open(await toFragment({ ...plain, toml: "# nothing", place: "learn/tie/2" }));
   await opened.page.getByRole("heading", { name: "Always the first" }).waitFor();
   await close(opened);

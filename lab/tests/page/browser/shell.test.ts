@@ -37,7 +37,7 @@ async function findings(page: Page): Promise<string[]> {
     .flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 160)} ${n.failureSummary.slice(0, 200)}`));
 }
 
-test("no place scrolls sideways, from a phone to a projector", { skip }, async () => {
+test("no view of the page scrolls sideways, from a phone to a projector", { skip }, async () => {
   for (const width of [360, 768, 1280, 1920]) {
     const opened = await open("", { width });
     for (const place of PLACES) {
@@ -58,7 +58,7 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
   }
 });
 
-test("axe has no serious findings in any place, in light and dark, on a laptop and a phone", { skip }, async () => {
+test("axe reports no serious accessibility findings in any view, light or dark, on laptop and phone", { skip }, async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     for (const width of [1280, 390]) {
       const opened = await open("", { colorScheme, width });
@@ -106,7 +106,7 @@ test("link names do not break across lines on a phone", { skip }, async () => {
   await close(opened);
 });
 
-test("axe has no serious findings in results, the microscope and a comparison", { skip }, async () => {
+test("axe reports no serious accessibility findings in results, the microscope and a comparison", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await typeSeeds(page, 2);
@@ -285,7 +285,7 @@ test("the security policy blocks what injected code would try", { skip }, async 
   await page.context().close();
 });
 
-test("the colours can be chosen, and are not remembered", { skip }, async () => {
+test("the colour scheme can be chosen, and is not stored", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
   const ground = async (): Promise<string> =>

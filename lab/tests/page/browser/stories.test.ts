@@ -49,7 +49,7 @@ test("a story leads into the microscope, which opens its setting at once", { ski
   await close(opened);
 });
 
-test("a look inside at a given window shows the plots, and the way back keeps guess, results and progress", { skip }, async () => {
+test("looking inside a story run shows its plots, and going back keeps guess, results and progress", { skip }, async () => {
   for (const [width, height] of [
     [1280, 800],
     [400, 860],
@@ -79,7 +79,7 @@ test("a look inside at a given window shows the plots, and the way back keeps gu
   }
 });
 
-test("a wrong address is reported above the nearest story or the start page", { skip }, async () => {
+test("an unknown page address is reported above the nearest story or the start page", { skip }, async () => {
   const opened = await open("#/learn/duoble/2");
   const { page } = opened;
   await page.getByText("No story or step has the address #/learn/duoble/2").waitFor();
@@ -89,7 +89,7 @@ test("a wrong address is reported above the nearest story or the start page", { 
   await close(opened);
 });
 
-test("a click adds more seeds to the existing ones", { skip }, async () => {
+test("a click adds more seeds to the existing seeds", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await guessAndRun(page);
@@ -200,7 +200,7 @@ test("the start page works without storage and with reduced motion", { skip }, a
   await close(opened);
 });
 
-test("equal runs are described as such, and labels are to the left of their strips", { skip }, async () => {
+test("equal runs are described as equal, and labels are to the left of their strips", { skip }, async () => {
   const opened = await open("#/learn/tie/2");
   const { page } = opened;
   await guessAndRun(page);

@@ -174,7 +174,7 @@ def scenario_of(cases: Sequence[str] | None, senders: Sequence[str] | None) -> s
 
 
 def _run_all(runs: Sequence[tuple[_Pair, int]], jobs: int, first_seed: int, count: Callable[[], object]) -> None:
-    """Does runs on threads. Ctrl-C and a cancelled call end them at once."""
+    """Does runs on threads. Ctrl-C and a cancelled call end the runs at once."""
     handle = Cancel()
     with ThreadPoolExecutor(max(1, jobs)) as threads:
         waiting: set[Future[None]] = {
@@ -247,7 +247,7 @@ class _Pair:
             self.failed[seed] = f"its run with seed {seed} failed: {error}"
             return
         except BaseException as error:
-            # A panic in a stack ends this run, not those of other senders.
+            # A panic in a stack ends this run, not the runs of other senders.
             if type(error).__name__ != "PanicException":
                 raise
             self.failed[seed] = f"its run with seed {seed} ended with an internal error: {error}"
@@ -314,7 +314,7 @@ class _Pair:
 
 
 def _series(series: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns recorded series as arrays, those of flows by name."""
+    """Returns recorded series as arrays, the series of flows by flow name."""
     queue = series["queue"]
     found: dict[str, Any] = {name: queue[name].to_numpy() for name in queue.column_names if name != "port"}
     for name, column in (("delivered", "delivered_bytes"), ("cwnd", "cwnd_segments")):
@@ -344,7 +344,7 @@ def _estimate(values: Any) -> dict[str, Any]:
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
-# The answer in words.
+# The answer of the bottleneck command in words.
 
 
 def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]:

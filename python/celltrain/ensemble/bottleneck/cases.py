@@ -54,11 +54,11 @@ class Expectation:
         return cls(text=text, left=left, sign=sign, right=right)
 
     def values(self, answer: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns both sides; raises `MeasureError` if the answer of a run lacks one."""
+        """Returns both sides of the comparison; raises `MeasureError` if the answer of a run lacks a side."""
         return measures.measure(self.left, answer), measures.measure(self.right, answer)
 
     def holds(self, left: float, right: float) -> bool:
-        """Returns whether the comparison holds for these numbers."""
+        """Returns whether the comparison holds for the given numbers."""
         return {">=": left >= right, "<=": left <= right, ">": left > right, "<": left < right}[self.sign]
 
 

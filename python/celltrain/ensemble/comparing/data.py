@@ -47,7 +47,7 @@ class Failure:
     error: str
 
 
-#: Notes below a table that explain the marks in it.
+#: Notes below a table that explain the marks in the table.
 BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
@@ -476,7 +476,7 @@ FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
 
-# Before the runs.
+# Checks before the runs.
 
 
 def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
@@ -544,7 +544,7 @@ def _faults(
             yield Fault.of_option(second, "", problem)
 
 
-# After the runs.
+# Checks after the runs.
 
 
 def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:
@@ -638,7 +638,7 @@ def _without_effect(compared: Compared) -> Iterator[str]:
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))
     for axis in compared.conditions:
-        # Cases that differ only in this axis have the same number.
+        # Cases that differ only in the given axis have the same number.
         rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
         group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
         pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]

@@ -55,7 +55,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictured:
-    """Data for the figure of a comparison; the attributes are those of `celltrain.Compared`."""
+    """Data for the figure of a comparison, with the attributes of `celltrain.Compared`."""
 
     scenario: str
     names: Sequence[str]
@@ -130,7 +130,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # A caller who names measures does not need a list of the others.
+            # A caller who names measures does not need a list of the other measures.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:

@@ -65,7 +65,7 @@ class Cases(dict[Any, _core.Case]):
     characters = 0
 
     def keep(self, key: Any, case: _core.Case) -> _core.Case:
-        """Keeps a case unless there are too many, and returns it."""
+        """Keeps a case unless the plan has too many cases, and returns the case."""
         if self.characters < KEPT_CHARACTERS:
             self[key] = case
             self.characters += len(case.canonical)
@@ -237,7 +237,7 @@ def _of_point(
 
 
 def check_measures(measures: Sequence[str], reader: Reader, cases: Sequence[_core.Case]) -> None:
-    """Refuses measures that no run of these cases has in its answer."""
+    """Refuses measures that no run of the given cases has in its answer."""
     given = reader.form.measures or []
     steps: dict[Any, Any] = {
         text: step for step, text in (given.items() if isinstance(given, dict) else enumerate(given))
@@ -258,7 +258,7 @@ def check_measures(measures: Sequence[str], reader: Reader, cases: Sequence[_cor
 
 
 def no_measures(measures: Sequence[str], cases: Sequence[_core.Case]) -> dict[str, str]:
-    """Returns the measures that no run of these cases has, and the reason."""
+    """Returns the measures that no run of the given cases has, and the reason."""
     found = [case.problems(encodable(measures), current()) for case in cases]
     return {text: problems[0] for text, *problems in zip(measures, *found, strict=True) if found and all(problems)}
 

@@ -168,7 +168,7 @@ class Varied:
 
     @property
     def unit(self) -> str:
-        """The unit of the setting's values; empty if they have none."""
+        """The unit of the setting's values; empty if the values have no unit."""
         return self.key.unit if self.key.quantity is None else self.key.quantity.unit
 
 
@@ -215,7 +215,7 @@ class Axis(Varied):
 
     @property
     def unit(self) -> str:
-        """The unit of the column; empty if it has none."""
+        """The unit of the column; empty if the column has no unit."""
         if not self.is_number:
             return ""
         if self.key.is_threshold and self.numbers is None:

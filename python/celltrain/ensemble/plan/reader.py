@@ -80,7 +80,7 @@ class Reader(Document):
         return {"name": name, "limit_s": limit_s, "document": {**document, "name": name, "scenario": self.scenario}}
 
     def measures(self, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """Returns the measures; `default` when the plan has none, or those of the scenario."""
+        """Returns the measures of the plan, or `default`, or the default measures of the scenario."""
         texts = self.form.measures
         if texts is None:
             return plan_axes.defaults(self.scenario) if default is None else default
@@ -421,7 +421,7 @@ class Planned(ABC):
         document: The plan as it was given, with its scenario as a table.
     """
 
-    #: The reader for this kind of plan.
+    #: The reader for the given kind of plan.
     _reader: ClassVar[type[Any]] = Reader
     #: Name used in faults for a plan given in Python.
     _file: ClassVar[str]

@@ -435,7 +435,7 @@ def report(
 
 
 def _names(first: Store, second: Store) -> tuple[str, str]:
-    """Returns names for two stores: their folders and, if these differ, their versions."""
+    """Returns names for two stores: their folders and, if the folders differ, their versions."""
     one, other = shown(first.path.resolve().name), shown(second.path.resolve().name)
     if first.path.resolve() == second.path.resolve():
         raise StoreError.of_option("--compare", shown(second.path), "is the same store; name another")

@@ -91,7 +91,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
 
 
 def _part(data: Data, own: NDArray[np.int64], better: Sequence[Means]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the front among these points, and the points that are not significantly worse."""
+    """Returns the front among the given points, and the points that are not significantly worse."""
     first, second = (one.of(own) for one in better)
     best = statistics.pareto_front(first.mean, second.mean)
     order = np.flatnonzero(best)
@@ -185,7 +185,7 @@ class Baseline:
 
     @property
     def others(self) -> list[int]:
-        """Indices of the other values."""
+        """Indices of the values other than the baseline."""
         return [level for level in range(len(self.axis.values)) if level != self.level]
 
     @cached_property
@@ -251,7 +251,7 @@ class Baseline:
 
 
 def baseline(data: Data, text: str) -> Baseline:
-    """Parses `AXIS=VALUE`; raises `StoreError` if there is no such axis or value."""
+    """Parses `AXIS=VALUE`; raises `StoreError` for an unknown axis or value."""
     name, sign, value = (part.strip() for part in text.partition("="))
     if not sign:
         raise StoreError.of_option("baseline", text, "is not AXIS=VALUE, such as policy=tail_drop")

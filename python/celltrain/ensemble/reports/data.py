@@ -75,7 +75,7 @@ class ReportAxis:
 
     @cached_property
     def places(self) -> NDArray[np.float64]:
-        """The values if they are numbers; 0, 1, ... for words."""
+        """The values if the values are numbers; 0, 1, ... for words."""
         return np.arange(len(self.values), dtype=np.float64) if self.words else np.array(self.values, dtype=np.float64)
 
     @cached_property

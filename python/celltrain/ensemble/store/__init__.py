@@ -200,7 +200,7 @@ class StoredRuns(RunTable):
 
 
 def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
-    """Returns a column with these texts at their indices, and null elsewhere."""
+    """Returns a column with the given texts at their indices, and null elsewhere."""
     different = list(dict.fromkeys(words.values()))
     places = {word: place for place, word in enumerate(different)}
     codes = np.full(count, -1)
@@ -311,7 +311,7 @@ class Store(CardMixin):
 
     @classmethod
     def _made(cls, **parts: Any) -> Store:
-        """Returns a store with these attributes."""
+        """Returns a store with the given attributes."""
         made = cls.__new__(cls)
         vars(made).update(parts)
         return made
@@ -461,7 +461,7 @@ class Store(CardMixin):
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
         about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
-        # Always a single file of rows since version 0.3.
+        # Since version 0.3, a store always has a single file of rows.
         counts = {"points": len(self.plan.points), "runs": len(self.runs()), "runs_planned": self.plan.runs, "parts": 1}
         return {"store": shown(self.path), **about, **counts, "bytes": size(self.path / DATABASE)}
 
@@ -620,7 +620,7 @@ class Store(CardMixin):
 
     @checked(StoreError)
     def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
-        """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
+        """Adds all given runs or none; raises `StoreError` if the runs cannot be added."""
         self.add(rows, repeats)
 
     def add(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat]) -> None:
@@ -635,7 +635,7 @@ class Store(CardMixin):
             self.database.drop_failed()
 
     def close(self) -> None:
-        """Releases the lock, so that others can write."""
+        """Releases the lock, so that other processes can write."""
         if self._lock is not None and self._database is not None:
             self._database.close()
             self._lock.close()

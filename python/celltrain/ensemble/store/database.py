@@ -164,7 +164,7 @@ class Database:
         """Returns the manifest: versions, plan, columns and measures."""
         with self._explained():
             try:
-                # In a damaged file, values may have types other than the declared ones.
+                # In a damaged file, values may have types other than the declared types.
                 about = self._execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
                 return {key: json_of(text) for key, text in about}
             except UnreadableError as error:
@@ -207,7 +207,7 @@ class Database:
                     self._connection.execute("ROLLBACK")
 
     def known(self, run_keys: Sequence[str]) -> set[str]:
-        """Returns those of some runs that are stored."""
+        """Returns those of the given run keys that are in the store."""
         keys = [bytes.fromhex(key) for key in run_keys]
         query = f"SELECT lower(hex(run_key)) FROM runs WHERE run_key IN ({', '.join('?' * len(keys))})"
         return {key for (key,) in self.rows(query, *keys)}

@@ -109,7 +109,7 @@ class Lock:
             os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
 
     def close(self) -> None:
-        """Releases the lock, so that others can write."""
+        """Releases the lock, so that other processes can write."""
         self._file.close()
 
     @contextlib.contextmanager

@@ -271,7 +271,7 @@ class TunePlan(Planned):
         return len(self.configurations.points) * each
 
     def scenario(self, configuration: int, numbers: Numbers) -> dict[str, Any]:
-        """Returns the scenario of a configuration with these parameters, without checking it."""
+        """Returns the scenario of a configuration with the given parameters, without checking it."""
         scenario = self.configurations.points[configuration].scenario
         for parameter, number in zip(self.parameters, numbers, strict=True):
             set_key(scenario, parameter.path, parameter.setting(number))
@@ -422,7 +422,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
 
 
 def silent_optuna() -> Any:
-    """Imports and returns Optuna; raises `MissingExtraError` if it is not installed."""
+    """Imports and returns Optuna; raises `MissingExtraError` if Optuna is not installed."""
     return needed("optuna", "tuning needs optuna: pip install 'celltrain[tune]'")
 
 

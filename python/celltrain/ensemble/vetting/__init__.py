@@ -338,7 +338,7 @@ def _estimates(
     for name, each in compared.items():
         for number, measure in enumerate(of.measures):
             own, more = each.means[number], each.differences[number]
-            # Differences in the comparison have the opposite sign here.
+            # Differences in the comparison have the opposite sign to differences in this table.
             mean, half = (-more.mean, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found
@@ -392,7 +392,7 @@ def column_name(name: str, others: Sequence[str]) -> str:
     return f"this {name}" if name in others else name
 
 
-# The answer in words.
+# The answer of the vet command in words.
 
 
 def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]:
@@ -466,7 +466,7 @@ def _holds(check: Mapping[str, Any]) -> str:
 
 
 def heads(answer: Mapping[str, Any]) -> list[str]:
-    """Returns the headings of the policies' columns: this policy, and each other one."""
+    """Returns the headings of the policies' columns: the tested policy, and each other policy."""
     others = list(answer["beside"])
     return [column_name(answer["policy"], others), *others]
 

@@ -39,7 +39,7 @@ def _of_memories(name: str) -> dict[str, Any]:
 #: The scenarios by name: without a policy for policies of ports, and shipped ones for policies of memories.
 SCENARIOS: dict[str, dict[str, Any]] = parse((_FOLDER / "standard.toml").read_text(), "standard.toml")[0]
 MEMORY_SCENARIOS = {name: _of_memories(name) for name in ("switch", "small-memory", "switch-dctcp", "leaf-spine")}
-#: Scenarios that differ only in their TCP, with a description of it.
+#: Scenarios that differ only in their TCP, with a description of each TCP.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
@@ -260,7 +260,7 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None, scenarios:
 
 
 def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tables of a file with these settings replaced."""
+    """Returns the tables of a file with the given settings replaced."""
     if not settings:
         return root
     if "topology" in root:

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_plus_divides_among_the_vcs_a_rate_that_depends_on_the_queue_length() {
+    fn erica_plus_divides_a_rate_that_depends_on_the_queue_length_among_the_vcs() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_reported_late_counts_in_its_interval_if_that_is_still_stored() {
+    fn a_cell_reported_late_counts_in_its_measuring_interval_if_the_interval_is_still_stored() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

@@ -413,7 +413,7 @@ fn answers_to_a_query_start_at_times_spread_over_the_configured_interval() {
 fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
-    // Mark the SYN, the SYN-ACK and the first data segment.
+    // Put a congestion mark on the SYN, the SYN-ACK and the first data segment.
     wires.marked = vec![0, 1, 2];
     let script = wires.run(1);
     let with = |bits: &str| script.iter().filter(|line| line.ends_with(bits)).cloned().collect::<Vec<_>>();
@@ -425,7 +425,7 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
 //= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
 //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
 #[test]
-fn dctcp_makes_every_packet_ecn_capable_only_by_the_papers_rules() {
+fn dctcp_makes_every_packet_ecn_capable_only_under_the_rules_of_the_dctcp_paper() {
     let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
     for (congestion, rules, capable) in [
         (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),
@@ -504,7 +504,7 @@ impl Observer for RunningTimers {
 }
 
 #[test]
-fn the_timer_that_runs_after_a_mark_at_a_cwnd_of_one_segment_stops_when_the_connection_closes() {
+fn closing_a_connection_stops_the_timer_started_by_a_mark_at_a_cwnd_of_one_segment() {
     let options = TcpOptions { ecn: Ecn::On, rules: Rules::Rfc, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
     wires.marked = (0..1000).collect();

@@ -27,7 +27,7 @@ use crate::units::{Span, Time};
 /// An event is a frame at a host or a batch of cells at a port. Long batches also check the token, see
 /// [`super::contended_port::ContendedPort::work`].
 const PIECES_OF_AN_EVENT: usize = 4;
-/// Events are counted in groups, which is cheaper than counting each one.
+/// Events are counted in groups, because counting each event costs more time.
 const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
                 let Fabric { rate_control, end_systems, .. } = &self.fabric;
                 probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
                 self.start_ranges(probe.traced_ports(), at);
-                // A snapshot settles ports. This may schedule an event earlier than the event that was next.
+                // A snapshot simulates the ports up to the present, so the next event may now be earlier.
                 continue;
             }
             if key.time() > until {
@@ -236,7 +236,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles every contended port up to and including `now`. The event list must have no earlier event.
+    /// Simulates every contended port up to and including `now`. The event list must have no earlier event.
     fn settle(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         for number in self.fabric.plan.shaped.keys() {
             token.tick(1)?;
@@ -258,7 +258,7 @@ impl<'a> Engine<'a> {
         token.tick(1)
     }
 
-    /// Settles everything up to the horizon.
+    /// Simulates everything up to the horizon.
     pub(super) fn close(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         self.settle(self.fabric.horizon, token)?;
         for port in self.ports.keys() {

@@ -36,7 +36,7 @@ pub(super) trait ContendedPort: Any {
 
     fn queue_mut(&mut self, place: MemoryPlace) -> &mut dyn PortQueue;
 
-    /// Updates the counts to their state at `until`. All earlier events must be settled.
+    /// Updates the counts to their state at `until`. All earlier events must have been simulated.
     fn look_at(&mut self, until: Time) {
         self.queue_mut(MemoryPlace::default()).look_at(until);
     }
@@ -44,13 +44,13 @@ pub(super) trait ContendedPort: Any {
     /// Calls `act` for the egress of each port of single cells.
     fn each_egress(&mut self, _act: &mut dyn FnMut(&mut Egress)) {}
 
-    /// Moves the horizon up to which the port can be settled next.
+    /// Moves the horizon up to which the port can be simulated next.
     fn set_horizon(&mut self, horizon: Time) {
         self.queue_mut(MemoryPlace::default()).set_horizon(horizon);
         self.each_egress(&mut |egress| egress.to_hosts.set_horizon(horizon));
     }
 
-    /// After the horizon has moved from `before`, updates which cells that were held back count as waiting here.
+    /// After the horizon has moved from `before`, updates which held-back cells count as waiting at the port.
     fn update_waiting(&mut self, _held: HeldBack, _before: Time) {}
 
     /// Reports the cells of incomplete frames that have been sent to hosts.
@@ -62,7 +62,7 @@ pub(super) trait ContendedPort: Any {
     fn name(&self) -> String;
 }
 
-/// The period that a port must settle. Everything before it is already settled.
+/// The period that a port must simulate next. Earlier periods are already simulated.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
     /// The port's own number.
@@ -72,7 +72,7 @@ pub(super) struct Due {
 }
 
 pub(super) struct Worked {
-    /// Everything before this instant has been processed.
+    /// The port has processed all events before this instant.
     pub(super) reached: Time,
     /// The earliest instant at which unprocessed arrivals can have an effect at another node.
     pub(super) next_effect: Option<Time>,

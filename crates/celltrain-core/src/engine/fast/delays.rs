@@ -50,7 +50,7 @@ struct VcInStage {
     /// with this time. A VC's delay often stays the same.
     total: Span,
     times: u64,
-    /// Number of these packets before those with the latest delay.
+    /// Number of counted packets before the packets with the latest delay.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
@@ -187,7 +187,7 @@ impl StageDelays {
             Place::Port => stage.waiting.depart(frame),
             // If this is `NEVER`, the total exceeds the arrival time, so it differs from every other total.
             Place::Host => self.now,
-            // The packet counted when it entered.
+            // The delay of the packet was counted when the packet entered the port.
             Place::Fifo if stage.waiting.is_empty() => return,
             _ => return self.on_run_of_waiting(number, frame, arrival),
         };
@@ -224,7 +224,7 @@ impl StageDelays {
         let stage = &mut self.stages[number];
         if total != stage.total {
             if total.0 > arrival.0 {
-                // Held-back packets are released.
+                // Held-back packets of the stage are released.
                 return self.on_other_run(number, frame, arrival);
             }
             stage.count(&mut self.trackers);

@@ -87,7 +87,7 @@ pub(super) struct ToHosts {
 }
 
 impl ToHosts {
-    /// Creates this part of a port with the VCs that start these stages.
+    /// Creates the egress side of a port with the VCs that start the given stages.
     pub(super) fn new(link: LinkIndex, timing: &Timing, stages: &TiSlice<Label, Stage>) -> Self {
         let &Timing { cell_time, longest_lead, latest_start, .. } = timing;
         let first_stage = stages.first().map_or(StageIndex::default(), |stage| stage.number);

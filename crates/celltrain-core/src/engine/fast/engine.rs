@@ -37,7 +37,7 @@ use crate::rate_control::Place;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
-/// The state of a run, or of a partition of it.
+/// The state of a run, or of one partition of a run.
 pub(in crate::engine) struct Engine<'a> {
     pub(super) network: &'a Network,
     pub(super) routing: Routing,
@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
         let Some(onward) = self.fabric.go(link, run, first_start, period) else { return };
         let Onward { port, train, .. } = onward;
         let lead = self.links.lead_of_hosts(port).expect("the port may take frames when they depart");
-        // Other frames depart at the next event or later.
+        // Frames from other hosts depart at the next event or later.
         let others = self.fabric.event_list.first().time().min(self.undisturbed_until);
         if train.last().0 - lead.0 < others.0 && self.links.is_idle(port) {
             let (mut downstream, ports, _) = self.downstream();
@@ -309,7 +309,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles a contended port up to `now`.
+    /// Simulates a contended port up to `now`.
     pub(super) fn work(
         &mut self,
         port: PortIndex,

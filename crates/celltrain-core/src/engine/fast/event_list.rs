@@ -8,7 +8,7 @@ use crate::units::Time;
 /// A source of events. Each source has at most one event on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
-    /// A contended port, which settles everything before the event's time.
+    /// A contended port, which processes its arrivals and departures before the event's time.
     Port(PortIndex),
     /// The delay line at the end of a link.
     Line(LossyIndex),
@@ -93,7 +93,7 @@ impl EventList {
         self.keys.set(number, event.map_or(Key::NEVER, |(time, rank)| Key::new(time, rank, number)));
     }
 
-    /// Makes a port settle everything before `time`, at `time` or earlier.
+    /// Makes a port process its arrivals and departures before `time`, at `time` or earlier.
     #[inline]
     pub(super) fn settle_by(&mut self, port: PortIndex, time: Time) {
         let number = usize::from(port);
@@ -108,7 +108,7 @@ impl EventList {
 /// kind in link order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// A contended port, which settles everything before the event's time.
+    /// A contended port, which processes its arrivals and departures before the event's time.
     Settle,
     /// A cell enters or leaves the delay line at the end of a link, or a packet on the line is due; after that, pause frames
     /// reach ports.
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn event_keys_contain_time_rank_and_position_and_sort_in_this_order() {
+    fn event_keys_sort_by_time_then_by_rank_and_then_by_position() {
         let mut rng = Stream::new(2, "event_list");
         let mut parts = |most: u32| {
             let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];

@@ -227,7 +227,7 @@ impl Fifo {
         self.admission.verdict(cell, self.waiting_before(now) >= self.capacity, false) == Verdict::Enter
     }
 
-    /// Asks the policy about the frame whose first cell arrives. Returns whether it is admitted.
+    /// Asks the policy about the frame whose first cell arrives. Returns whether the frame is admitted.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
         let ready = self.waiting_before(now);

@@ -20,7 +20,7 @@ pub(super) struct CellIngress {
     pub(super) at_node: Vec<u32>,
     /// The first arrival after the latest batch that can have an effect at another node.
     pub(super) next_to_matter: Option<Time>,
-    /// Everything before this instant is settled.
+    /// The port has processed all arrivals before this instant.
     pub(super) reached: Time,
     /// A duration in which all inputs together deliver no more cells than fit in a batch.
     most_in_one_go: Span,

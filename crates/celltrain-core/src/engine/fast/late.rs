@@ -21,7 +21,7 @@ pub(super) struct Late {
     /// Number of RM cells that left their VC within the stage by the horizon, by link and label. Empty if no VC's rate
     /// is controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// The end of the run. If a window ends there, no cells are held back for the next window.
+    /// The end of the run. If a window ends at the end of the run, no cells are held back for the next window.
     pub(super) end: Time,
     /// Cells are held back at horizons before this instant: the end of the run, or [`Time::NEVER`] if cells are held back
     /// even then, so that the delays of their packets are known.
@@ -69,7 +69,7 @@ impl Late {
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
-        // No cells continue after the end of the run.
+        // No cells continue on their path after the end of the run.
         if horizon < self.held_until {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });

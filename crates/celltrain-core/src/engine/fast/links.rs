@@ -38,9 +38,9 @@ pub(super) struct Links {
 
 /// The form in which cells arrive at a port.
 pub(super) enum Ingress {
-    /// As trains. A port takes them while it runs, and leaves an empty box in their place.
+    /// Cells arrive as trains. A port takes the trains while it runs, and leaves an empty box in their place.
     Trains(Box<TrainIngress>),
-    /// As consecutive streams, one per input; this is the index of the first.
+    /// Cells arrive as consecutive streams, one per input. The value is the index of the first stream.
     Streams(StreamIndex),
     /// From a single port, which forwards each cell early. No [`ContendedPort`](super::contended_port::ContendedPort)
     /// is needed: each cell is processed before it arrives.

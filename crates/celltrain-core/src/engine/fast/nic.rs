@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_computed_queue_of_a_host_matches_a_count_of_the_cells_that_have_not_started() {
+    fn the_computed_queue_length_of_a_host_equals_the_number_of_cells_that_have_not_started() {
         let small = (1..4).flat_map(|time| (0..6).flat_map(move |gap| (1..4).map(move |cells| (time, gap, cells))));
         for (cell_time, gap, cells) in small {
             let mut nic = Nic::new(Span(cell_time), 1);

@@ -289,7 +289,7 @@ impl<D: Discipline> Output<D> {
         self.serve_before(self.timing.served_before(now));
     }
 
-    /// Settles the departures before `until`. All earlier arrivals must be settled.
+    /// Processes the departures before `until`. All earlier arrivals must have been processed.
     #[inline]
     pub(super) fn settle(&mut self, until: Time, depart: &mut impl Depart) {
         if self.is_deferred() {

@@ -54,7 +54,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
         }
     }
 
-    /// Admits an arriving cell, or refuses it and counts the reason. Returns whether it was admitted.
+    /// Admits an arriving cell, or refuses the cell and counts the reason. Returns whether the cell was admitted.
     #[inline]
     pub(super) fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -143,7 +143,7 @@ impl<W: WaitingCells> OutputBuffer<W> {
         self.queue.in_queue_of(label).unwrap_or(0).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Reports departures to a policy that follows cells. Called before each decision.
+    /// Reports departures to a policy that follows individual cells. Called before each decision.
     #[inline]
     pub(super) fn report_to_policy(&mut self) {
         self.queue.report_to_policy(&mut self.admission);

@@ -73,8 +73,8 @@ impl Partitioning {
         self.partition_of[node]
     }
 
-    /// Divides a network into up to `threads` partitions, if this is faster. `takes_cells` states for each contended
-    /// port whether single cells arrive there in streams.
+    /// Divides a network into up to `threads` partitions, if partitions are faster. `takes_cells` states for each
+    /// contended port whether single cells arrive in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,

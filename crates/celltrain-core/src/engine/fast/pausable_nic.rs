@@ -42,11 +42,11 @@ pub(super) struct PausableNic {
     ahead: VecDeque<Ahead>,
     /// Time when the link will have sent all cells passed to it. Cells that have not started follow each other without a gap.
     free_at: Time,
-    /// Number of frames so far.
+    /// Number of frames that the port has received so far.
     frames: u64,
     /// Instant and phase in which the latest frames joined.
     joined: (Time, Phase),
-    /// Number of waiting cells after that, including these frames.
+    /// Number of waiting cells after the latest frames joined, including those frames.
     waiting: u32,
     tracker: QueueTracker,
     offered: TiVec<Label, u64>,

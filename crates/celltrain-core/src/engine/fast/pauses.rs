@@ -82,7 +82,7 @@ pub(super) struct StoppedPriorities(u8);
 impl StoppedPriorities {
     pub(super) const NONE: Self = Self(0);
 
-    /// Stops a priority, or lets it continue.
+    /// Stops a priority at the port, or lets the priority continue.
     pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
         match command {
             PauseCommand::Stop => self.0 |= 1 << priority,
@@ -176,11 +176,11 @@ impl LinkPauses {
 /// The route of pause frames for a group.
 #[derive(Clone, Copy)]
 pub(super) struct PauseSender {
-    /// The port that sends them.
+    /// The port that sends the pause frames.
     pub(super) place: MemoryPlace,
-    /// The time that the port takes to send one.
+    /// The time that the port takes to send a pause frame.
     pub(super) sending: Span,
-    /// The time from then until the other port obeys.
+    /// The time from the end of the transmission until the other port obeys.
     pub(super) response: Span,
 }
 

@@ -104,7 +104,7 @@ pub(super) enum StageEnd {
 pub(super) struct Passed {
     pub(super) link: LinkIndex,
     pub(super) label: Label,
-    /// Time from the start of transmission at the beginning of the stage to the arrival here.
+    /// Time from the start of a transmission at the beginning of the stage to the arrival at this port.
     pub(super) lead: Span,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct RmWay {
 /// A switch that writes into RM cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmPass {
-    /// Time from the start of transmission at the beginning of the stage to the arrival here.
+    /// Time from the start of a transmission at the beginning of the stage to the arrival at this place.
     pub(super) lead: Span,
     pub(super) place: Place,
     pub(super) link: LinkIndex,
@@ -131,7 +131,7 @@ pub(super) struct RmPass {
 /// The place at which RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
-    /// Time from the start of transmission at the beginning of the stage to the arrival here.
+    /// Time from the start of a transmission at the beginning of the stage to the arrival at this place.
     pub(super) lead: Span,
     pub(super) link: LinkIndex,
     /// Number of transparent ports that the RM cells pass before this place.
@@ -139,16 +139,16 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
-/// A link with losses or delays. A stage ends at the end of the link, and a new stage begins there, on an additional
-/// link with the same labels.
+/// A link with losses or delays. A stage ends at the end of the link. A new stage begins at the same place, on an
+/// additional link with the same labels.
 pub(super) struct LossPlan {
     pub(super) link: LinkIndex,
     /// Time from the start of transmission at [`Plan::beginning`] to the end of the link.
     lead: Span,
 }
 
-/// The ports of one memory. Admission at one port depends on the other ports, so they are settled together. The first
-/// port has the events and inputs of all ports.
+/// The ports of one memory. Admission at one port depends on the other ports, so all ports are simulated together. The
+/// first port has the events and inputs of all ports.
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
@@ -187,7 +187,7 @@ impl MemoryPlan {
 /// The cells of controlled VCs that have effects on their way through the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watched {
-    /// None, because no VC's rate is controlled.
+    /// No cells are watched, because no VC's rate is controlled.
     Nothing,
     RmCells,
     /// RM cells and data cells, which ports may mark.

@@ -51,7 +51,7 @@ pub(super) struct PortBuilder<'a> {
     pub(super) plan: Plan,
     pub(super) end: Time,
     pub(super) clock: Clock,
-    /// The partition simulated here; `None` for the whole network.
+    /// The partition that this builder simulates; `None` for the whole network.
     partition: Option<Partition<'a>>,
     mode: PortMode,
     /// [`Kept::Cells`] if a probe looks at queues during the run.
@@ -143,7 +143,7 @@ impl PortBuilder<'_> {
         Ok(set)
     }
 
-    /// Returns, by contended port, whether cells from other contended ports arrive there in streams.
+    /// Returns, by contended port, whether cells from other contended ports arrive in streams.
     pub(super) fn takes_cells(&self) -> Result<TiVec<PortIndex, bool>, Interrupted> {
         Ok(all(self.plan.contended.iter().map(|&link| Ok(self.draft(link)?.plan != PortPlan::Trains)))?.into())
     }

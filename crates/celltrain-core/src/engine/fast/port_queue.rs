@@ -8,7 +8,7 @@ use crate::port::PortState;
 use crate::queue_range::QueueRange;
 use crate::units::Time;
 
-/// The queue of a contended port, for probes and results. All methods require that the port is settled up to the
+/// The queue of a contended port, for probes and results. All methods require that the port is simulated up to the
 /// present.
 pub(super) trait PortQueue {
     /// Returns the queue as probes see it.
@@ -20,15 +20,15 @@ pub(super) trait PortQueue {
     /// Returns the state for the results.
     fn end(&self) -> PortEnd;
 
-    /// Updates the counts to their state at `until`. All earlier events must be settled.
+    /// Updates the counts to their state at `until`. All earlier events must have been simulated.
     fn look_at(&mut self, until: Time);
 
-    /// Returns the number of cells waiting at `now`. All earlier events must be settled.
+    /// Returns the number of cells waiting at `now`. All earlier events must have been simulated.
     fn waiting_at(&mut self, _now: Time) -> u32 {
         self.view().occupancy
     }
 
-    /// Moves the horizon up to which the port can be settled next.
+    /// Moves the horizon up to which the port can be simulated next.
     fn set_horizon(&mut self, _horizon: Time) {}
 
     /// Returns the choices made in addition to the type of the port, for `--explain-plan`.
@@ -63,9 +63,9 @@ impl PortEnd {
 /// Selects when a port counts its waiting cells by VC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VcCounts {
-    /// Always, because a policy reads the counts.
+    /// The port always counts cells by VC, because a policy reads the counts.
     Kept,
-    /// When a probe or the results need them.
+    /// The port counts cells by VC when a probe or the results need the counts.
     OnDemand,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct QueuePort<D> {
 }
 
 impl<D: Discipline> QueuePort<D> {
-    /// Settles everything before `until`.
+    /// Processes all arrivals and departures before `until`.
     #[inline(never)]
     fn take_cells(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, output, egress } = self;

@@ -20,12 +20,13 @@ use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Returns a view of the queues at `now`. Every port must already be settled at this instant.
+    /// Returns a view of the queues at `now`. Every port must already be simulated up to this instant.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         Seen { engine: self, now }
     }
 
-    /// Starts new ranges of the queues of `links` for a sample at `now`, when every port must be settled.
+    /// Starts new ranges of the queues of `links` for a sample at `now`, when every port must be simulated up to this
+    /// instant.
     pub(super) fn start_ranges(&mut self, links: &[LinkIndex], now: Time) {
         for &link in links {
             match self.fabric.plan.roles[link] {
@@ -181,7 +182,7 @@ impl Engine<'_> {
     }
 }
 
-/// A probe's view of the queues at an instant at which every port is settled.
+/// A probe's view of the queues at an instant up to which every port is simulated.
 pub(super) struct Seen<'a> {
     engine: &'a Engine<'a>,
     now: Time,

@@ -17,7 +17,8 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    /// Settles everything before `until`. `DELIMITS` is true with packet framing, `MEASURES` if delays are measured.
+    /// Processes all arrivals and departures before `until`. `DELIMITS` is true with packet framing, `MEASURES` if
+    /// delays are measured.
     #[inline(never)]
     fn take_cells<const DELIMITS: bool, const MEASURES: bool>(
         &mut self,
@@ -41,7 +42,7 @@ impl StreamPort {
         fifo.forget(until);
     }
 
-    /// Settles everything before `until`, and records the delays of packets.
+    /// Processes all arrivals and departures before `until`, and records the delays of packets.
     #[inline(never)]
     fn measure_cells(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         if self.fifo.delimits() {
@@ -51,7 +52,7 @@ impl StreamPort {
         }
     }
 
-    /// Settles everything before `until`, at a port that stores packets whole.
+    /// Processes all arrivals and departures before `until`, at a port that stores packets whole.
     #[inline(never)]
     fn store_cells(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, fifo, egress, .. } = self;

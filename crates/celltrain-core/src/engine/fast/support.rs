@@ -14,7 +14,7 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     needs_reference(network).is_none()
 }
 
-/// Returns why a network needs the reference engine, if it does.
+/// Returns why a network needs the reference engine, or `None` if the fast engine supports the network.
 pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
     let pausable = pausable(network);
     let is_pausable = |link: LinkIndex| pausable.get(link) == Some(&true);
@@ -38,7 +38,7 @@ pub(super) fn needs_reference(network: &Network) -> Option<&'static str> {
     (!fits).then_some("a switch has too many inputs; this needs the reference engine")
 }
 
-/// Returns why changes of links' rates need the reference engine, if they do.
+/// Returns why changes of links' rates need the reference engine, or `None` if they do not.
 fn rates_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
     let mut changing = network.links.iter_enumerated().filter(|&(link, _)| network.changes_rate(link)).peekable();
     changing.peek()?;
@@ -59,7 +59,7 @@ fn rates_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool)
     })
 }
 
-/// Returns why the pauses of a network need the reference engine, if they do.
+/// Returns why the pauses of a network need the reference engine, or `None` if they do not.
 fn pauses_unsupported(network: &Network, is_pausable: impl Fn(LinkIndex) -> bool) -> Option<&'static str> {
     if !network.links.keys().any(&is_pausable) {
         return None;

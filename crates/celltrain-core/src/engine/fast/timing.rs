@@ -13,7 +13,7 @@ pub(super) struct Timing {
     pub(super) longest_lead: Span,
     /// Latest start of a cell that arrives by the horizon on every path.
     pub(super) latest_start: Time,
-    /// Time up to which the run currently advances. Nothing after it is settled.
+    /// Time up to which the run currently advances. No later event is simulated yet.
     pub(super) horizon: Time,
     /// End of the run. A cell that would start later stays in the queue.
     pub(super) end: Time,
@@ -37,10 +37,11 @@ pub(super) enum Arrivals {
 /// The cells of a port that can have an effect at another place, in order of their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effects {
-    /// Only cells that end a frame, and RM cells: all other cells go to hosts or wait until their frame is complete.
+    /// Only cells that end a frame, and RM cells, affect other nodes. All other cells go to hosts or wait until their
+    /// frame is complete.
     #[default]
     FrameEnds,
-    /// Every cell, because another contended port may follow.
+    /// Every cell affects other nodes, because another contended port may follow.
     EveryCell,
 }
 

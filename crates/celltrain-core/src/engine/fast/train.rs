@@ -73,7 +73,7 @@ impl Train {
     pub(super) const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
-    /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
+    /// Appends `later` if it continues this train at the same period. Returns whether `later` was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
         // RM cells have their own numbers, so no two RM cells are equal.
@@ -104,7 +104,7 @@ pub(super) fn cells_after(now: Time, first: Time, period: Span, cells: u32) -> u
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
-    /// Inputs with trains, ordered by the arrival of the next cell, then by number.
+    /// Inputs with trains, ordered by the arrival of the input's next cell, then by number.
     pub(super) next: ArrivalOrder,
     effects: Effects,
 }
@@ -321,7 +321,7 @@ impl ArrivalOrder {
         self.ring[first] = InputArrival::NONE;
         self.first = self.place(1);
         if arrival > self.ring[last] {
-            // The inputs alternate.
+            // Cells of several inputs alternate.
             self.ring[end] = arrival;
         } else {
             self.len -= 1;
@@ -351,7 +351,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_in_a_train_stay_in_time_order_after_any_changes() {
+    fn the_arrivals_in_a_train_of_cells_stay_in_time_order_after_any_changes() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_cells_after_an_instant_matches_a_count_of_their_arrivals() {
+    fn the_computed_number_of_cells_of_a_train_after_an_instant_matches_a_count() {
         all_trains(|train, all| {
             for now in 0..all[0] + 30 {
                 let after = all.iter().filter(|&&time| time > now).count();

@@ -9,18 +9,19 @@ use crate::units::Time;
 /// The instant at which a port knows when an admitted cell leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Departures {
-    /// On arrival: the cell starts when everything before it has been sent.
+    /// On arrival: the start of the cell is the time when all earlier cells have been sent.
     AtAdmission,
-    /// When the cell starts. Until then, it may be overtaken, pushed out or marked.
+    /// The cell leaves the queue when its transmission starts. Until then, the cell may be overtaken, pushed out or
+    /// marked.
     Later,
 }
 
 /// Information that a port keeps about its waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// Only their number.
+    /// The port keeps only the number of waiting cells.
     Number,
-    /// The cells, in order.
+    /// The port keeps the waiting cells, in order.
     Cells,
 }
 

@@ -97,7 +97,7 @@ fn recording_the_queues_does_not_change_a_run_with_external_stacks_on_either_eng
 }
 
 #[test]
-fn results_of_a_flow_with_an_external_protocol_stack_contain_the_counters_that_the_stack_reports() {
+fn the_result_of_a_flow_with_an_external_protocol_stack_contains_counters_reported_by_the_stack() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     for engine in Engine::ALL {

@@ -100,7 +100,7 @@ pub(super) struct Buffers<'a> {
     pub(super) frames: TiVec<LinkIndex, FrameArrivals>,
     own: TiVec<LinkIndex, OwnBuffer>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
-    /// The memory of each port that shares one.
+    /// The memory of each port that shares a memory.
     in_memory: TiVec<LinkIndex, Option<MemoryIndex>>,
 }
 
@@ -157,7 +157,8 @@ impl<'a> Buffers<'a> {
         Self::select(&mut self.own, &mut self.memories, self.in_memory[port], port)
     }
 
-    /// Returns whether a cell that has just left a port was the last one there of a paused group of its memory.
+    /// Returns whether a cell that has just left a port was the port's last cell of a paused group of the port's
+    /// memory.
     pub(super) fn was_last_of_paused_group(&self, link: LinkIndex, cell: Cell) -> bool {
         self.in_memory[link]
             .is_some_and(|memory| self.memories[memory].was_last_of_paused_group(link, cell, &self.ports))

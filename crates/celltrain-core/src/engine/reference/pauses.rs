@@ -57,8 +57,8 @@ impl PauseState {
         self.changed = true;
     }
 
-    /// Records that a port has passed a cell to its transmitter. If no other cell of a paused group waits there, the group
-    /// may wait only at stopped ports from now on.
+    /// Records that a port has passed a cell to its transmitter. If the port holds no other cell of a paused group, the
+    /// group may wait only at stopped ports from now on.
     pub(super) fn on_departure(&mut self, link: LinkIndex, cell: Cell, buffers: &Buffers<'_>) {
         let is_any_stopped = || self.stopped.iter().any(|&priorities| priorities != 0);
         self.changed |= buffers.was_last_of_paused_group(link, cell) && is_any_stopped();
@@ -157,7 +157,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
+    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether the port
+    /// has started.
     pub(super) fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
         let Some(frames) = &mut self.pauses.frames else { return false };
         let orders = frames.take(link, &self.buffers.ports[link]);

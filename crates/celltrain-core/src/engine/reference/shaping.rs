@@ -56,7 +56,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Removes the cell that a shaped port sends now, if it may send one.
+    /// Removes the cell that a shaped port sends now, if the port may send a cell.
     fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
         let vcs = || self.routing.vcs[link].keys();
         let before: TiVec<Label, f64> =

@@ -52,7 +52,7 @@ pub(super) struct SharedMemory<'a> {
 enum Asked {
     /// Admit this single cell.
     Cell,
-    /// Admit all cells of the packet, of this number.
+    /// Admit all cells of the packet. The value is the number of cells.
     Packet(u32),
     /// Find a free place for the cell, because the memory has already admitted its packet.
     Place,
@@ -266,7 +266,7 @@ impl<'a> SharedMemory<'a> {
         1
     }
 
-    /// Lets each policy act, if it is due to act.
+    /// Lets each policy act whose next action is due.
     pub(super) fn on_time(&mut self, ports: &mut Ports, now: Time, emit: &mut Emit<'_>) {
         let at = &mut At { now, ports, emit };
         while let Some(removal) = self.memory.on_time(now) {
@@ -304,7 +304,7 @@ impl<'a> SharedMemory<'a> {
         std::mem::take(&mut self.has_removed)
     }
 
-    /// Returns whether a cell that has just left a port was the last one there of a paused group.
+    /// Returns whether a cell that has just left a port was the port's last cell of a paused group.
     pub(super) fn was_last_of_paused_group(&self, link: LinkIndex, cell: Cell, ports: &Ports) -> bool {
         let group = |cell: Cell| self.classes.get(link, cell.label()).ingress;
         let of_cell = group(cell);

@@ -156,7 +156,7 @@ fn each_loss_rule_counts_all_packets_including_those_lost_by_other_rules() {
 }
 
 #[test]
-fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
+fn lost_data_is_retransmitted_and_a_later_acknowledgement_replaces_a_lost_acknowledgement() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -201,14 +201,14 @@ fn a_random_loss_rule_drops_the_configured_fraction_of_packets_and_uses_a_separa
 }
 
 #[test]
-fn two_state_losses_have_the_ratio_and_burst_lengths_of_their_markov_chain() {
+fn losses_of_a_two_state_rule_have_the_ratio_and_burst_lengths_of_its_markov_chain() {
     let (p, r) = (0.02, 0.25);
     let mut network = packets("4s");
     let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Cells, LossPattern::GilbertElliott(model));
     let result = Engine::Fast.run_to_end(&network);
     let LossCounters { came, lost, .. } = result.losses.raw[0].counters;
-    // The variance of the share is that of independent draws times (2 - p - r) / (p + r).
+    // The variance of the loss ratio is (2 - p - r) / (p + r) times the variance of independent draws.
     let (share, cells) = (p / (p + r), came as f64);
     let deviation = (share * (1.0 - share) / cells * (2.0 - p - r) / (p + r)).sqrt();
     assert!((lost as f64 / cells - share).abs() < 4.0 * deviation, "{lost} of {came}");
@@ -236,7 +236,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
+fn losses_of_a_two_state_rule_have_the_ratio_and_correlation_of_its_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
@@ -259,8 +259,8 @@ fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
         let both = in_good * good * ((1.0 - p) * good + p * bad) + in_bad * bad * ((1.0 - r) * bad + r * good);
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
         for (counted, expected) in [(lost.iter().filter(|&&lost| lost).count(), ratio), (pairs, both)] {
-            // The states make the variance at most (2 - p - r) / (p + r) times that of independent draws, and pairs
-            // overlap.
+            // The states make the variance at most (2 - p - r) / (p + r) times the variance of independent draws, and
+            // pairs overlap.
             let factor = 3.0 * ((2.0 - p - r) / (p + r)).max(1.0);
             let deviation = (expected * (1.0 - expected) / f64::from(CELLS) * factor).sqrt();
             let share = counted as f64 / f64::from(CELLS);
@@ -270,7 +270,7 @@ fn two_state_losses_have_the_ratio_and_correlation_of_their_markov_chain() {
 }
 
 #[test]
-fn a_loss_rule_for_a_byte_drops_its_packet_the_configured_number_of_times() {
+fn a_loss_rule_for_a_byte_drops_the_packet_with_the_byte_as_often_as_configured() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

@@ -81,7 +81,7 @@ pub struct Refusal {
     pub queue: QueueIndex,
     /// The limit that refused the cell.
     pub limit: Limit,
-    /// The queue's threshold in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy has a threshold.
     pub threshold: Option<f64>,
     /// `q_i`: number of the queue's cells in the shared part.
     pub held: u32,

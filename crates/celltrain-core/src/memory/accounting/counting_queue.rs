@@ -58,7 +58,8 @@ impl Memory {
         pool.used <= used && pool.shared[counting.place] < length
     }
 
-    /// Counts an arriving cell if that is certain to be the only effect of its arrival. Returns whether it is.
+    /// Counts an arriving cell if counting is certain to be the only effect of its arrival. Returns whether the cell
+    /// was counted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn count_certain(&mut self, counting: CountingQueue, now: Time) -> bool {
@@ -77,8 +78,8 @@ impl Memory {
         attempt
     }
 
-    /// Counts an arriving cell of an admitted packet if the memory and the pool have room for it, as
-    /// [`Memory::try_enter_rest`] does. Returns whether they have.
+    /// Counts an arriving cell of an admitted packet if the memory and the pool have room for the cell, as
+    /// [`Memory::try_enter_rest`] does. Returns whether the cell was counted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn count_rest(&mut self, CountingQueue { queue, pool, place }: CountingQueue, now: Time) -> bool {

@@ -6,7 +6,7 @@ use crate::memory::{MemoryConfig, MemoryPolicy, PoolIndex};
 use crate::recording::{Budget, Records};
 
 impl Memory {
-    /// Wraps the memory's policies, to record the questions to them.
+    /// Wraps the policies of a memory, to record the questions to the policies.
     #[must_use]
     pub(crate) fn recorded(
         self,

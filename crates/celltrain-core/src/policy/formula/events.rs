@@ -99,7 +99,7 @@ impl Running {
             periodic.next += periodic.period;
             let changes_nothing = !periodic.reads_now && before == (*rules.registers, *replaced);
             if periodic.next <= now && changes_nothing {
-                // Nor does any further update.
+                // After an update that changes no value, further updates change no value either.
                 let missed = (now - periodic.next).0 / periodic.period.0 + 1;
                 periodic.next += periodic.period * missed;
             }

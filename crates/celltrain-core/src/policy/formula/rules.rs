@@ -165,7 +165,7 @@ impl Rules {
         })
     }
 
-    /// Lists the clauses of `admit` that are false with the values in these registers.
+    /// Lists the clauses of `admit` that are false with the values in the given registers.
     pub(super) fn why_not(
         config: &Table,
         port_info: &PortInfo<'_>,

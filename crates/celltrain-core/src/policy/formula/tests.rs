@@ -176,7 +176,7 @@ fn periodic_updates_of_a_policy_formula_are_made_in_order_before_the_next_frame_
 }
 
 #[test]
-fn periodic_updates_that_no_longer_change_anything_are_skipped() {
+fn periodic_updates_of_a_formula_that_no_longer_change_any_value_are_skipped() {
     let mut config = formula("level < 2", &[]);
     config.state = state(&[("level", 1.0)]);
     config.period = Some(Duration::from_microseconds(1));
@@ -187,7 +187,7 @@ fn periodic_updates_that_no_longer_change_anything_are_skipped() {
 }
 
 #[test]
-fn periodic_updates_that_depend_on_the_time_are_made_after_an_update_that_changes_nothing() {
+fn time_dependent_periodic_updates_continue_after_an_update_that_changes_no_value() {
     let mut config = formula("late < 1", &[]);
     config.state = state(&[("late", 0.0)]);
     config.period = Some(Duration::from_milliseconds(1));
@@ -257,7 +257,7 @@ fn a_policy_formula_can_set_the_action_on_buffer_overflow() {
 }
 
 #[test]
-fn a_policy_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_by_key() {
+fn a_policy_formula_that_uses_a_quantity_unknown_at_the_port_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);

@@ -14,7 +14,7 @@ const CLOCK: Clock = Clock::exact(1000);
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// An acknowledgement of this many segments arrives.
+    /// An acknowledgement of the given number of segments arrives.
     Ack(u8),
     /// A pause, in milliseconds.
     Pass(u64),
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_congestion_control_gives_the_same_windows_for_the_same_events(operations in operations()) {
+    fn every_congestion_control_is_deterministic_for_a_given_sequence_of_events(operations in operations()) {
         for &congestion in Congestion::ALL {
             let run = || {
                 let mut windows = Windows::new(&options(congestion, WindowGrowth::Uncapped), CLOCK);

@@ -58,7 +58,7 @@ impl CongestionControl for Dctcp {
 }
 
 impl Dctcp {
-    /// Creates the control of a connection with these options.
+    /// Creates the control of a connection with the given options.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         // RFC 8257, 3.3: the estimate starts at 1.
         Self {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn dctcps_alpha_starts_at_1_and_moves_by_a_sixteenth_of_the_difference_to_the_marked_fraction() {
+    fn dctcp_alpha_starts_at_1_and_moves_a_sixteenth_towards_the_marked_fraction() {
         assert_eq!(alpha(&[]), 1.0);
         assert_eq!(alpha(&[10, 10]), 1.0);
         assert_eq!(alpha(&[0]), 0.9375);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn dctcps_alpha_does_not_change_in_a_window_without_acknowledgements() {
+    fn dctcp_alpha_does_not_change_in_a_window_without_acknowledgements() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         control.on_window_acknowledged();
         assert_eq!(control.alpha, 1.0);

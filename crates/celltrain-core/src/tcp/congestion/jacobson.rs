@@ -30,7 +30,7 @@ impl CongestionControl for Jacobson {
 }
 
 impl Jacobson {
-    /// Creates the control of a connection with these options.
+    /// Creates the control of a connection with the given options.
     pub fn new(options: &TcpOptions, _clock: Clock) -> Self {
         Self { arithmetic: options.window_rules().arithmetic, mss: options.mss.bytes as f64 }
     }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn with_the_extra_eighth_term_each_acknowledgement_adds_an_eighth_of_a_segment_more() {
+    fn the_eighth_term_adds_an_eighth_of_a_segment_to_cwnd_per_acknowledgement() {
         // At a cwnd of 10, the growth is 512 / 10 = 51 bytes plus 512 / 8 = 64 bytes. A cwnd of 600 still grows by 64
         // bytes.
         for (cwnd, bytes) in [(2.0, 256.0 + 64.0), (10.0, 51.0 + 64.0), (600.0, 64.0)] {

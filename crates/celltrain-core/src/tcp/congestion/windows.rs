@@ -39,7 +39,7 @@ pub struct Windows {
     least_after_mark: f64,
     /// cwnd during fast recovery, without inflation, if it differs from ssthresh.
     half: Option<f64>,
-    /// True if the control sets both windows itself.
+    /// True if the congestion control sets both windows itself.
     ruled: bool,
     /// Congestion control, which grows and shrinks cwnd.
     control: Box<dyn CongestionControl>,

@@ -107,7 +107,7 @@ fn delivery_rate_samples_are_marked_as_application_limited_until_the_gap_has_lef
 }
 
 #[test]
-fn cwnd_limits_the_sender_if_it_was_full_in_this_or_the_previous_round_trip() {
+fn the_sender_is_cwnd_limited_if_cwnd_was_full_in_the_current_or_previous_round() {
     let mut rates = DeliveryRate::new(true);
     rates.on_sent((0, 10), Time(0), 3.0);
     assert!(!rates.is_cwnd_limited());

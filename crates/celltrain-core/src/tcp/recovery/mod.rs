@@ -186,11 +186,11 @@ pub struct Arrival<'a> {
     pub ack: u64,
     /// Its blocks.
     pub blocks: &'a SackBlocks,
-    /// First unacknowledged byte until now.
+    /// First unacknowledged byte before this acknowledgement.
     pub una: u64,
     /// First byte of the stream that has never been sent.
     pub max: u64,
-    /// Ranges reported until now.
+    /// Ranges that earlier acknowledgements reported.
     pub board: &'a Scoreboard,
 }
 
@@ -241,7 +241,7 @@ pub enum EarlyTimer {
     /// A probe may be sent after this time, or after a second without an estimate of the round-trip time, and later if
     /// only one segment is outstanding, whose acknowledgement may be delayed.
     Probe {
-        /// Twice the estimate.
+        /// Probe timeout: twice the estimate of the round-trip time.
         pto: Option<Span>,
         /// True if only one segment is outstanding.
         is_single: bool,

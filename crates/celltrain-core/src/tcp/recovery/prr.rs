@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn proportional_rate_reduction_matches_figure_2_of_rfc_9937_after_fifteen_losses() {
         assert_eq!(play(20.0, 4.0, 3), [(5.0, 4.0); 3]);
-        // Then each retransmission delivers a segment, which is good progress and so permits one more.
+        // Each later retransmission delivers a segment. This is good progress, so the rule permits one more segment.
         let mut prr = Prr { recover_fs: 20.0, prr_delivered: 3.0, prr_out: 3.0 };
         let delivery = Delivery { delivered: 1.0, inflight: 6.0, ssthresh: 10.0, is_safe: true };
         assert_eq!(prr.on_ack(delivery), Some(8.0));

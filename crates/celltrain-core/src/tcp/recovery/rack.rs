@@ -49,9 +49,9 @@ pub(super) struct Rack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Fast recovery until this byte is acknowledged.
+    /// Fast recovery, which lasts until this byte is acknowledged.
     Recovering(u64),
-    /// Recovery after a timeout, until this byte is acknowledged.
+    /// Recovery after a timeout, which lasts until this byte is acknowledged.
     AfterTimeout(u64),
 }
 
@@ -212,7 +212,7 @@ impl Recovery for Rack {
             windows.on_fast_retransmit(flight);
             windows.cwnd = windows.in_recovery();
             if self.reduction == Reduction::Prr {
-                // The data that no acknowledgement before this one has reported.
+                // The data that no earlier acknowledgement has reported.
                 let unreported = flight.board.missing(flight.una, flight.max) + self.news.delivered;
                 self.prr = Some(Prr::new(flight.segments(unreported)));
                 windows.cwnd = self.sent.in_flight() as f64 + 1.0;
@@ -445,7 +445,7 @@ mod tests {
                 rack.at(Time(now));
                 match kind {
                     0..3 => {
-                        // Send the first lost segment again, or a new one.
+                        // Send the first lost segment again, or a new segment.
                         let seq = rack.sent.first_lost().unwrap_or(max);
                         rack.on_sent(if seq < max { Choice::Hole(seq) } else { Choice::New(seq) }, MSS);
                         network.push(seq);

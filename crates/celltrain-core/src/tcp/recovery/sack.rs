@@ -37,7 +37,7 @@ struct Gradual {
     /// Bytes that the last acknowledgement is the first to report, and whether it covers new data.
     delivered: u64,
     advances: bool,
-    /// The value of `IsLost` before the last acknowledgement.
+    /// The result of `IsLost` before the last acknowledgement.
     lost_below: u64,
 }
 

@@ -85,7 +85,7 @@ impl Recovery for SackPipe {
         if !self.recovering {
             return Progress::Grow;
         }
-        // Both the lost segment and its retransmission have left the network.
+        // Both the lost segment and the retransmission of the segment have left the network.
         self.pipe = self.pipe.saturating_sub(2);
         if flight.una < self.recover {
             reached!(PartialAck);

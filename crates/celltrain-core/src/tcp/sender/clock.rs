@@ -112,7 +112,7 @@ impl SenderClock {
         self.rules.rtt_sampling == RttSampling::IncludeRetransmissions
     }
 
-    /// Starts the timer of a SYN, and times it.
+    /// Starts the retransmission timer of a SYN, and measures its round-trip time.
     pub(super) fn open(&mut self, syn: Segment, now: Time) {
         self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
         let rto = self.rto() + self.slack;
@@ -132,8 +132,8 @@ impl SenderClock {
         }
     }
 
-    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
-    /// A timer started at the time of a check needs no extra check.
+    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts the timer of the first
+    /// segment. A timer started at the time of a check needs no extra check.
     #[inline]
     pub(super) fn restart(&mut self, first: Segment, slack: u32) {
         let rto = self.rto() + slack;

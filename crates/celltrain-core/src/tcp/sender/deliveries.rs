@@ -8,12 +8,12 @@ use crate::tcp::scoreboard::SackBlocks;
 use crate::tcp::{Ack, Segment};
 use crate::units::Time;
 
-/// The samples of a sender, and the signs of congestion since the last one.
+/// The samples of a sender, and the signs of congestion since the last sample.
 pub(super) struct Deliveries {
     rate: DeliveryRate,
     /// True if a mark was reported for which the sender must slow down.
     pub(super) marked: bool,
-    /// Offset that ends the recovery when it is acknowledged.
+    /// The recovery ends when this offset is acknowledged.
     recover: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Sender {
         rate.on_acknowledged(ack.ack, now);
     }
 
-    /// Ends the sample of an acknowledgement, and adapts the windows to it.
+    /// Ends the sample of an acknowledgement, and adapts the windows to the sample.
     #[cold]
     pub(super) fn end_sample(&mut self, now: Time) {
         if self.next.pending == Pending::Resend {

@@ -9,7 +9,7 @@ use crate::tcp::recovery::{Choice, Detected, EarlyTimer};
 use crate::units::Time;
 
 impl Sender {
-    /// Lets the recovery detect losses. Returns whether it has started.
+    /// Lets the recovery detect losses. Returns whether a recovery has started.
     #[inline(never)]
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {
         self.tell_control(now);

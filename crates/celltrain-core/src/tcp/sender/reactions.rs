@@ -108,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// Adapts the pace to the window, if it follows the window.
+    /// Adapts the pacing rate to the window, if the rate follows the window.
     fn follow_window(&mut self) {
         if let Some(pace) = &mut self.departures.pace {
             let outstanding = (self.snd_max - self.snd_una) / u64::from(self.mss);
@@ -377,8 +377,8 @@ impl Sender {
         self.snd_nxt = self.snd_una;
     }
 
-    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts that of the first segment.
-    /// A timer started at the time of a check needs no extra check.
+    /// Restarts the timer for all outstanding data. With a timer for each segment, restarts the timer of the first
+    /// segment. A timer started at the time of a check needs no extra check.
     pub(super) fn restart_timer(&mut self, slack: u32) {
         self.clock.restart(Segment { seq: self.snd_una, len: self.mss }, slack);
     }

@@ -82,7 +82,7 @@ fn a_request_over_a_real_stack_has_a_slowdown_of_1_without_other_traffic() {
 }
 
 #[test]
-fn stacks_of_closed_requests_are_freed_and_by_default_no_record_of_each_request_is_kept() {
+fn closing_a_request_frees_its_stack_and_by_default_keeps_no_record_of_the_request() {
     let scenario = hosts(&format!("[requests.web]\nload = 0.3\nsizes = '2kB'\n{}", STACKS[0]));
     let (with, _) = run(&scenario, Engine::Fast);
     let without = one(&scenario, None, How::default(), &AtomicBool::new(false), &Progress::default()).unwrap();

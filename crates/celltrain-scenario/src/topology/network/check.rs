@@ -192,7 +192,7 @@ fn routes(
     Ok(Some(layout))
 }
 
-/// Reports why these flows have no path.
+/// Reports why the given flows have no path.
 fn without_a_path(
     config: &Config,
     nodes: &Nodes<'_>,

@@ -170,7 +170,7 @@ impl TrainPort<Counted> {
             let all = train.take(rounds);
             self.ingress.next.put_back_first(InputArrival::new(at, input));
             self.output.note(all, now, period);
-            // If a frame starts here, marks its start as handled without a decision of the policy.
+            // If the cell starts a frame, marks the start as handled without a decision of the policy.
             self.output.buffer.fate(all.last);
             let run = Run { cells: whole_rounds + entered, ..all };
             if run.cells < rounds {

@@ -33,7 +33,7 @@ pub(in crate::engine::fast) struct Queued {
     sent: Vec<Sent>,
     sensitivity: BacklogSensitivity,
     overlap: Overlap,
-    /// Empty between calls.
+    /// Trains of the current call; empty between calls.
     stretch: Vec<StretchTrain>,
 }
 
@@ -70,7 +70,8 @@ impl Queued {
             && sensitivity != BacklogSensitivity::Exact
             && !timing.marks()
             && timing.arrivals == Arrivals::Unrecorded
-            // Otherwise, an arrival at an empty queue would come before the departure of the same instant.
+            // With service before arrivals, an arrival at an empty queue would come before the departure of the same
+            // instant.
             && timing.service == ServiceOrder::AfterArrivals;
         let overlap = if may_overlap { Overlap::TrainByTrain } else { Overlap::CellByCell };
         let (all, sent, stretch) = (vec![queue; queues], Vec::new(), Vec::new());

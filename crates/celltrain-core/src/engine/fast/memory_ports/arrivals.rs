@@ -29,14 +29,14 @@ pub(super) struct Merging {
     cells: Vec<Cell>,
     /// The packet that arrives on each input. Its cells that have entered are still part of their train.
     inside: Vec<Inside>,
-    /// Memory of lists of inputs, to be used again.
+    /// Lists of inputs that are reused, so that no memory is allocated.
     spare: Vec<Vec<u32>>,
 }
 
 /// Inputs whose next cells arrive in the same instant.
 struct Group {
     time: Time,
-    /// Sorted by number.
+    /// Numbers of the inputs, in ascending order.
     inputs: Vec<u32>,
 }
 

@@ -28,7 +28,7 @@ struct Rate {
 const FREE: (Time, MemoryPlace) = (Time::NEVER, MemoryPlace::new(0));
 
 impl Calendar {
-    /// Creates the calendar of idle ports with these cell times.
+    /// Creates the calendar of idle ports with the given cell times.
     pub(super) fn new(cell_times: impl ExactSizeIterator<Item = Span>) -> Self {
         let ports = cell_times.len();
         let mut rates: Vec<Rate> = Vec::new();
@@ -193,14 +193,14 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn a_shared_memorys_calendar_orders_ports_by_free_time_then_number() {
+    fn the_calendar_of_a_shared_memory_orders_ports_by_the_time_they_become_free() {
         let mut rng = Stream::new(1, "calendar");
         for rates in 1..4 {
             let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();
             let mut calendar = Calendar::new(cell_times.iter().copied());
             let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
             for now in (0..500).map(Time) {
-                // Sometimes ports that became free wait until a later call.
+                // In some cases, the ports that became free wait until a later call.
                 let until = now + Span([0, 1, 1, 20][rng.below(4) as usize]);
                 let due = |free_at: &[Option<Time>]| {
                     let busy = free_at.iter().enumerate().filter_map(|(place, &free)| Some((free?, place)));

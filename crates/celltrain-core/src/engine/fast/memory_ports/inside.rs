@@ -45,16 +45,16 @@ pub(super) fn are_plain(
 pub(super) struct Inside {
     place: MemoryPlace,
     class: CellClass,
-    /// The queue of `class`, if the packet's cells only change its counts.
+    /// The queue of `class`, if the packet's cells change only counts of the queue.
     queue: Option<CountingQueue>,
     /// One of the cells, with its label at the port.
     cell: Cell,
     period: Span,
-    /// Cells before the last one of the train that have not entered.
+    /// Cells before the train's last cell that have not entered.
     left: u32,
-    /// Cells before the last one that have not been taken from the train.
+    /// Cells before the train's last cell that have not been taken from the train.
     left_in_train: u32,
-    /// Cells before the last one that have not been stored.
+    /// Cells before the train's last cell that have not been stored.
     left_to_store: u32,
 }
 
@@ -87,17 +87,17 @@ impl Inside {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sending {
     class: CellClass,
-    /// The queue of `class`, if the packet's cells only change its counts.
+    /// The queue of `class`, if the packet's cells change only counts of the queue.
     queue: Option<CountingQueue>,
-    /// Cells before the last one of the run.
+    /// Cells before the last cell of the run.
     left: u32,
     /// Cells that have left, but have not been taken from the run.
     taken: u32,
 }
 
 impl Sending {
-    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether it is. The
-    /// caller makes the port busy.
+    /// Counts the departure of the next cell of a free port, if the cell is inside a packet. Returns whether the
+    /// departure was counted. The caller makes the port busy.
     #[inline(always)]
     pub(super) fn send_next(&mut self, memory: &mut Memory, port: &mut MemoryPort, now: Time) -> bool {
         if self.left == 0 {

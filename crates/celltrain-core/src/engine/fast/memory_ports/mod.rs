@@ -231,8 +231,8 @@ impl MemoryPorts {
         self.switch.stores()
     }
 
-    /// Settles everything before `until`. `DELIMITS` is true with packet framing, and `STORES` if the ports store
-    /// packets whole.
+    /// Processes all arrivals and departures before `until`. `DELIMITS` is true with packet framing, and `STORES` if
+    /// the ports store packets whole.
     #[inline(never)]
     fn take_cells<const DELIMITS: bool, const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         self.take_arrivals::<DELIMITS, STORES>(until, downstream);
@@ -306,7 +306,7 @@ impl MemoryPorts {
         self.switch.memory.predict(pool, losses.into());
     }
 
-    /// Returns the memory's state at the instant up to which the ports are settled.
+    /// Returns the memory's state at the instant up to which its ports are simulated.
     pub(super) fn memory(&self) -> &Memory {
         &self.switch.memory
     }
@@ -341,7 +341,7 @@ impl ContendedPort for MemoryPorts {
         &mut self.switch.ports[place]
     }
 
-    /// The ports are always settled up to the present. Updates the counts of all ports.
+    /// The ports are always simulated up to the present. Updates the counts of all ports.
     fn look_at(&mut self, until: Time) {
         self.merging.inside_mut().for_each(|inside| self.switch.store_entered(inside));
         self.switch.ports.iter_mut().for_each(|port| port.look_at(until));
@@ -365,7 +365,7 @@ impl Switch {
         self.ports.first().is_some_and(|port| port.stored.is_some())
     }
 
-    /// Settles everything before the first arrival of an instant.
+    /// Processes all departures before the first arrival of an instant.
     #[inline(always)]
     fn begin_instant<const STORES: bool>(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         self.settle::<STORES>(now, downstream);
@@ -374,7 +374,7 @@ impl Switch {
         }
     }
 
-    /// Settles the instants without arrivals before `until`.
+    /// Processes the instants before `until` that have no arrivals.
     #[inline(always)]
     fn settle<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         if !STORES || self.has_ends {
@@ -384,7 +384,7 @@ impl Switch {
         }
     }
 
-    /// Settles the instants without arrivals before `until`, one after the other.
+    /// Processes the instants before `until` that have no arrivals, one after another.
     #[inline]
     fn settle_each<const STORES: bool>(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {

@@ -75,7 +75,7 @@ impl MemoryPort {
 }
 
 impl Switch {
-    /// Prepares a free port that sends pause frames or obeys them. Returns whether it may send a cell now.
+    /// Prepares a free port that sends or obeys pause frames. Returns whether the port may send a cell now.
     #[inline(never)]
     pub(super) fn begin_packet(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) -> bool {
         let port = &mut self.ports[place];
@@ -95,7 +95,7 @@ impl Switch {
         true
     }
 
-    /// Orders the pause frames of this instant, and sends those of idle ports.
+    /// Orders the pause frames of this instant, and sends the pause frames of idle ports.
     pub(super) fn order_pauses(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         let Some(senders) = &self.pause_senders else { return };
         while let Some(change) = self.memory.next_pause_change() {

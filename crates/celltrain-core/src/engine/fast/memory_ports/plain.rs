@@ -21,7 +21,7 @@ pub(super) struct Plain {
     pub(super) queue: CountingQueue,
     /// Number of cells at the front of the queue that have left. They left one after the other without a pause.
     pub(super) gone: u32,
-    /// The time when the last of these cells was sent.
+    /// The time when the last departed cell was sent.
     free_at: Time,
 }
 

@@ -63,7 +63,7 @@ pub(in crate::engine::fast) struct MemoryPort {
 pub(in crate::engine::fast) enum CellTimes {
     /// All cells take the same time.
     Equal,
-    /// The last cell of a packet takes another time.
+    /// The last cell of a packet takes a different time from the other cells.
     Ethernet,
     /// The rate of the link changes.
     Changing(Box<Transmitter>),
@@ -346,7 +346,7 @@ impl PortQueue for MemoryPort {
         PortEnd { state, leave_later: TiVec::new() }
     }
 
-    /// The port is always settled up to the present.
+    /// The port is always simulated up to the present.
     fn look_at(&mut self, _: Time) {
         if self.vc_counts == VcCounts::Kept {
             return;

@@ -23,7 +23,7 @@ pub(super) struct Stored {
     packets: TiVec<Label, Packet>,
     /// Number of cells in all packets.
     pub(super) cells: u32,
-    /// Places of all packets.
+    /// Places that all stored packets occupy.
     all_places: u32,
     /// Cells of the packet being sent that have left but have not been passed on, if the port is first in, first out.
     pub(super) sent: u32,

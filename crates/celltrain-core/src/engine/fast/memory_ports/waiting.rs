@@ -103,7 +103,7 @@ impl PausableQueue {
         self.passed_over < self.cells.len()
     }
 
-    /// Stops a priority, or lets it continue.
+    /// Stops a priority at the port, or lets the priority continue.
     pub(super) fn obey(&mut self, priority: u8, command: PauseCommand) {
         self.stopped.obey(priority, command);
         self.passed_over = 0;

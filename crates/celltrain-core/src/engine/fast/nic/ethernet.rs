@@ -14,7 +14,7 @@ const HAS_FRAMES: &str = "a port on Ethernet knows its frames";
 pub(super) struct OnEthernet {
     /// The time that the last cell of each frame takes, in the order of [`ByVc::frames`].
     last_cells: VecDeque<Span>,
-    /// Number of cells in these frames.
+    /// Number of cells in the queued frames.
     cells: u64,
     /// Time that all frames so far take together, in units of the clock.
     total: u64,
@@ -110,7 +110,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn an_ethernet_port_has_the_queues_and_transmission_times_of_a_simple_model() {
+    fn the_queues_and_transmission_times_of_an_ethernet_port_match_a_simple_model() {
         let mut rng = Stream::new(1, "nic");
         let cell_time = Span(5);
         let mut nic = Nic::new(cell_time, 1).on_ethernet(1);

@@ -238,7 +238,7 @@ impl Engine<'_> {
             if until == behind {
                 return Ok(());
             }
-            // Nothing happens before the earliest next event of all partitions.
+            // No partition has an event before the earliest next event of all partitions.
             until = Time(until.0.saturating_add(lookahead.0)).max(next).min(behind);
         }
     }
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_stops_waiting_for_another_partition_if_that_partition_ends_or_the_run_is_cancelled() {
+    fn a_thread_stops_waiting_for_a_partition_if_the_partition_ends_or_the_run_is_cancelled() {
         let [one, other] = Peers::all(2).try_into().unwrap_or_else(|_| panic!("a partition has peers"));
         let peer = one.0[1].as_ref().unwrap();
         assert!(peer.receive(&CancellationToken::new(&|| false)).is_err());

@@ -14,13 +14,14 @@ use crate::index::{FlowIndex, VcIndex};
 
 /// The routes of all messages that a partition sends to other partitions at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions. They must be settled before messages are sent.
+    /// Contended ports that send cells or frames to other partitions. These ports must be simulated before messages are
+    /// sent.
     pub(super) ports: Vec<PortIndex>,
-    /// Streams that begin here and end in another partition, each with that partition.
+    /// Streams that begin in this partition and end in another, each with the other partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
     /// Lanes of frames that end in another partition, each with that partition.
     pub(super) lanes: Vec<(LaneIndex, u32)>,
-    /// VCs whose frames start here and that other partitions need.
+    /// VCs whose frames start in this partition and that other partitions need.
     pub(super) frames: Vec<Frames>,
     /// Flows whose receiving ends are in this partition, each with the partition of its sending end.
     pub(super) flows: Vec<(FlowIndex, u32)>,

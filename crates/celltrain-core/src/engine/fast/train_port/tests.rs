@@ -22,7 +22,7 @@ use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tie::{ServiceOrder, TieBreaker, TieOrder};
 use crate::units::{Span, Time};
 
-/// Everything has left by then.
+/// Time at which all cells of a test have left.
 const END: Time = Time(1_000);
 const LATE: Time = Time(1_000_000);
 const VCS: usize = 2;
@@ -222,14 +222,14 @@ fn thresholds_converted_to_times_admit_the_same_cells_as_thresholds_in_cells() {
 }
 
 #[test]
-fn a_port_that_counts_cells_admits_the_same_cells_in_batches_as_one_at_a_time() {
+fn a_port_that_only_counts_cells_makes_the_same_admission_decisions_for_batches_and_single_cells() {
     all_cases(|case| {
         assert_eq!(run(case, Counted::default(), u32::MAX), run(case, Counted::default(), 1), "{case:?}");
     });
 }
 
 #[test]
-fn queues_and_counting_ports_admit_the_same_cells_in_batches_and_singly() {
+fn queueing_and_counting_ports_make_the_same_admission_decisions_for_batches_and_single_cells() {
     all_cases(|case| {
         let in_order = || InOrder::new(Departures::AtAdmission);
         let of_run = run(case, in_order(), u32::MAX);
@@ -249,7 +249,7 @@ fn cells_leave_at_the_same_times_whether_departures_are_computed_late_or_on_arri
 }
 
 #[test]
-fn a_merging_port_admits_the_same_cells_in_batches_as_one_at_a_time() {
+fn a_port_that_merges_vcs_makes_the_same_admission_decisions_for_batches_and_single_cells() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_cases(|case| {
         let merging = || Merging::new(&merging, Departures::AtAdmission);
@@ -272,7 +272,7 @@ const EMPTY: Case = Case {
 };
 
 #[test]
-fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() {
+fn the_policy_decides_about_a_packet_even_if_the_previous_packet_lost_its_last_cell() {
     let case = Case { threshold: Some(1), ..EMPTY };
     let mut port = port(case, InOrder::new(Departures::AtAdmission), Framing::Packets);
     port.ingress.join(1, train(cell(1, 1, false), 10, 1, 3));
@@ -282,7 +282,7 @@ fn a_packet_is_judged_even_if_the_last_cell_of_the_previous_packet_is_missing() 
 }
 
 #[test]
-fn a_train_whose_cells_start_when_they_arrive_is_admitted_at_once_unless_the_port_has_no_buffer() {
+fn a_train_of_cells_that_never_wait_is_admitted_whole_unless_the_buffer_is_zero() {
     for capacity in [0, 1] {
         let mut port = port(Case { capacity, ..EMPTY }, Counted::default(), Framing::Aal5);
         let admitted = Counted::admit_alone(&mut port, train(cell(1, 1, true), 10, 10, 5), &mut |_, _, _| {});
@@ -291,7 +291,7 @@ fn a_train_whose_cells_start_when_they_arrive_is_admitted_at_once_unless_the_por
 }
 
 #[test]
-fn overlapping_trains_in_one_queue_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
+fn overlapping_trains_in_one_queue_get_the_same_admission_decisions_as_single_cells() {
     let merging = typed_index_collections::ti_vec![false, true];
     all_pairs(|case| {
         let alone = run(case, Counted::default(), 1);
@@ -305,7 +305,7 @@ fn overlapping_trains_in_one_queue_are_admitted_alike_in_batches_and_one_cell_at
 }
 
 #[test]
-fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells() {
+fn counting_overlapping_trains_in_batches_gives_the_same_frames_as_counting_single_cells() {
     all_pairs(|case| {
         let of_frames = Case { effects: Effects::FrameEnds, ..case };
         let alone = run(case, Counted::default(), 1).frames();
@@ -315,7 +315,7 @@ fn overlapping_trains_that_are_only_counted_give_the_same_frames_as_single_cells
 
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
-fn overlapping_trains_in_separate_queues_are_admitted_alike_in_batches_and_one_cell_at_a_time() {
+fn overlapping_trains_in_separate_queues_get_the_same_admission_decisions_as_single_cells() {
     let kinds = ["a", "b"].map(|name| VcKind { name, class: Class::default() });
     for scheduler in SchedulerConfig::samples() {
         all_pairs(|case| {

@@ -144,7 +144,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
 }
 
 #[test]
-fn the_fast_engine_advances_all_ports_of_a_shared_memory_together() {
+fn the_fast_engine_simulates_all_ports_of_a_shared_memory_together() {
     let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
     let ports = outputs_of(&network);
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
@@ -182,7 +182,7 @@ fn a_full_shared_memory_refuses_whole_frames_like_epd() {
 }
 
 #[test]
-fn the_queues_of_saturated_ports_converge_to_the_fixed_point_of_dynamic_threshold() {
+fn queues_of_saturated_ports_converge_to_the_fixed_point_of_dynamic_threshold() {
     for (alpha, ports) in [(1.0, 1), (1.0, 3), (2.0, 4), (0.5, 2)] {
         let mut network = star(&(0..ports).collect::<Vec<_>>(), "1Mbps", "50ms");
         let outputs = outputs_of(&network);
@@ -242,7 +242,7 @@ fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
 }
 
 #[test]
-fn a_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
+fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_that_the_formula_gives() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
@@ -375,7 +375,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     for framing in [Framing::Aal5, Framing::Packets] {
         let mut network = star(&[0, 1], "50Mbps", "20ms");
         network.aal5.framing = framing;
-        // Both flows come from the first host. The second has a different priority and output, and enough room.
+        // Both flows come from the first host. The second flow has a different priority and output, and enough room.
         let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
         let data_vc = network.flows[FlowIndex::new(1)].data_vc;
         network.vcs[data_vc].path[0] = first;
@@ -532,7 +532,7 @@ fn a_deadlock_is_complete_as_soon_as_a_stopped_port_has_sent_the_rest_of_its_pac
 }
 
 #[test]
-fn a_paused_port_still_sends_pause_frames() {
+fn a_port_stopped_by_pause_frames_still_sends_pause_frames() {
     let run_for = |duration: &str| {
         let mut network = ring(duration, 6);
         network.aal5.framing = Framing::Packets;
@@ -573,7 +573,7 @@ fn the_ring_locks_up(framing: Framing, bytes: u64) {
     network.duration = "40ms".parse().unwrap();
     let longer = run(&network);
     assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
-    // With one flow less, the cycle is not closed.
+    // Without one of the flows, the ports no longer wait for each other in a cycle.
     let mut open = ring("20ms");
     open.flows.truncate(2);
     open.vcs.truncate(4);

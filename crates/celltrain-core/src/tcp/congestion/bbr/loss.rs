@@ -17,7 +17,7 @@ pub(super) struct Latest {
     pub(super) round_start: bool,
     /// `is_loss_in_round`.
     is_loss_in_round: bool,
-    /// Discontiguous ranges lost in this round trip, and the end of the last one.
+    /// Number of separate ranges lost in this round trip, and the end of the last range.
     pub(super) ranges: u64,
     last_end: u64,
     /// True if a mark was reported in this round trip.

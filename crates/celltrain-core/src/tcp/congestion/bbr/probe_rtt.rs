@@ -56,7 +56,7 @@ impl MinRtt {
     }
 }
 
-/// Returns whether `rtt` is smaller than the smallest, if there is one.
+/// Returns whether `rtt` is smaller than the smallest round-trip time so far, if one is known.
 fn is_less(rtt: Span, least: Option<Span>) -> bool {
     least.is_none_or(|least| rtt < least)
 }

@@ -194,7 +194,7 @@ fn is_allowed(before: State, after: State) -> bool {
 }
 
 #[test]
-fn bbr_startup_ends_after_three_round_trips_without_growth_and_finds_the_rate_within_two_percent() {
+fn bbr_startup_finds_the_rate_within_two_percent_and_ends_after_three_rounds_without_growth() {
     // Draft, appendix: "Exiting STARTUP on Bandwidth Plateau", "Exiting DRAIN Based on Inflight".
     for (rate, rtt) in [(1_000, 100_000), (10_000, 20_000), (500, 300_000), (10_000, 100_000)] {
         let mut path = Path::new(rate, rtt, 4.0, |_| {});
@@ -341,7 +341,7 @@ fn a_bbr_flow_without_data_stays_in_its_state_and_restarts_at_the_estimated_rate
 }
 
 #[test]
-fn bursts_with_pauses_between_them_add_no_more_than_one_burst_to_cwnd() {
+fn bursts_separated_by_pauses_increase_cwnd_by_at_most_one_burst() {
     // The draft's text (5.4.1) adds up the excess of all bursts: cwnd reached 737 segments in 10 s of bursts of 14.
     let mut path = Path::new(1_000, 40_000, 4.0, |_| {});
     path.sender = path.sender.of_bytes(14 * MSS);

@@ -71,7 +71,7 @@ fn a_congestion_formula_for_an_event_sets_the_congestion_window_when_the_event_o
 
 /// Regression: the cwnd that `on_loss` had computed at the mark raised cwnd at a loss of the same window.
 #[test]
-fn a_mark_applies_the_on_loss_formulas_and_a_later_loss_does_not_repeat_them() {
+fn a_loss_soon_after_a_mark_does_not_apply_the_on_loss_formulas_again() {
     let mut w = windows(table([&[], &[("ssthresh", "cwnd / 2"), ("cwnd", "cwnd / 2 + 3")], &[]], &[]));
     w.cwnd = 20.0;
     w.on_mark(20.0);

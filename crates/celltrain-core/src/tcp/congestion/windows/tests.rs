@@ -131,7 +131,7 @@ fn the_tcp_header_limits_a_window_to_65535_bytes_times_the_window_scale() {
 }
 
 #[test]
-fn a_congestion_window_capped_at_the_receive_window_does_not_shrink_when_the_receive_window_shrinks() {
+fn a_cwnd_capped_at_the_receive_window_does_not_shrink_when_the_receive_window_shrinks() {
     for (growth, rwnd, cwnd, grown) in [
         (WindowGrowth::Capped, 127.0, 126.5, 127.0),
         (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),
@@ -169,7 +169,7 @@ fn w_max_of_cubic_excludes_the_window_inflation_after_a_timeout_in_fast_recovery
 
 /// RFC 9406 (4.2, 4.3).
 #[test]
-fn hystart_ends_with_the_first_loss_or_mark_and_later_slow_starts_do_without_it() {
+fn hystart_is_inactive_after_the_first_loss_or_mark_and_in_later_slow_starts() {
     for end in [
         &|windows: &mut Windows| windows.on_fast_retransmit(&full(80)),
         &|windows: &mut Windows| windows.on_timeout(80.0, false),

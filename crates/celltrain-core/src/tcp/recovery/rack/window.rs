@@ -70,7 +70,7 @@ impl ReorderingWindow {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     window: Span,
-    /// Start of the current window, its minimum, and that of the window before.
+    /// Start of the current window, the minimum of the current window, and the minimum of the previous window.
     start: Time,
     current: Span,
     previous: Span,
@@ -141,7 +141,7 @@ mod tests {
 
     //= test rfc8985#6.2 "min_RTT follows recent samples, so that it can rise on a longer path"
     #[test]
-    fn the_minimum_round_trip_time_forgets_samples_of_earlier_windows() {
+    fn the_minimum_round_trip_time_excludes_samples_of_earlier_windows() {
         let mut rtt = MinRtt::new(Span(100));
         assert_eq!(rtt.min(), Span(0));
         for (now, sample, least) in [(0, 7, 7), (50, 5, 5), (100, 9, 5), (199, 8, 5), (200, 9, 8), (300, 9, 9)] {

@@ -162,7 +162,8 @@ impl TrainPort<Counted> {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
-                // If a frame starts here, marks its start as handled without a decision of the policy (`is_welcome`).
+                // If the cell starts a frame, marks the start as handled without a decision of the policy
+                // (`is_welcome`).
                 self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;

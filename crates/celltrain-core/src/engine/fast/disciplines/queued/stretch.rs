@@ -85,7 +85,7 @@ impl TrainPort<Queued> {
         (trains >= 2).then(|| KnownTrains { trains, until, period: period.unwrap_or(cell_time) })
     }
 
-    /// Lists the cells of these trains. Returns their number, and the last arrival.
+    /// Lists the cells of the given trains. Returns their number, and the last arrival.
     #[inline]
     fn take_stock(&self, now: Time, known: &KnownTrains, stretch: &mut Vec<StretchTrain>) -> (u32, Time) {
         let &KnownTrains { trains, until, period } = known;
@@ -106,7 +106,7 @@ impl TrainPort<Queued> {
         (cells, last_arrival)
     }
 
-    /// Takes the cells of these trains and admits them. The queue stays within `range`.
+    /// Takes the cells of the given trains and admits them. The queue stays within `range`.
     #[inline]
     fn admit_trains(&mut self, stretch: &[StretchTrain], range: QueueRange, depart: &mut impl Depart) {
         for _ in stretch {

@@ -95,7 +95,7 @@ fn a_chain_of_switches_that_pause_each_other_loses_no_cells_and_both_engines_agr
 }
 
 #[test]
-fn a_pause_and_a_simultaneous_cell_have_the_same_order_on_both_engines() {
+fn both_engines_process_a_pause_and_a_simultaneous_cell_in_the_same_order() {
     // A group pauses when a cell enters its headroom, and resumes when the headroom is empty, whatever else the group
     // holds, often in the same instant. All delays are multiples of a cell time, so the pause frames arrive as a cell
     // arrives or leaves.
