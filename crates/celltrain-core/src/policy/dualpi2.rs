@@ -403,7 +403,7 @@ mod tests {
     const L: Label = Label::new(0);
     const C: Label = Label::new(1);
 
-    /// A DualPI2 policy with the given settings and a clock of microseconds.
+    /// A `DualPI2` policy with the given settings and a clock of microseconds.
     fn dualpi2(set: impl FnOnce(&mut Config)) -> DualPi2 {
         let mut config = Config::new(PerVc::from([("a", 1.0), ("b", 0.0)]));
         set(&mut config);
