@@ -291,7 +291,7 @@ impl DualPi2 {
         if coupled < 1.0 {
             let native = if head.behind > self.th_len { self.laqm(qdelay) } else { 0.0 };
             let (rule, target) = if native > coupled {
-                ("it has waited in the queue L for longer than min_th", self.config.min_th)
+                ("the packet has waited in the queue L for longer than min_th", self.config.min_th)
             } else {
                 ("the queue L has k times the probability that follows the longer delay", self.config.target)
             };

@@ -125,12 +125,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         Number(|row| row.event.sender.map(|sender| f64::from(sender.rto) * row.tick_s)),
     ),
     column("vc", "", "the VC that carries the segment", Vc(|row| Some(row.event.vc))),
-    column(
-        "frame",
-        "1",
-        "number of the segment's frame within the VC, as in the table of frames",
-        Count(|row| Some(row.number.into())),
-    ),
+    column("frame", "1", "number of the segment's frame within its VC", Count(|row| Some(row.number.into()))),
 ];
 
 fn segment(event: &SegmentEvent) -> Option<Segment> {
