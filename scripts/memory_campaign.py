@@ -46,7 +46,7 @@ def main() -> int:
     """Draws networks, runs them, and compares the used memory with the estimates."""
     parser = argparse.ArgumentParser(description="Check that refused runs would not fit and that others end.")
     parser.add_argument("--networks", type=int, default=50, help="number of random networks to check")
-    parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random networks")
     parser.add_argument("--limit", type=float, default=200.0, help="megabytes that a process may take")
     parser.add_argument("--child", choices=("fast", "reference"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

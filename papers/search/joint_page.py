@@ -95,7 +95,7 @@ def compare(space: Space, runs: Runs, configurations: Sequence[str], seeds: Sequ
     for configuration in configurations:
         for place, number in enumerate(space.numbers):
             values = runs.values(configuration, place, seeds)
-            assert values is not None, "they were run"
+            assert values is not None, "these numbers have results"
             found.append(
                 {
                     "answers": configuration,

@@ -367,7 +367,7 @@ class Scores:
             number = self.space.numbers[place]
             if number.network == network:
                 values = self.runs.values(configuration, place, seeds)
-                assert values is not None, "they were run"
+                assert values is not None, "these numbers have results"
                 scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds), requested=len(seeds)))
         return sum(bool(one.inside) for one in scored), len(scored)
 
@@ -378,7 +378,7 @@ class Scores:
         found: dict[str, tuple[int, int]] = {}
         for place, number in enumerate(self.space.numbers):
             values = self.runs.values(configuration, place, seeds)
-            assert values is not None, "they were run"
+            assert values is not None, "these numbers have results"
             assert number.published is not None, "only printed numbers get a score"
             group = " ".join(map(str, [number.network, number.quantity.name, *(number.keys[key] for key in keys)]))
             count, of = found.get(group, (0, 0))

@@ -119,7 +119,7 @@ class Search:
             seeds = range(1, stage.seeds + 1)
             self.runs.run(same, stage.numbers, seeds, self.jobs())
             exact = self.scores.exact(same, seeds)
-            assert exact is not None, "they were run"
+            assert exact is not None, "these numbers have results"
             return value >= exact - ROWS_LOST
         seen = self.seen[place]
         return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - stage.keep))

@@ -277,7 +277,7 @@ def test_the_rate_control_scenarios_are_valid_before_other_tests_make_them_inval
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
             24,
-            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses only one table, that with its name or else that of the "
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses only one table: the one with its name, or else the "
             "first matching range; write [vc.tcp1.abr] too, or leave tcp1 out of the range",
         ),
         (

@@ -300,7 +300,7 @@ impl Hosts {
         let place = sent.binary_search_by_key(&tag, |kept| kept.number).expect("every arriving packet was sent before");
         let mut kept = if self.overtaken[vc] {
             // Packets sent before this packet may be lost, or late.
-            sent.remove(place).expect("the packet is at this place")
+            sent.remove(place).expect("the list has a packet at this place")
         } else {
             for lost in sent.drain(..place) {
                 observe(simulation.probe(), &seen(&lost, Step::Lost, None, (time, vc)));

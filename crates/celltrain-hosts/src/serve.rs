@@ -36,7 +36,8 @@ fn serve_between(
         other => return Err(wrong(format!("the input starts with {other:?}, not with version {VERSION} and a side"))),
     };
     let (local, remote) = (Ipv4Addr::from(bytes::<4>(&mut input)?), Ipv4Addr::from(bytes::<4>(&mut input)?));
-    let pair = Endpoint::pair_number(local).ok_or_else(|| wrong(format!("{local} is no address of an end")))?;
+    let pair = Endpoint::pair_number(local)
+        .ok_or_else(|| wrong(format!("{local} is not the address of an end of a connection")))?;
     let seed = u64::from_le_bytes(bytes(&mut input)?);
     let mut stack = make(Endpoint { flow: FlowIndex::new(pair), side, local, remote, seed });
     let mut packets = Vec::new();

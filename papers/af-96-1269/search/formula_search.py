@@ -137,7 +137,7 @@ def main() -> None:
     """Searches formulas, confirms the selected formulas with more seeds, and writes the page."""
     parser = argparse.ArgumentParser(description="Search for a one-line policy for the configurations of 96-1269.")
     parser.add_argument("--trials", type=int, default=10, help="number of trials of each form (default: 10)")
-    parser.add_argument("--seed", type=int, default=1, help="of the search")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the search")
     parser.add_argument("--page", type=Path, default=PAGE, help="page that receives the results")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

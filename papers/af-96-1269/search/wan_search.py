@@ -189,7 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description="Search for the open choices of a paper that fit its WAN results best."
     )
-    parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
+    parser.add_argument("paper", nargs="?", default="af-96-1269", help="id of the paper (af-96-1269)")
     parser.add_argument(
         "--screen-seeds", type=int, default=3, help="number of seeds in the stages `screen` and `combine` (default: 3)"
     )

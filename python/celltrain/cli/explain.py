@@ -140,7 +140,7 @@ def explain(
         names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}
         rows = [(kind, ", ".join(those)) for kind, those in names.items()]
         grid = shell.grid("kind", "names", left=("kind", "names"), rows=rows)
-        output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
+        output.show(names, [grid, Line(text="To explain an entry: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
     named = [

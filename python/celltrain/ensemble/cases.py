@@ -253,13 +253,13 @@ SUMMARY = {
     "mean": Column("mean", "float64", "", "mean of the values, in the unit of the measure"),
     "sd": Column("sd", "float64", "", "standard deviation of the values; null for one value"),
     "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null for one value"),
-    "high": Column("high", "float64", "", "its upper end"),
+    "high": Column("high", "float64", "", "upper end of the mean's 95 % interval (Student's t); null for one value"),
 }
 
 
 #: Column of the number of values that are lower bounds.
 CENSORED = Column(
-    "censored", "int64", "1", "number of values that are only lower bounds; if above 0, the mean is one, too"
+    "censored", "int64", "1", "number of values that are only lower bounds; if above 0, the mean is also a lower bound"
 )
 
 

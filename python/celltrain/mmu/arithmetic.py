@@ -46,7 +46,7 @@ class Shared:
     headroom: int
     """Cells of headroom that the groups of this memory share; 0 if each group has its own headroom."""
     steps: tuple[Step, ...]
-    """The sum whose result is B."""
+    """Terms of the sum that gives B, the shared cells of the pool."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,7 +167,7 @@ class HeadroomNeeded:
     peer_packet_bytes: int
     """Bytes of the packet that the peer has just begun to send."""
     cells: int
-    """Cells of the memory that they take if they are the worst packets."""
+    """Cells of memory that these bytes take if they are packets of the worst size."""
 
     @property
     def bytes(self) -> int:

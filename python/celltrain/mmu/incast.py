@@ -198,12 +198,12 @@ class Incast(CardMixin):
         if (first := self.first) is not None:
             held += [(f"at the first {first.word}: {first.place}", first.cells)]
             held += [
-                ("  its threshold then", first.threshold_cells),
-                ("  occupied shared cells then", first.pool_cells),
+                ("  threshold at that time", first.threshold_cells),
+                ("  occupied shared cells at that time", first.pool_cells),
             ]
         if self.headroom_cells:
             held.append(("largest use of a group's headroom", self.headroom_cells))
-            held.append(("  of the configured", self.configured_headroom_cells or 0))
+            held.append(("  configured headroom of the group", self.configured_headroom_cells or 0))
         rows = [("data of all senders", self._of_packets(self.data_packets))]
         if self.sent_packets > self.data_packets:
             rows.append(("  sent, with retransmissions", self._of_packets(self.sent_packets)))

@@ -98,16 +98,16 @@ class Port:
 
     name: str
     memory: int
-    """Index of its memory."""
+    """Index of the memory that the port uses."""
     speed: int
     """Mb/s."""
     metres: int
     group: Limits | None
     queue: Limits | None
     place: str
-    """Path of its table in the configuration."""
+    """Path of the port's table in the configuration."""
     wred: str | None
-    """Its profile of WRED."""
+    """Name of the port's WRED profile; None without marking or early drops."""
 
 
 @dataclass(frozen=True, kw_only=True)

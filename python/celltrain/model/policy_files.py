@@ -51,7 +51,7 @@ class Policy:
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     """Line number of every key in the policy's file."""
     note: str = field(default="", repr=False)
-    """If the policy's file is a scenario that also has policies of the other kind: which policy this is."""
+    """Says which policy of a scenario file this is, if the file has policies of ports and of memories."""
 
     def __post_init__(self) -> None:
         faults = []

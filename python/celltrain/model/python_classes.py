@@ -218,7 +218,7 @@ class PolicyQueue:
     port: int
     """Number of the port among the ports of the pool, from 0."""
     priority: int
-    """Its priority, 0 to 7."""
+    """Priority of the queue, 0 to 7."""
     cells_per_second: float
     """The cell rate of the port's link."""
 

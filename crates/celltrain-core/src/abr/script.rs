@@ -78,13 +78,13 @@ impl script::Player for Player {
         match words {
             [">", at, words @ ..] => return self.expect(number(at)?, words),
             ["=", name, expected] => return self.compare(name, expected),
-            _ => self.expect_silence().map_err(|why| format!("before it, {why}"))?,
+            _ => self.expect_silence().map_err(|why| format!("before this line, {why}"))?,
         }
         match words {
             ["at", microseconds] => {
                 let until = Time(number(microseconds)?);
                 if until < self.now {
-                    return Err(format!("it is {} already", self.now.0));
+                    return Err(format!("the time is already {}", self.now.0));
                 }
                 self.run(until)?;
             }

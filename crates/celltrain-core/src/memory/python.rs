@@ -162,7 +162,7 @@ impl MemoryPolicy for Python {
     }
 
     fn rule(&self) -> &'static str {
-        "the Python class does not admit it"
+        "the Python class refuses the cell"
     }
 }
 

@@ -293,7 +293,7 @@ impl DualPi2 {
             let (rule, target) = if native > coupled {
                 ("the packet has waited in the queue L for longer than min_th", self.config.min_th)
             } else {
-                ("the queue L has k times the probability that follows the longer delay", self.config.target)
+                ("the queue L has k times the probability computed from the longer delay", self.config.target)
             };
             let probability = native.max(coupled);
             self.decision = Decision { rule, probability: Some(probability), ..Self::waiting(qdelay, target) };
@@ -320,7 +320,7 @@ impl DualPi2 {
         let rule = if overload && head.capable {
             "overload: the queue C drops frames instead of marking them"
         } else {
-            "the queue C has the square of the probability that follows the longer delay"
+            "the queue C has the square of the probability computed from the longer delay"
         };
         self.decision = Decision { rule, probability: Some(p_c), ..Self::waiting(self.prevq, self.config.target) };
         if !self.c.recur(p_c) {

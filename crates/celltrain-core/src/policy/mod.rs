@@ -298,7 +298,7 @@ pub trait BufferPolicy: Any + Send {
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let _ = (buffer, vc);
         let threshold = self.admits_up_to();
-        let rule = if threshold == Some(u32::MAX) { "" } else { "the policy refuses it" };
+        let rule = if threshold == Some(u32::MAX) { "" } else { "the policy refuses the frame" };
         Decision { rule, threshold: threshold.filter(|&cells| cells < u32::MAX).map(f64::from), ..Decision::default() }
     }
 }

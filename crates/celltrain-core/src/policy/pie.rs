@@ -254,7 +254,7 @@ impl BufferPolicy for Pie {
 
     fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
         Decision {
-            rule: "a random number is below the probability, which follows the delay of the queue",
+            rule: "a random number is below the probability computed from the queue's delay",
             probability: Some(self.drop_prob),
             waited: Some(self.qdelay_old),
             target: Some(self.config.qdelay_ref.seconds()),

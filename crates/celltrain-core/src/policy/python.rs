@@ -137,7 +137,7 @@ impl BufferPolicy for Python {
     }
 
     fn explain(&self, _buffer: &View<'_>, _vc: Label) -> Decision {
-        Decision { rule: "the Python class does not admit it", ..Decision::default() }
+        Decision { rule: "the Python class refuses the frame", ..Decision::default() }
     }
 }
 

@@ -52,7 +52,7 @@ impl CellQueues {
         }
         let cell = self.waiting.sent.pop_front().expect("a scheduler sends the requested number of cells");
         if self.waiting.used_turns.is_empty() {
-            assert!(self.waiting.sent.is_empty(), "and no more");
+            assert!(self.waiting.sent.is_empty(), "a scheduler sends no more cells than requested");
         } else if self.waiting.sent.is_empty() && self.waiting.queues.iter().all(VecDeque::is_empty) {
             // Nothing waits, so the turns that were used in advance pass before the next packet arrives.
             while self.waiting.used_turns.iter().any(|&used| used > 0) {

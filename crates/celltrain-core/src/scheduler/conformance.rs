@@ -81,7 +81,7 @@ fn every_scheduler_is_work_conserving_and_keeps_cell_order_and_counts_cells_corr
 #[test]
 fn every_scheduler_sends_exactly_the_requested_number_of_cells() {
     let waiting = |queues| WaitingCells { queues, sent: VecDeque::new(), used_turns: Vec::new() };
-    assert_eq!(waiting(vec![[cell(0, 0, true); 2].into()]).send(0, 2), 1, "a call sends one cell and says so");
+    assert_eq!(waiting(vec![[cell(0, 0, true); 2].into()]).send(0, 2), 1, "a call sends one cell and returns 1");
     for config in SchedulerConfig::samples() {
         let Some(Service { queues, queue_of, mut scheduler }) = config.build(&kinds(&[Class::Ubr; 2])) else {
             continue;

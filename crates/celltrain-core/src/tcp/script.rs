@@ -103,7 +103,7 @@ impl script::Player for Player {
                 compare(value, expected)?;
             }
             _ => {
-                self.expect_silence().map_err(|why| format!("before it, {why}"))?;
+                self.expect_silence().map_err(|why| format!("before this line, {why}"))?;
                 for event in lines(words)? {
                     self.happen(&event.split(' ').collect::<Vec<_>>())?;
                 }

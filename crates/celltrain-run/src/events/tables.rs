@@ -283,7 +283,12 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "time with which the policy compared waited_s",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.target)),
     ),
-    column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
+    column(
+        "tagged",
+        "",
+        "true if the frame is tagged (CLP = 1)",
+        Flag(|row| judged(&row.event).map(|judged| judged.tagged)),
+    ),
     column(
         "pool_used_cells",
         "cells",
@@ -356,7 +361,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
     ),
     column("reason", "", "reason for which the cell was lost or dropped", Word(|row| row.event.step.reason())),
     column("last", "", "true if the cell ends its frame", Flag(|row| Some(row.event.last))),
-    column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
+    column("tagged", "", "true if the cell is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
     column("efci", "", "true if a switch has marked the cell", Flag(|row| Some(row.event.efci))),
     column(
         "rm",
@@ -489,7 +494,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
     column(
         "frame",
         "1",
-        "number of its frame within the VC",
+        "number of the refused cell's frame within its VC",
         Count(|row| matches!(row.event.step, MemoryStep::Refused { .. }).then_some(row.number.into())),
     ),
 ];

@@ -44,7 +44,7 @@ pub(super) fn too_few(path: &[String], answer: &Value) -> Option<String> {
     let (what, opened) = words(are_queries);
     // The measure has no value if the path selects several groups without the required requests.
     let opened = follow(answer, &[&path[0], &path[1], class, opened]).ok()?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a number of requests")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a number of requests")]
     let opened = opened as u64;
     let needed = grouped(needed);
     Some(format!("needs {needed} {what} of a run, but this run has only {}", grouped(opened)))

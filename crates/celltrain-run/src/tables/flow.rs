@@ -60,7 +60,7 @@ pub const FLOW: &[Flow] = &[
     Flow::count(
         "replaced_results",
         "1",
-        "congestion control formulas' results that were not numbers and were replaced",
+        "results of congestion control formulas that were not numbers and were replaced",
         |flow| Some(flow.replaced_results),
     )
     .printed("formula results replaced", When::Present),

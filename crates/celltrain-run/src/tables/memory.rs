@@ -55,7 +55,7 @@ pub const MEMORY: &[Memory] = &[
     Memory::count(
         "replaced_results",
         "1",
-        "policy formulas' results that were not numbers and were replaced",
+        "results of policy formulas that were not numbers and were replaced",
         |memory| Some(memory.pools.iter().map(|pool: &PoolResult| pool.replaced_results).sum()),
     )
     .printed("formula results replaced", When::Present),

@@ -70,9 +70,12 @@ pub const PORT: &[Port] = &[
     Port::count("cut_frames", "frames", "frames that lost a cell because the buffer was full", |port| {
         Some(port.counters.cut_frames)
     }),
-    Port::count("replaced_results", "1", "policy formulas' results that were not numbers and were replaced", |port| {
-        Some(port.replaced_results)
-    })
+    Port::count(
+        "replaced_results",
+        "1",
+        "results of policy formulas that were not numbers and were replaced",
+        |port| Some(port.replaced_results),
+    )
     .printed("formula results replaced", When::Present),
     Port::number("utilisation", "1", "share of the run during which the port transmitted", |port| {
         Some(port.utilisation)

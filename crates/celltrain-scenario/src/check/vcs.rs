@@ -136,7 +136,7 @@ fn taken_out(
         let mut scope = of_all.at(table);
         if !scope.is_faulty() {
             let problem = format!(
-                "takes {vc} out of [vc.{all}.{service}]: a VC uses only one table, that with its name or else that of \
+                "takes {vc} out of [vc.{all}.{service}]: a VC uses only one table: the one with its name, or else \
                  the first matching range; write [vc.{table}.{service}] too, or leave {vc} out of the range"
             );
             scope.refuse(problem);

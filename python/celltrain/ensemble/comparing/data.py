@@ -150,7 +150,7 @@ class Compared(CardMixin):
         columns = {
             "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),
-            "high": Column("difference_high", "float64", "", "its upper end"),
+            "high": Column("difference_high", "float64", "", "upper end of the difference's 95 % interval"),
         }
         measures = [measure.name for measure in self.measures] * len(cases)
         return arrow(

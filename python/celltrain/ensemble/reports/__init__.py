@@ -50,12 +50,12 @@ MEASURE = Column("measure", "name", "", "name of the measure")
 EFFECTS = (
     Column("measure", "string", "", "name of the measure"),
     Column("axis", "string", "", "axis"),
-    Column("value", "string", "see the axis", "value of the axis; for a sampled axis the middle of its range"),
+    Column("value", "string", "see the axis", "value of the axis; middle of the range if the axis is sampled"),
     Column("shown", "string", "", "value with its unit, for display"),
     Column("n", "int64", "1", "number of independent values behind the interval: seeds, or draws of a sample"),
     Column("mean", "float64", "", "mean over all other axes, in the unit of the measure"),
     Column("low", "float64", "", "lower end of the mean's 95 % interval"),
-    Column("high", "float64", "", "its upper end"),
+    Column("high", "float64", "", "upper end of the 95 % interval of the mean"),
     Column("share", "float64", "1", "share of the variance between points explained by the axis"),
 )
 #: Columns of the differences from the baseline, by statistic.
@@ -63,17 +63,17 @@ DIFFERENCES = {
     "n": Column("n", "int64", "1", "number of pairs of runs with equal seeds"),
     "mean": Column("difference", "float64", "", "mean excess of the point over the baseline"),
     "low": Column("low", "float64", "", "lower end of the mean's 95 % interval"),
-    "high": Column("high", "float64", "", "its upper end"),
+    "high": Column("high", "float64", "", "upper end of the 95 % interval of the mean"),
 }
 #: Columns of the differences between two stores, by attribute of `Moved`.
 MOVED = {
     "first.n": Column("n_first", "int64", "1", "values in the first store"),
-    "first.mean": Column("mean_first", "float64", "", "their mean"),
+    "first.mean": Column("mean_first", "float64", "", "mean in the first store"),
     "second.n": Column("n_second", "int64", "1", "values in the second store"),
-    "second.mean": Column("mean_second", "float64", "", "their mean"),
+    "second.mean": Column("mean_second", "float64", "", "mean in the second store"),
     "differences.mean": Column("difference", "float64", "", "mean in the second store minus mean in the first"),
     "differences.half": Column("half", "float64", "", "half the 95 % interval of the difference; null if undefined"),
-    "differences.beyond": Column("beyond", "bool", "1", "true if the interval excludes zero"),
+    "differences.beyond": Column("beyond", "bool", "1", "true if the difference's 95 % interval excludes zero"),
     "interval": Column(
         "interval", "string", "", "method of comparison: paired by seed, or Welch's if the seeds differ"
     ),
@@ -144,7 +144,12 @@ class Report(CardMixin):
                     Column(f"{measure.name}.low", "float64", measure.unit, "lower end of the mean's 95 % interval"),
                     means.low,
                 ),
-                (Column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
+                (
+                    Column(
+                        f"{measure.name}.high", "float64", measure.unit, "upper end of the 95 % interval of the mean"
+                    ),
+                    means.high,
+                ),
             ]
         return arrow(columns)
 

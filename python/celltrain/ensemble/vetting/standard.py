@@ -68,7 +68,7 @@ class Standard:
     shares: tuple[str, ...]
     """Metrics whose mean over the scenarios is meaningful."""
     pairs: tuple[Mapping[str, str], ...]
-    """Pairs of scenarios that differ only in the TCP, each with a description of it."""
+    """Pairs of scenarios that differ only in the TCP, each with a description of that TCP."""
     clocks: tuple[Mapping[str, str], ...]
     """Pairs of scenarios that differ only in clocks and starts."""
     by_both: str

@@ -51,7 +51,7 @@ impl Fabric {
             StageEnd::Port { port, input, label } => {
                 Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
-            StageEnd::Shaped { .. } => unreachable!("no such link leads to a shaped port"),
+            StageEnd::Shaped { .. } => unreachable!("no link with Ethernet frames leads to a shaped port"),
         }
     }
 }

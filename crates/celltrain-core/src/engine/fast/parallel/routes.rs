@@ -54,7 +54,7 @@ impl Routes {
         let lanes = lanes_elsewhere(engine, partition);
         let sends_elsewhere = |&port: &PortIndex| {
             let link = plan.contended[port];
-            let last = |label| plan.stages_from(link, label).last().expect("the first item is in the list");
+            let last = |label| plan.stages_from(link, label).last().expect("the list has at least one stage");
             let mut ends = plan.stages[link].keys().map(|label| match last(label).end {
                 StageEnd::Port { port, .. } => partition_of_port(port),
                 StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => partition_of(network.links[link].to),
