@@ -291,7 +291,8 @@ def measure(peer: Peer, case: Case, seconds: float, rounds: int) -> Row:
 def table(rows: Sequence[Row]) -> str:
     """Returns the results in Markdown."""
     lines = [
-        "| simulator | TCP | network | sources | efficiency | there | CPU ms per second | there | ratio | range |",
+        "| simulator | TCP | network | sources | celltrain: efficiency | simulator: efficiency "
+        "| celltrain: CPU ms per second | simulator: CPU ms per second | ratio | range |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:

@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="also write the table into docs/real-stacks.md")
     arguments = parser.parse_args()
     lines = [
-        "| flows | theirs (B/s) | ours / theirs | lowest to highest | drops, theirs | ours | ours, reading first |"
+        "| flows | smoltcp (B/s) | celltrain / smoltcp | range of ratios | drops: smoltcp | drops: celltrain | ratio, reading first |"
     ]
     lines.append("|---:|---:|---:|---:|---:|---:|---:|")
     disagreements = []

@@ -72,7 +72,7 @@ def main() -> None:
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is needed: apt install valgrind")
     program = build()
-    lines = ["| a cell-hop of | " + " | ".join(COUNTS) + " |", "|---|" + "---:|" * len(COUNTS)]
+    lines = ["| scenario | " + " | ".join(COUNTS) + " |", "|---|" + "---:|" * len(COUNTS)]
     print("\n".join(lines))
     for scenario in arguments.scenario or DURATIONS:
         (hops, short), (more_hops, longer) = (

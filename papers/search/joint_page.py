@@ -274,7 +274,7 @@ def word(space: Space, group: str) -> str:
     """Returns the column heading of a network or a quantity."""
     if space.measure == "likelihood":
         return f"{group} log-likelihood"
-    return {"goodput_mbps": "R off by", "delay_ms": "D off by"}[group]
+    return {"goodput_mbps": "error of R", "delay_ms": "error of D"}[group]
 
 
 def difference(space: Space, row: Row, default: Row, column: str) -> str:

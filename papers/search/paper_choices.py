@@ -73,7 +73,7 @@ def measures(numbers: list[Scored]) -> dict[str, str]:
     for name, members in groups.items():
         scores: dict[str, Any] = group_scores(members)
         mean = sum(number.mean for number in members) / len(members)
-        columns[name] = f"{mean:.3f}, off by {figure(scores['mean_abs_error'], 3)}"
+        columns[name] = f"{mean:.3f} (error {figure(scores['mean_abs_error'], 3)})"
     return columns
 
 

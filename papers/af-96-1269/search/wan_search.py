@@ -279,7 +279,7 @@ def report(rows: Sequence[Row]) -> str:
     heads = ["setting"] + [
         f"{network} {head}"
         for network in ("WAN", "LAN")
-        for head in ("log-likelihood", "inside", "efficiency off by", "fairness off by")
+        for head in ("log-likelihood", "inside", "error of efficiency", "error of fairness")
     ]
     parts = [f"These settings were confirmed with {seeds} seeds on all rows:", grid(heads, lines, left=("setting",))]
     reference = screened[0]
@@ -287,7 +287,7 @@ def report(rows: Sequence[Row]) -> str:
     parts += [
         f"These settings were tried with {reference['seeds']} seeds on the WAN rows of Tables {' and '.join(SCREENED)}:",
         grid(
-            ["setting", "log-likelihood", "inside", "efficiency off by", "mean difference", "fairness off by"],
+            ["setting", "log-likelihood", "inside", "error of efficiency", "mean difference", "error of fairness"],
             [
                 [name(row), *cells(row, reference)[:3], row["efficiency_bias"], cells(row, reference)[3]]
                 for row in ordered

@@ -98,7 +98,7 @@ def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs:
 
 def report(rows: list[Row]) -> str:
     """Returns a Markdown table, with the best goodput first."""
-    heads = ["setting", "R off by", "D off by", "R inside", "D inside", "claims that hold"]
+    heads = ["setting", "error of R", "error of D", "R inside", "D inside", "claims that hold"]
     lines = [
         [
             f"**{row['setting']}**" if row["setting"] == DEFAULTS else row["setting"],

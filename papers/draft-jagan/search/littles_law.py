@@ -155,7 +155,7 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
             if (table, service) == SEARCHED[0]
             else f"This table is for {where}:",
             grid(
-                ["recovery", "configurations", "least R", "the most", "near R", "most of these"],
+                ["recovery", "configurations", "lowest R", "most outstanding", "near R", "most outstanding near R"],
                 body,
                 left=("recovery",),
             ),

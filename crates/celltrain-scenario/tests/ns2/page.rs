@@ -17,15 +17,16 @@ pub(super) enum Verdict {
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
-const EQUAL_WITH: &str = "with ";
+/// Content of a cell if the run equals the trace without any rule of ns-2.
+const NO_RULE: &str = "none";
 
 impl Verdict {
     fn text(&self) -> String {
         match self {
-            Self::Equal(rules) if rules.is_empty() => "equal".to_string(),
+            Self::Equal(rules) if rules.is_empty() => NO_RULE.to_string(),
             Self::Equal(rules) => {
                 let names: Vec<_> = rules.iter().map(|rule| format!("`{}`", rule.name)).collect();
-                format!("{EQUAL_WITH}{}", names.join(", "))
+                names.join(", ")
             }
             Self::NotModelled(reason) => format!("{NOT_MODELLED}{reason}"),
         }
@@ -42,10 +43,7 @@ pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
     if row.starts_with(NOT_MODELLED) {
         return Verdict::NotModelled(test.missing().unwrap_or_else(|| panic!("{} is modelled", test.name)));
     }
-    let names = row.strip_prefix(EQUAL_WITH).unwrap_or_else(|| {
-        assert_eq!(row, "equal", "{} {}", test.suite, test.name);
-        ""
-    });
+    let names = if row == NO_RULE { "" } else { row };
     let rule = |name| RULES.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("{name} is a rule"));
     Verdict::Equal(
         names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()).map(rule).collect(),
@@ -82,7 +80,7 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     }
     let mut rows = String::new();
     for (suite, verdicts) in &suites {
-        write!(rows, "\n## {suite}\n\n| test | TCP | result |\n|---|---|---|\n").unwrap();
+        write!(rows, "\n## {suite}\n\n| test | TCP | rules needed |\n|---|---|---|\n").unwrap();
         for (test, verdict) in verdicts {
             writeln!(rows, "| {} | {} | {} |", test.name, test.tcp, verdict.text()).unwrap();
         }
