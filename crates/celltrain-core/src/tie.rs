@@ -88,6 +88,7 @@ impl TieBreaker {
     /// Orders cells that arrived at `now`. `cells` must be sorted by input link, and each input has at most one cell.
     #[inline]
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        debug_assert!(cells.is_sorted_by_key(&input), "cells are in the order of their input links");
         match self {
             Self::Random(rng) => rng.shuffle(cells),
             others => others.order_by_input(now, cells, &input),
@@ -99,7 +100,7 @@ impl TieBreaker {
         match self {
             Self::EventList(list) => list.order(now, cells, input),
             Self::Rotating { inputs, first } if cells.len() > 1 => {
-                cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
+                cells.rotate_left(cells.partition_point(|cell| input(cell) < *first));
                 *first = (*first + 1) % *inputs;
             }
             Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::delay::{DelayChoice, queue_names};
+use celltrain_core::metrics::PortResult;
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
@@ -97,6 +98,25 @@ impl Answer<'_> {
         serde_json::to_value(self).map_err(|_| Interrupted)
     }
 
+    /// Returns the answer's keys in alphabetical order, with placeholders for the lists.
+    fn whole(&self) -> Map<String, Value> {
+        let mut whole = object(RUN, self.run, |_, _| true);
+        whole.insert("build".into(), json!(Build::this()));
+        whole.insert("format".into(), json!(FORMAT));
+        whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
+        whole.extend((!self.run.result.losses.is_empty()).then(|| ("links".to_owned(), Value::Null)));
+        whole
+    }
+
+    fn ports(&self) -> Rows<'_, PortResult> {
+        let mut ports = self.rows("ports", PORT, &self.run.result.ports.raw);
+        if self.wanted.is_some_and(|wanted| !wanted.contains_key("ports")) {
+            ports.columns = columns(self.wanted, "bottleneck");
+            ports.items.retain(|port| port.name == self.run.bottleneck);
+        }
+        ports
+    }
+
     fn rows<'b, T>(
         &'b self,
         list: &str,
@@ -113,22 +133,12 @@ impl Answer<'_> {
 impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let result = &self.run.result;
-        let mut ports = self.rows("ports", PORT, &result.ports.raw);
-        if self.wanted.is_some_and(|wanted| !wanted.contains_key("ports")) {
-            ports.columns = columns(self.wanted, "bottleneck");
-            ports.items.retain(|port| port.name == self.run.bottleneck);
-        }
-        let mut whole = object(RUN, self.run, |_, _| true);
-        whole.insert("build".into(), json!(Build::this()));
-        whole.insert("format".into(), json!(FORMAT));
-        // Adds placeholders for the lists, so that they are written in alphabetical order.
-        whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
-        whole.extend((!result.losses.is_empty()).then(|| ("links".to_owned(), Value::Null)));
+        let whole = self.whole();
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
             match name.as_str() {
                 "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows.raw))?,
-                "ports" => map.serialize_entry(name, &ports)?,
+                "ports" => map.serialize_entry(name, &self.ports())?,
                 "links" => map.serialize_entry(name, &self.rows(name, LINK, &result.losses.raw))?,
                 "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,
@@ -208,22 +218,27 @@ struct Rows<'a, T: 'static> {
     token: &'a CancellationToken<'a>,
 }
 
+impl<T> Rows<'_, T> {
+    fn row(&self, item: &T) -> Map<String, Value> {
+        // The first measure of a row is the row's name.
+        let first = self.measures[0].name;
+        object(self.measures, item, |measure, name| match self.columns {
+            Columns::These(wanted) => name == first || wanted.iter().any(|column| column == name),
+            Columns::All | Columns::None => !measure.on_request || self.has_delays,
+        })
+    }
+}
+
 impl<T> Serialize for Rows<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut rows = serializer.serialize_seq(None)?;
         if matches!(self.columns, Columns::None) {
             return rows.end();
         }
-        // The first measure of a row is the row's name.
-        let first = self.measures[0].name;
-        let kept = |measure: &Measure<T>, name: &str| match self.columns {
-            Columns::These(wanted) => name == first || wanted.iter().any(|column| column == name),
-            Columns::All | Columns::None => !measure.on_request || self.has_delays,
-        };
         for item in &self.items {
             // Writing a row takes as long as about ten ticks of other work.
             self.token.tick(10).map_err(|_| S::Error::custom("stopped on request"))?;
-            rows.serialize_element(&object(self.measures, *item, kept))?;
+            rows.serialize_element(&self.row(item))?;
         }
         rows.end()
     }

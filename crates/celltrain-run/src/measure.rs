@@ -170,27 +170,31 @@ fn object_of<T>(
             Some((group, member)) => (group, Some(member)),
             None => (measure.name, None),
         };
-        if !keep(measure, group) {
-            continue;
-        }
-        let value = value(measure);
-        match member {
-            None => {
-                object.insert(group.to_owned(), value);
-            }
-            Some(member) => {
-                let members = object.entry(group).or_insert_with(|| json!({}));
-                let members = members.as_object_mut().expect("a group and a measure have different names");
-                members.insert(member.to_owned(), value);
-            }
+        if keep(measure, group) {
+            insert(&mut object, group, member, value(measure));
         }
     }
+    omit_empty_groups(&mut object);
+    object
+}
+
+fn omit_empty_groups(object: &mut Map<String, Value>) {
     for value in object.values_mut() {
         if value.as_object().is_some_and(|members| members.values().all(Value::is_null)) {
             *value = Value::Null;
         }
     }
-    object
+}
+
+/// Inserts a measure's value, if need be as a member of a group.
+fn insert(object: &mut Map<String, Value>, group: &str, member: Option<&str>, value: Value) {
+    let Some(member) = member else {
+        object.insert(group.to_owned(), value);
+        return;
+    };
+    let members = object.entry(group).or_insert_with(|| json!({}));
+    let members = members.as_object_mut().expect("a group and a measure have different names");
+    members.insert(member.to_owned(), value);
 }
 
 /// Returns the descriptions of a table's measures.

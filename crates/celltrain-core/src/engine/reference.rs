@@ -283,11 +283,8 @@ impl Engine<'_> {
     /// Admits the cells that have reached ports. Cells for ports of one memory are ordered together.
     fn admit(&mut self, now: Time, probe: &mut impl Probe) {
         let mut at_ports = std::mem::take(&mut self.now.at_ports);
-        let first_port = |arrival: &PortArrival| self.buffers.first_port(arrival.port);
-        at_ports.sort_by_key(|arrival| (first_port(arrival), arrival.input));
-        let groups: Vec<usize> = at_ports.chunk_by(|a, b| first_port(a) == first_port(b)).map(<[_]>::len).collect();
         let mut rest = &mut at_ports[..];
-        for group in groups {
+        for group in self.group_by_order(rest) {
             let together;
             (together, rest) = rest.split_at_mut(group);
             let port = together[0].port;
@@ -310,6 +307,13 @@ impl Engine<'_> {
         }
         at_ports.clear();
         self.now.at_ports = at_ports;
+    }
+
+    /// Sorts cells by port and input link, and returns the lengths of the groups whose cells are ordered together.
+    fn group_by_order(&self, at_ports: &mut [PortArrival]) -> Vec<usize> {
+        let first_port = |arrival: &PortArrival| self.buffers.first_port(arrival.port);
+        at_ports.sort_by_key(|arrival| (first_port(arrival), arrival.input));
+        at_ports.chunk_by(|a, b| first_port(a) == first_port(b)).map(<[_]>::len).collect()
     }
 
     /// Offers a cell to the buffer of a port that is not shaped.
